@@ -1,0 +1,326 @@
+//! What a probe saw, whichever probe it was.
+//!
+//! Events are facts, not conclusions: which sync call caused a commit, or which request a bio
+//! became, is for `iostep-analyze` to find out. Times are `CLOCK_MONOTONIC` nanoseconds.
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{FileKey, SyncKey};
+use crate::operation::{Flags, Operation};
+use crate::sync::SyncKind;
+
+/// One observation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// A bio entered the block layer.
+    Queue(Queue),
+    /// A request went to the driver.
+    Issue(Transfer),
+    /// A request, or a part of it, came back.
+    Complete(Completion),
+    /// The driver gave a request back unfinished; it will be issued again.
+    Requeue(Transfer),
+    /// A bio was cut in two; `sector` is where the second part starts.
+    Split {
+        /// When.
+        mono_ns: u64,
+        /// First sector of the second part.
+        sector: u64,
+    },
+    /// A sync call entered.
+    SyncEnter(SyncEnter),
+    /// A sync call left.
+    SyncExit {
+        /// When.
+        mono_ns: u64,
+        /// Which.
+        sync: SyncKey,
+        /// What it returned, a negative errno for failure; `None` where that was not seen.
+        result: Option<i64>,
+    },
+    /// A sync call needs this commit of the filesystem's log: a jbd2 transaction id, or an xfs
+    /// CIL sequence.
+    SyncNeeds {
+        /// When.
+        mono_ns: u64,
+        /// Which sync call.
+        sync: SyncKey,
+        /// The commit.
+        commit: u64,
+    },
+    /// The filesystem's log began to commit.
+    CommitStart {
+        /// When.
+        mono_ns: u64,
+        /// jbd2 transaction id.
+        commit: u64,
+    },
+    /// The filesystem's log finished a commit.
+    CommitEnd {
+        /// When.
+        mono_ns: u64,
+        /// jbd2 transaction id.
+        commit: u64,
+    },
+    /// A thread was seen for the first time, or under a new name.
+    Process(Process),
+    /// A file was seen for the first time, or under a new name.
+    File(File),
+    /// A file's inode went away because nothing names it any more.
+    FileDeleted {
+        /// When.
+        mono_ns: u64,
+        /// Which.
+        file: FileKey,
+    },
+    /// The filesystem told where a part of a file lies (tracefs probe).
+    Extent(Extent),
+    /// A page of a file was made dirty (tracefs probe, which cannot look into bios).
+    Dirty {
+        /// When.
+        mono_ns: u64,
+        /// Inode number.
+        inode: u64,
+        /// Offset in the file.
+        offset_bytes: u64,
+        /// The thread.
+        pid: u32,
+    },
+    /// The tool's own milestones.
+    Marker {
+        /// When.
+        mono_ns: u64,
+        /// Which.
+        marker: Marker,
+    },
+}
+
+/// A milestone of the recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Marker {
+    /// The command is about to run.
+    CommandStart,
+    /// The command ended.
+    CommandEnd,
+    /// `--settle` begins to sync the filesystem.
+    SettleStart,
+    /// `--settle` is done.
+    SettleEnd,
+    /// A step named by whoever drives the trace (`iostep explain`: a transaction's boundaries).
+    Step(String),
+}
+
+/// A bio, with what its pages were.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// When.
+    pub mono_ns: u64,
+    /// First sector, on the whole disk.
+    pub sector: u64,
+    /// Length; 0 for an empty flush.
+    pub bytes: u32,
+    /// What is asked.
+    pub operation: Operation,
+    /// How.
+    pub flags: Flags,
+    /// Thread that submitted it.
+    pub pid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// The sync call that the thread was in.
+    pub sync: Option<SyncKey>,
+    /// The parts, in the order of sectors; their bytes add up to `bytes`, or there are none.
+    pub segments: Vec<Segment>,
+}
+
+/// A part of a bio whose bytes have one owner and one origin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Length.
+    pub bytes: u32,
+    /// What the bytes are.
+    pub content: Content,
+    /// Thread and process that made them dirty.
+    pub dirtier: Option<Dirtier>,
+}
+
+/// Who made a page dirty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dirtier {
+    /// Thread.
+    pub pid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// True if only the inode's last dirtier is known, not this page's.
+    pub by_inode: bool,
+}
+
+/// What a probe found behind the pages of a bio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Content {
+    /// Pages of a file, from the page cache or from direct I/O.
+    File {
+        /// Which.
+        file: FileKey,
+        /// Where in it.
+        offset_bytes: u64,
+        /// True for direct I/O.
+        direct: bool,
+    },
+    /// A buffer of the block device (ext4 metadata in place), or a page that a user wrote to it.
+    Buffer {
+        /// The first bytes of the block.
+        head: [u8; 16],
+    },
+    /// A block on its way into a jbd2 log.
+    JournalBlock {
+        /// The first bytes of the block.
+        head: [u8; 16],
+        /// The filesystem block that this is a copy of.
+        home_fs_block: Option<u64>,
+        /// data=journal: the file that the home block belongs to, and the offset in it.
+        home_file: Option<(FileKey, u64)>,
+        /// The transaction being committed.
+        commit: Option<u64>,
+        /// Written by ext4's fast commit.
+        fast: bool,
+    },
+    /// An xfs metadata buffer; `b_ops->name`.
+    XfsBuffer {
+        /// `xfs_agf`, `xfs_inode`, ...
+        structure: String,
+    },
+    /// An xfs log record.
+    XfsLog {
+        /// The highest CIL sequence whose commit record lies in it.
+        sequence: Option<u64>,
+    },
+    /// A btrfs tree block, by its header.
+    BtrfsNode {
+        /// Logical address.
+        bytenr: u64,
+        /// Tree id (`btrfs_header.owner`).
+        owner: u64,
+        /// 0 is a leaf.
+        level: u8,
+    },
+    /// A btrfs superblock.
+    BtrfsSuperblock,
+    /// Nothing is known about it.
+    Unknown,
+}
+
+/// A request at the driver's door.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// When.
+    pub mono_ns: u64,
+    /// First sector, on the whole disk.
+    pub sector: u64,
+    /// Length.
+    pub bytes: u32,
+    /// What is asked.
+    pub operation: Operation,
+    /// How.
+    pub flags: Flags,
+}
+
+/// A request that came back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Completion {
+    /// The part that is done.
+    pub transfer: Transfer,
+    /// `blk_status_t`, 0 for success.
+    pub status: u8,
+    /// True for the completion of a request that the flush machinery still holds
+    /// (`RQF_FLUSH_SEQ`): the kernel's I/O counters ignore it.
+    pub in_flush_sequence: bool,
+}
+
+/// A sync call's start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SyncEnter {
+    /// Which, and when.
+    pub sync: SyncKey,
+    /// The process.
+    pub tgid: u32,
+    /// What was called.
+    pub kind: SyncKind,
+    /// On which file; `None` for `sync` and `syncfs`.
+    pub file: Option<FileKey>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// When it was seen under this name.
+    pub mono_ns: u64,
+    /// Thread id.
+    pub pid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Parent's process id.
+    pub parent_tgid: u32,
+    /// `comm`, at most 15 bytes.
+    pub comm: String,
+    /// True for a kernel thread.
+    pub kernel: bool,
+    /// The process's command line, where it could be read in time.
+    pub command_line: Option<String>,
+}
+
+/// A file's name at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct File {
+    /// When it was seen under this name.
+    pub mono_ns: u64,
+    /// Which.
+    pub file: FileKey,
+    /// `i_mode`.
+    pub mode: u16,
+    /// Path below the filesystem's root, beginning with `/`; `None` if no name was known. Bytes
+    /// that are not UTF-8 are replaced.
+    pub path: Option<String>,
+    /// True if the name was already removed (the file was unlinked while open).
+    pub unlinked: bool,
+    /// When the inode was made (wall clock), where the filesystem says so.
+    pub birth_wall_ns: Option<i64>,
+}
+
+/// A piece of a file on the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Extent {
+    /// When the filesystem said so.
+    pub mono_ns: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// First block in the file, in filesystem blocks.
+    pub file_block: u64,
+    /// First block on the device, in filesystem blocks from the filesystem's start.
+    pub fs_block: u64,
+    /// Length in filesystem blocks.
+    pub fs_blocks: u32,
+}
+
+impl Event {
+    /// When it happened.
+    pub fn mono_ns(&self) -> u64 {
+        match self {
+            Event::Queue(queue) => queue.mono_ns,
+            Event::Issue(transfer) | Event::Requeue(transfer) => transfer.mono_ns,
+            Event::Complete(completion) => completion.transfer.mono_ns,
+            Event::SyncEnter(enter) => enter.sync.enter_ns,
+            Event::Process(process) => process.mono_ns,
+            Event::File(file) => file.mono_ns,
+            Event::Extent(extent) => extent.mono_ns,
+            Event::Split { mono_ns, .. }
+            | Event::SyncExit { mono_ns, .. }
+            | Event::SyncNeeds { mono_ns, .. }
+            | Event::CommitStart { mono_ns, .. }
+            | Event::CommitEnd { mono_ns, .. }
+            | Event::FileDeleted { mono_ns, .. }
+            | Event::Dirty { mono_ns, .. }
+            | Event::Marker { mono_ns, .. } => *mono_ns,
+        }
+    }
+}

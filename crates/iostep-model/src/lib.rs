@@ -1,0 +1,28 @@
+//! What every part of iostep agrees on: identities, events, tables, and the files that hold them.
+//!
+//! The data goes one way: a probe writes [`event::Event`]s into a [`spool`], `iostep-analyze`
+//! turns the spool into the tables of [`table`], and [`store`] keeps these as Parquet beside the
+//! [`manifest`]. Nothing here opens a device or looks at a kernel.
+//!
+//! Units, always: `*_bytes` are bytes, `sector` counts 512-byte sectors from the start of the
+//! whole disk, `*_ns` are nanoseconds of `CLOCK_MONOTONIC` unless the name says `wall`.
+
+pub mod class;
+pub mod error;
+pub mod event;
+pub mod identity;
+pub mod manifest;
+pub mod operation;
+pub mod publish;
+pub mod spool;
+pub mod sync;
+pub mod table;
+
+pub use class::{Class, Evidence, FileType, Layer};
+pub use error::{Error, Result};
+pub use identity::{FileKey, SyncKey};
+pub use operation::{Flags, Operation};
+pub use sync::SyncKind;
+
+/// Bytes in a sector: the unit of every `sector` field, whatever the device's own block size is.
+pub const SECTOR_BYTES: u64 = 512;

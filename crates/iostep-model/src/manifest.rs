@@ -1,0 +1,255 @@
+//! `manifest.json`: how and on what a trace was taken.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::publish;
+
+/// The manifest's name inside a trace directory.
+pub const FILE_NAME: &str = "manifest.json";
+
+/// Version of the manifest and of the tables. A reader takes this and older ones.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Everything about a trace that is not an event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Version of the iostep that wrote it.
+    pub iostep_version: String,
+    /// Whether the recording ended in order.
+    pub state: State,
+    /// How events were taken.
+    pub backend: Backend,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub machine: String,
+    /// The device that was traced.
+    pub device: Device,
+    /// The filesystem on it, if one was found.
+    pub filesystem: Option<Filesystem>,
+    /// The clocks at the start.
+    pub clocks: Clocks,
+    /// The command that was run, if any.
+    pub command: Option<Command>,
+    /// Process id of the tracer, to mark its own I/O.
+    pub tracer_tgid: u32,
+    /// The device's counters and the tool's own, and what they say.
+    pub check: Check,
+    /// Interrupts while the trace ran, by source.
+    pub interrupts: Vec<Interrupt>,
+}
+
+/// Whether a recording ended in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Events are being appended; if no tracer runs, it was killed.
+    Recording,
+    /// The tables are complete.
+    Complete,
+    /// The recorder was killed; the tables hold what it had written.
+    Recovered,
+}
+
+/// How events were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// BPF programs on the kernel's tracepoints.
+    Bpf,
+    /// A private tracefs instance.
+    Tracefs,
+    /// Imported from blkparse text and an image.
+    Import,
+}
+
+impl Backend {
+    /// The name shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Bpf => "BPF",
+            Backend::Tracefs => "tracefs",
+            Backend::Import => "import",
+        }
+    }
+}
+
+/// A block device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Name below /dev, `loop3` or `nvme0n1p2`.
+    pub name: String,
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+    /// First sector on the whole disk; 0 unless it is a partition.
+    pub start_sector: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// `queue/logical_block_size`, bytes.
+    pub logical_block_bytes: u32,
+    /// `queue/physical_block_size`, bytes.
+    pub physical_block_bytes: u32,
+    /// `queue/write_cache`: true for "write back", where a flush means something.
+    pub volatile_write_cache: bool,
+    /// `queue/fua`.
+    pub fua: bool,
+    /// `queue/scheduler`, the chosen one.
+    pub scheduler: String,
+    /// `queue/rotational`.
+    pub rotational: bool,
+}
+
+/// A mounted filesystem, or one found on an image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filesystem {
+    /// `ext4`, `xfs`, `btrfs`, ...
+    pub kind: String,
+    /// Where it is mounted; empty for an image.
+    pub mount_point: String,
+    /// Mount and superblock options as `/proc/self/mountinfo` has them.
+    pub options: String,
+    /// Block size in bytes.
+    pub block_bytes: u32,
+    /// What the layout reserves, in filesystem blocks, sorted by `first_block`, not overlapping.
+    pub layout: Vec<LayoutRange>,
+}
+
+/// A range of filesystem blocks that the layout reserves for one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutRange {
+    /// First filesystem block.
+    pub first_block: u64,
+    /// How many.
+    pub blocks: u64,
+    /// What for. The journal's blocks are [`Class::LogOther`]; their headers tell more.
+    pub class: Class,
+}
+
+/// Two readings of the same moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// `CLOCK_MONOTONIC`, ns: the zero of times that reports show.
+    pub mono_ns: u64,
+    /// `CLOCK_REALTIME`, ns since the epoch.
+    pub wall_ns: u64,
+}
+
+/// The command that was run under the trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Its process id.
+    pub pid: u32,
+    /// Exit status, if it ended by itself.
+    pub exit_status: Option<i32>,
+    /// Signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// Sums over one operation group; the groups of `/sys/block/X/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Number of I/Os.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The device's counters, or the tool's own sums at one point of a request's way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Reads.
+    pub read: Totals,
+    /// Writes, with write-zeroes and zone appends.
+    pub write: Totals,
+    /// Discards.
+    pub discard: Totals,
+    /// Flushes that the device executed; they have no bytes.
+    pub flush: Totals,
+}
+
+/// The comparison of what was recorded with what the device counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// `/sys/block/X/stat`, after minus before; `None` where the device does not count.
+    pub device: Option<Counters>,
+    /// Sums over queued bios (ios are bios).
+    pub queued: Counters,
+    /// Sums over issued requests, less requeued ones.
+    pub issued: Counters,
+    /// Sums over completions that the kernel counts.
+    pub completed: Counters,
+    /// Bios merged into other bios' requests.
+    pub merges: u64,
+    /// Bios cut in two.
+    pub splits: u64,
+    /// Events that found no room in the buffer.
+    pub lost_events: u64,
+    /// Bytes under way when the trace began: complete, but never seen queued.
+    pub in_flight_before_bytes: u64,
+    /// Bytes under way when the trace ended: queued, but not complete.
+    pub in_flight_after_bytes: u64,
+    /// What does not agree, in words; empty if everything does.
+    pub differences: Vec<String>,
+}
+
+impl Check {
+    /// True if nothing was lost and every sum agrees.
+    pub fn passed(&self) -> bool {
+        self.lost_events == 0 && self.differences.is_empty()
+    }
+}
+
+/// Interrupts of one line of `/proc/interrupts`, over all CPUs, while the trace ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interrupt {
+    /// The line's label: `24`, `LOC`, ...
+    pub label: String,
+    /// The line's description: chip and device names.
+    pub description: String,
+    /// How many.
+    pub count: u64,
+    /// True for the traced device's own.
+    pub of_device: bool,
+}
+
+impl Manifest {
+    /// Reads `dir/manifest.json`.
+    ///
+    /// Errors: `Io`; `Unsupported` for a newer schema; `Corrupt` for anything that is no manifest.
+    pub fn read(dir: &Path) -> Result<Manifest> {
+        let path = dir.join(FILE_NAME);
+        let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
+        let value: serde_json::Value =
+            serde_json::from_slice(&bytes).map_err(|e| Error::corrupt(&path, "JSON", e))?;
+        let version = value
+            .get("schema_version")
+            .and_then(serde_json::Value::as_u64)
+            .ok_or_else(|| Error::corrupt(&path, "schema_version", "missing"))?;
+        if version > u64::from(SCHEMA_VERSION) {
+            return Err(Error::Unsupported {
+                path,
+                found: format!("trace schema {version}"),
+                expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
+            });
+        }
+        serde_json::from_value(value).map_err(|e| Error::corrupt(&path, "JSON", e))
+    }
+
+    /// Writes `dir/manifest.json`, whole or not at all.
+    ///
+    /// Errors: `Io`.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let text = serde_json::to_vec_pretty(self).expect("a manifest has only JSON's types");
+        publish::write(&dir.join(FILE_NAME), &text)
+    }
+}

@@ -1,0 +1,212 @@
+//! The tables of a finished trace: what `iostep report` reads and what other tools find in the
+//! Parquet files. Rows refer to each other by index.
+
+use crate::class::{Class, Evidence, FileType};
+use crate::event::{Marker, Process};
+use crate::identity::FileKey;
+use crate::manifest::Manifest;
+use crate::operation::{Flags, Operation};
+use crate::sync::SyncKind;
+
+/// A whole trace.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// How and on what it was taken.
+    pub manifest: Manifest,
+    /// Requests in the order of issue.
+    pub requests: Vec<Request>,
+    /// Parts of requests, grouped by request, in the order of sectors.
+    pub segments: Vec<Segment>,
+    /// Files.
+    pub files: Vec<File>,
+    /// Threads.
+    pub processes: Vec<ProcessRow>,
+    /// Sync calls in the order of entry.
+    pub syncs: Vec<Sync>,
+    /// Commits of the filesystem's log.
+    pub commits: Vec<Commit>,
+    /// Milestones.
+    pub markers: Vec<MarkerRow>,
+}
+
+/// A thread; see [`Process`].
+pub type ProcessRow = Process;
+
+/// An I/O: one request to the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// When its first bio was queued; equals `issue_ns` where that was not seen.
+    pub queue_ns: u64,
+    /// When it went to the driver (the last time, if it was requeued).
+    pub issue_ns: u64,
+    /// When it came back; `None` if it was still under way at the end.
+    pub complete_ns: Option<u64>,
+    /// First sector, on the whole disk.
+    pub sector: u64,
+    /// Length; 0 for a flush.
+    pub bytes: u32,
+    /// What was asked.
+    pub operation: Operation,
+    /// How.
+    pub flags: Flags,
+    /// `blk_status_t`, 0 for success.
+    pub status: u8,
+    /// Bios that it was made of; 0 if none was seen.
+    pub bios: u16,
+    /// Who submitted the first bio: index into `processes`.
+    pub submitter: Option<u32>,
+    /// The sync call that the submitter was in: index into `syncs`.
+    pub sync: Option<u32>,
+    /// Index of its first segment.
+    pub first_segment: u32,
+    /// Number of its segments.
+    pub segments: u16,
+    /// When in the recording.
+    pub phase: Phase,
+    /// True for I/O that iostep itself made (its trace lies on the traced device).
+    pub by_tracer: bool,
+}
+
+/// A part of the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// While the command ran, or the whole time if there was none.
+    Run,
+    /// After the command ended, before any settling.
+    After,
+    /// Written because `--settle` synced the filesystem.
+    Settle,
+}
+
+impl Phase {
+    /// Every phase, in the order of time.
+    pub const ALL: [Phase; 3] = [Phase::Run, Phase::After, Phase::Settle];
+
+    /// The name shown to people and stored in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Run => "run",
+            Phase::After => "after",
+            Phase::Settle => "settle",
+        }
+    }
+
+    /// The phase with this [`Phase::name`].
+    pub fn from_name(name: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|p| p.name() == name)
+    }
+}
+
+/// A part of a request whose bytes have one owner and one origin. The bytes of a request's
+/// segments add up to the request's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// Index into `requests`.
+    pub request: u32,
+    /// First sector, on the whole disk.
+    pub sector: u64,
+    /// Length.
+    pub bytes: u32,
+    /// What the bytes are.
+    pub class: Class,
+    /// How the class and the file are known.
+    pub evidence: Evidence,
+    /// Whose they are: index into `files`. For a logged data block, the file it is a copy of.
+    pub file: Option<u32>,
+    /// Where in the file.
+    pub file_offset_bytes: Option<u64>,
+    /// Who made them dirty: index into `processes`.
+    pub dirtier: Option<u32>,
+    /// True if `dirtier` is the inode's last and not known to be this page's.
+    pub dirtier_by_inode: bool,
+    /// The sync call that made this I/O necessary: index into `syncs`.
+    pub cause: Option<u32>,
+    /// Log blocks: the commit they belong to (jbd2 transaction id, xfs CIL sequence).
+    pub commit: Option<u64>,
+    /// Logged blocks: the filesystem block that this is a copy of. btrfs: the logical address.
+    pub home: Option<u64>,
+    /// Logged blocks: the class of the home block. btrfs: `None`.
+    pub home_class: Option<Class>,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    /// Its identity.
+    pub key: FileKey,
+    /// Last path below the filesystem's root that was seen, if any.
+    pub path: Option<String>,
+    /// `i_mode`; 0 if not known.
+    pub mode: u16,
+    /// What it is for.
+    pub file_type: FileType,
+    /// When its inode was made (wall clock), where the filesystem says so.
+    pub birth_wall_ns: Option<i64>,
+    /// When it was seen to be gone: unlinked, or its inode freed.
+    pub deleted_ns: Option<u64>,
+}
+
+/// A sync call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sync {
+    /// When it entered.
+    pub enter_ns: u64,
+    /// When it left; `None` if it was still under way at the end.
+    pub exit_ns: Option<u64>,
+    /// What was called.
+    pub kind: SyncKind,
+    /// Thread: index into `processes`.
+    pub process: Option<u32>,
+    /// On which file: index into `files`.
+    pub file: Option<u32>,
+    /// What it returned, where that was seen.
+    pub result: Option<i64>,
+    /// The commit of the filesystem's log that it needed.
+    pub commit: Option<u64>,
+}
+
+/// A commit of the filesystem's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit {
+    /// jbd2 transaction id, or xfs CIL sequence.
+    pub id: u64,
+    /// When it began; xfs: when its first log record was queued.
+    pub start_ns: u64,
+    /// When it ended, where that was seen.
+    pub end_ns: Option<u64>,
+    /// The sync call that started it: index into `syncs`. `None`: the filesystem's own timer or
+    /// lack of log space.
+    pub cause: Option<u32>,
+}
+
+/// A milestone of the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkerRow {
+    /// When.
+    pub mono_ns: u64,
+    /// Which.
+    pub marker: Marker,
+}
+
+impl Trace {
+    /// The segments of a request.
+    pub fn segments_of(&self, request: &Request) -> &[Segment] {
+        let first = request.first_segment as usize;
+        &self.segments[first..first + usize::from(request.segments)]
+    }
+
+    /// A path for people: the file's path under the mount point, or its inode number.
+    pub fn file_name(&self, file: u32) -> String {
+        let file = &self.files[file as usize];
+        match &file.path {
+            Some(path) => path.clone(),
+            None => format!("inode {}", file.key.inode),
+        }
+    }
+
+    /// A name for people: `comm:pid`.
+    pub fn process_name(&self, process: u32) -> String {
+        let process = &self.processes[process as usize];
+        format!("{}:{}", process.comm, process.pid)
+    }
+}

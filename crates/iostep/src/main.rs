@@ -1,0 +1,2 @@
+//! The iostep command.
+fn main() {}
