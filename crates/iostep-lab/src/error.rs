@@ -1,0 +1,62 @@
+//! The one error type of this crate.
+
+use std::path::{Path, PathBuf};
+
+/// What can go wrong with an environment.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused: `what` names the attempt, `path` the object.
+    #[error("{path}: cannot {what}: {source}", path = path.display())]
+    Io {
+        /// The device, file or directory.
+        path: PathBuf,
+        /// What was attempted, as a verb phrase.
+        what: &'static str,
+        /// The reason given.
+        source: std::io::Error,
+    },
+    /// The machine lacks something.
+    #[error("{what}; {hint}")]
+    Unsupported {
+        /// What is missing.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The caller asked for something that is never done.
+    #[error("{what}; {hint}")]
+    Usage {
+        /// What was asked.
+        what: String,
+        /// What to do instead.
+        hint: String,
+    },
+    /// A program that was run failed.
+    #[error("{program} failed ({status}): {message}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The last line that it wrote to its standard error.
+        message: String,
+    },
+}
+
+/// The result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Builds the `map_err` closure for an operation on `path`.
+    pub(crate) fn io<E: Into<std::io::Error>>(
+        path: impl AsRef<Path>,
+        what: &'static str,
+    ) -> impl FnOnce(E) -> Error {
+        let path = path.as_ref().to_owned();
+        move |source| Error::Io {
+            path,
+            what,
+            source: source.into(),
+        }
+    }
+}
