@@ -75,7 +75,8 @@ pub enum Event {
     },
     /// The filesystem told where a part of a file lies (tracefs probe).
     Extent(Extent),
-    /// A page of a file was made dirty (tracefs probe, which cannot look into bios).
+    /// A part of a file was written to, in the page cache or directly (tracefs probe, which
+    /// cannot look into bios).
     Dirty {
         /// When.
         mono_ns: u64,
@@ -83,6 +84,8 @@ pub enum Event {
         inode: u64,
         /// Offset in the file.
         offset_bytes: u64,
+        /// Length; 0 for a folio of unknown size that begins at `offset_bytes`.
+        bytes: u32,
         /// The thread.
         pid: u32,
     },
@@ -287,7 +290,7 @@ pub struct File {
     pub birth_wall_ns: Option<i64>,
 }
 
-/// A piece of a file on the device.
+/// A piece of a file on the device. Inode 0: the blocks belong to no file any more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Extent {
     /// When the filesystem said so.
