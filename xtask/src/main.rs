@@ -1,2 +1,76 @@
-//! Chores.
-fn main() {}
+//! The project's own chores; `cargo xtask ci` is the whole check.
+
+mod commands;
+mod format;
+mod licences;
+mod metadata;
+mod step;
+mod suites;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use step::Plan;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  ci             everything below, in this order; what `make test` runs
+  fmt [--check]  format Rust and C
+  tidy           the rules of the tree that no other tool knows
+  licences       licences of everything that is linked in
+  lint           clippy, warnings are errors
+  doc            rustdoc, warnings are errors
+  commands       every command has its page in docs
+  test           unit tests, then the tests that need root and a real kernel
+
+Environment:
+  IOSTEP_REQUIRE  comma-separated requirements (root,btf,ext4,xfs,btrfs) that a kernel test may
+                  not miss: a skip becomes a failure. Set to all of them where CI=true.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["ci"] => ci(),
+        ["fmt"] => Plan::new().then("fmt", format::rewrite),
+        ["fmt", "--check"] => Plan::new().then("fmt --check", format::check),
+        ["tidy"] => Plan::new().then("tidy", tidy::check),
+        ["licences"] => Plan::new().then("licences", licences::check),
+        ["lint"] => Plan::new().then("lint", suites::lint),
+        ["doc"] => Plan::new().then("doc", suites::doc),
+        ["commands"] => Plan::new().then("commands", commands::check),
+        ["test"] => Plan::new().then("test", suites::test),
+        [] | ["help" | "-h" | "--help"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("xtask: no task {:?}\n\n{USAGE}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Cheap steps first, so that a slip is told in seconds.
+fn ci() -> Result<Plan> {
+    let plan = Plan::new()
+        .then("fmt --check", format::check)?
+        .then("tidy", tidy::check)?
+        .then("licences", licences::check)?
+        .then("lint", suites::lint)?
+        .then("doc", suites::doc)?
+        .then("commands", commands::check)?
+        .then("test", suites::test)?;
+    plan.summarise();
+    Ok(plan)
+}

@@ -1,0 +1,41 @@
+# Chores by their short names. Each sets up the machine first, which costs nothing if all is there.
+
+# What a user's PATH may lack: rustup's default place and the administrator's tools.
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/local/sbin:/usr/sbin:/sbin
+
+CARGO_TARGET_DIR ?= target
+PREFIX ?= /usr/local
+# Cargo runs as the user; root runs finished binaries only.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+IOSTEP := $(CARGO_TARGET_DIR)/release/iostep
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the command, optimised
+	scripts/setup build
+	cargo build --release --package iostep
+
+.PHONY: demo
+demo: ## Build, then show the main job on a throw-away ext4 image (root)
+	scripts/setup demo
+	cargo build --release --package iostep
+	$(AS_ROOT) $(IOSTEP) demo
+
+.PHONY: test
+test: ## Check everything: format, lints, docs, licences, unit and kernel tests
+	scripts/setup test
+	cargo xtask ci
+
+.PHONY: bench-trace
+bench-trace: ## Measure what tracing costs, with and without by turns (root)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/overhead $(abspath $(IOSTEP))
+
+.PHONY: install
+install: ## Install what `make build` built below PREFIX (/usr/local)
+	@test -x $(IOSTEP) || { echo "$(IOSTEP) is not built; run make build first" >&2; exit 1; }
+	install -D -m 755 $(IOSTEP) $(DESTDIR)$(PREFIX)/bin/iostep

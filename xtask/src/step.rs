@@ -1,0 +1,84 @@
+//! Steps with a name and a time, and the commands that they run.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// The steps that are done.
+pub struct Plan {
+    done: Vec<(&'static str, Duration)>,
+}
+
+impl Plan {
+    pub fn new() -> Plan {
+        Plan { done: Vec::new() }
+    }
+
+    /// Runs a step; `name` is also how to run it again.
+    pub fn then(mut self, name: &'static str, step: fn() -> Result<()>) -> Result<Plan> {
+        println!("== {name}");
+        let start = Instant::now();
+        if let Err(error) = step() {
+            bail!("{name} failed: {error:#}\nhint: run it again with: cargo xtask {name}");
+        }
+        let took = start.elapsed();
+        println!("== {name}: ok, {:.1} s", took.as_secs_f64());
+        self.done.push((name, took));
+        Ok(self)
+    }
+
+    /// Prints each step's time.
+    pub fn summarise(&self) {
+        let total: Duration = self.done.iter().map(|(_, took)| *took).sum();
+        println!("\nall checks passed in {:.0} s", total.as_secs_f64());
+        for (name, took) in &self.done {
+            println!("{:>8.1} s  {name}", took.as_secs_f64());
+        }
+    }
+}
+
+/// The workspace's root.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+/// The cargo that runs this.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command, its output going to ours.
+///
+/// Errors: it cannot be started, or it fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| cannot_start(command))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command for its standard output.
+///
+/// Errors: it cannot be started, fails, or prints something that is not UTF-8.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| cannot_start(command))?;
+    if !output.status.success() {
+        bail!("{command:?}: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{command:?}: output is not UTF-8"))
+}
+
+fn cannot_start(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy();
+    format!("cannot start {program}; scripts/setup installs what is missing")
+}

@@ -1,0 +1,16 @@
+//! Rules about `Cargo.toml`.
+
+use super::Finding;
+use super::tree::Source;
+
+/// Every crate takes the workspace's lints. The fuzz targets are no part of the workspace.
+pub fn check(source: &Source, findings: &mut Vec<Finding>) {
+    let is_manifest = source.path.rsplit('/').next() == Some("Cargo.toml");
+    let is_crate = source.text.contains("[package]") && !source.path.starts_with("fuzz/");
+    if is_manifest && is_crate && !source.text.contains("[lints]\nworkspace = true\n") {
+        findings.push(format!(
+            "{}: the workspace's lints are not taken",
+            source.path
+        ));
+    }
+}
