@@ -1,0 +1,34 @@
+//! Work that makes the filesystem write its own structures.
+
+use std::fs::File;
+
+use crate::run::Run;
+use crate::system;
+
+/// A directory of several blocks.
+pub fn directories(run: &mut Run) -> anyhow::Result<()> {
+    let dir = run.dir()?;
+    for number in 0..300 {
+        // Long names fill directory blocks soon.
+        std::fs::write(dir.join(format!("{number:0>60}.xml")), "")?;
+    }
+    let target = run.create("last.dat", 0)?;
+    run.write(&target, 0)?;
+    run.fsync(&target)
+}
+
+/// A file of so many extents that they need blocks of their own.
+pub fn fragments(run: &mut Run) -> anyhow::Result<()> {
+    let target = run.create("fragments.dat", 0)?;
+    for index in 0..400 {
+        run.write(&target, index * 2)?;
+    }
+    run.fsync(&target)
+}
+
+/// Makes the filesystem write every structure to its place: freezing empties its log.
+pub fn freeze(run: &mut Run) -> anyhow::Result<()> {
+    let root = File::open(run.root())?;
+    system::freeze(&root)?;
+    Ok(system::thaw(&root)?)
+}

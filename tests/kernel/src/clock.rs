@@ -1,0 +1,68 @@
+//! The clocks that a workload, a journal and a trace use.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+fn ns(time: Timespec) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// `CLOCK_MONOTONIC`, ns.
+pub fn mono_ns() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// The step of the clock that filesystems stamp inodes and commits with
+/// (`ktime_get_coarse_real_ts64`), ns.
+pub fn tick_ns() -> u64 {
+    ns(clock_getres(ClockId::RealtimeCoarse))
+}
+
+/// Sleeps until the coarse clock has moved on, so that what came before and what comes after have
+/// different times on disk.
+pub fn let_the_coarse_clock_pass() {
+    std::thread::sleep(Duration::from_nanos(tick_ns() + 1_000_000));
+}
+
+/// Two readings of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// `CLOCK_MONOTONIC`, ns.
+    pub mono_ns: u64,
+    /// `CLOCK_REALTIME`, ns since the epoch.
+    pub wall_ns: u64,
+}
+
+impl Moment {
+    /// Reads both clocks.
+    pub fn now() -> Moment {
+        Moment {
+            mono_ns: mono_ns(),
+            wall_ns: ns(clock_gettime(ClockId::Realtime)),
+        }
+    }
+
+    /// The wall clock's reading at a monotonic time.
+    pub fn wall_at(&self, mono_ns: u64) -> u64 {
+        self.wall_ns
+            .wrapping_add(mono_ns.wrapping_sub(self.mono_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_monotonic_time_is_a_later_wall_time() {
+        let moment = Moment {
+            mono_ns: 50,
+            wall_ns: 1_000,
+        };
+        assert_eq!(moment.wall_at(50), 1_000);
+        assert_eq!(moment.wall_at(70), 1_020);
+        assert_eq!(moment.wall_at(20), 970);
+    }
+}
