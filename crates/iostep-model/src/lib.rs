@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod operation;
 pub mod publish;
 pub mod spool;
+pub mod store;
 pub mod sync;
 pub mod table;
 
