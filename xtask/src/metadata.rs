@@ -23,6 +23,16 @@ pub struct Package {
     /// Where it comes from; `None` for the workspace's own.
     pub source: Option<String>,
     pub dependencies: Vec<Dependency>,
+    pub manifest_path: PathBuf,
+}
+
+impl Package {
+    /// True if it depends on `name` directly, in whatever way.
+    pub fn uses(&self, name: &str) -> bool {
+        self.dependencies
+            .iter()
+            .any(|dependency| dependency.name == name)
+    }
 }
 
 /// A dependency as `Cargo.toml` states it.

@@ -6,11 +6,13 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::metadata;
 use crate::step::{cargo, output_of, root, run};
 
 /// What the kernel tests may ask of a machine; all of it is there where CI runs.
 const REQUIREMENTS: &str = "root,btf,ext4,xfs,btrfs";
-const KERNEL_TESTS: &str = "iostep-kernel-tests";
+/// The harness whose tests can be skipped with a reason.
+const HARNESS: &str = "libtest-mimic";
 
 /// Clippy over every target.
 pub fn lint() -> Result<()> {
@@ -28,7 +30,7 @@ pub fn doc() -> Result<()> {
 }
 
 /// All tests. As root everything runs at once. As a user, the tests that need root say so and are
-/// skipped; then root runs the finished binaries of the kernel tests, and compiles nothing.
+/// skipped; then root runs the finished binaries of these tests, and compiles nothing.
 pub fn test() -> Result<()> {
     // The kernel tests drive this binary, which cargo test alone would not build.
     run(cargo().args(["build", "--workspace", "--bins", "--locked"]))?;
@@ -39,63 +41,88 @@ pub fn test() -> Result<()> {
         return run(&mut all);
     }
     run(&mut all)?;
-    for binary in kernel_test_binaries()? {
-        run_as_root(&binary)?;
-    }
-    Ok(())
+    run_as_root(&suites_for_root()?)
 }
 
 /// A skip is a failure where CI runs, unless the caller already said what is.
 fn require(command: &mut Command) {
-    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-    if in_ci && std::env::var_os("IOSTEP_REQUIRE").is_none() {
+    if in_ci() && std::env::var_os("IOSTEP_REQUIRE").is_none() {
         command.env("IOSTEP_REQUIRE", REQUIREMENTS);
     }
+}
+
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
 fn is_root() -> Result<bool> {
     Ok(output_of(Command::new("id").arg("-u"))?.trim() == "0")
 }
 
+/// A finished test binary and the `Cargo.toml` of its package.
+struct Suite {
+    binary: PathBuf,
+    manifest: PathBuf,
+}
+
 /// Where there is no sudo, the skips that the tests just printed stand, except in CI.
-fn run_as_root(binary: &PathBuf) -> Result<()> {
+fn run_as_root(suites: &[Suite]) -> Result<()> {
     let has_sudo = Command::new("sudo").arg("-V").output().is_ok();
+    if !has_sudo && in_ci() {
+        bail!("not root, and there is no sudo");
+    }
     if !has_sudo {
-        if std::env::var_os("CI").is_some() {
-            bail!("{}: needs root, and there is no sudo", binary.display());
-        }
-        println!("no sudo: the kernel tests were skipped; run `cargo xtask test` as root for them");
+        println!("no sudo: what needs root was skipped; run cargo xtask test as root for it");
         return Ok(());
     }
-    let mut command = Command::new("sudo");
-    command.arg("--preserve-env=CI,IOSTEP_REQUIRE,PATH");
-    require(&mut command);
-    run(command
-        .arg("--")
-        .arg(binary)
-        .current_dir(root().join("tests/kernel")))
+    for suite in suites {
+        let mut command = Command::new("sudo");
+        require(&mut command);
+        command
+            .arg("--preserve-env=CI,IOSTEP_REQUIRE,PATH")
+            .arg("--");
+        command.arg(&suite.binary);
+        // Cargo, too, runs tests where their package lies.
+        command.current_dir(suite.manifest.parent().unwrap_or(root()));
+        run(&mut command)?;
+    }
+    Ok(())
 }
 
 /// A line of cargo's JSON messages, as far as it is of use here.
 #[derive(Deserialize)]
 struct Message {
-    package_id: Option<String>,
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
     executable: Option<PathBuf>,
 }
 
-/// Everything is built by now, so that this only asks where.
-fn kernel_test_binaries() -> Result<Vec<PathBuf>> {
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+/// The integration tests that can say of themselves that they need root. Everything is built by
+/// now, so that this only asks where.
+fn suites_for_root() -> Result<Vec<Suite>> {
     let flags = ["test", "--workspace", "--no-run", "--locked", "--quiet"];
     let messages = output_of(cargo().args(flags).arg("--message-format=json"))?;
-    let mut binaries = Vec::new();
+    let packages = metadata::read()?.packages;
+    let mut suites = Vec::new();
     for line in messages.lines() {
         let message: Message =
             serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
-        if let (Some(package), Some(executable)) = (message.package_id, message.executable)
-            && package.contains(KERNEL_TESTS)
-        {
-            binaries.push(executable);
+        let (Some(manifest), Some(target), Some(binary)) =
+            (message.manifest_path, message.target, message.executable)
+        else {
+            continue;
+        };
+        let package = packages
+            .iter()
+            .find(|package| package.manifest_path == manifest);
+        if target.kind == ["test"] && package.is_some_and(|package| package.uses(HARNESS)) {
+            suites.push(Suite { binary, manifest });
         }
     }
-    Ok(binaries)
+    Ok(suites)
 }

@@ -50,6 +50,7 @@ mod tests {
             version: "0.1.0".into(),
             license: None,
             source: None,
+            manifest_path: Default::default(),
             dependencies: vec![Dependency {
                 name: uses.into(),
                 kind: kind.map(str::to_owned),
