@@ -1,1 +1,8 @@
-//! iostep-load.
+//! Drives I/O.
+//!
+//! [`sql`] runs a script one transaction at a time, in a process of its own.
+
+pub mod error;
+pub mod sql;
+
+pub use error::{Error, Result};

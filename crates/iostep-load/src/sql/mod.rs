@@ -1,0 +1,29 @@
+//! SQL, one transaction at a time.
+//!
+//! [`Driver`] starts a child process and tells it over a pipe what to do; [`serve`] is the child's
+//! side, a [`Runner`] behind that pipe. A process of its own keeps the I/O of the script apart from
+//! the I/O of whoever measures it.
+//!
+//! SQLite is the one compiled into iostep, set up like a stock build: foreign keys off, and
+//! `fdatasync` where it is enough (without `HAVE_FDATASYNC` SQLite calls `fsync` everywhere, which
+//! costs more of the filesystem's log).
+
+mod driver;
+mod protocol;
+mod runner;
+mod script;
+mod server;
+mod settings;
+mod size;
+
+pub use driver::Driver;
+pub use protocol::{Closed, Database, Opened};
+pub use runner::{Executed, Outcome, Runner, Transaction};
+pub use script::split;
+pub use server::serve;
+pub use settings::{Journal, Settings, Synchronous};
+
+const _: () = assert!(
+    option_env!("LIBSQLITE3_FLAGS").is_some(),
+    "build inside the repository: .cargo/config.toml makes SQLite use fdatasync"
+);

@@ -1,0 +1,68 @@
+//! What the driver and its child tell each other: one JSON value a line.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::sql::runner::Transaction;
+use crate::sql::settings::{Journal, Settings, Synchronous};
+
+/// A database to work on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Database {
+    /// Its file.
+    pub path: PathBuf,
+    /// How to set SQLite up.
+    pub settings: Settings,
+    /// True for a copy in a directory of its own: the child removes both if its driver dies, which
+    /// nobody else could do after a SIGKILL.
+    pub disposable: bool,
+}
+
+/// What the connection is set to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Process that has the database open.
+    pub pid: u32,
+    /// Journal mode.
+    pub journal: Journal,
+    /// Synchronous setting.
+    pub synchronous: Synchronous,
+    /// Page size in bytes.
+    pub page_bytes: u32,
+    /// SQLite's version.
+    pub sqlite_version: String,
+}
+
+/// When a database was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closed {
+    /// `CLOCK_MONOTONIC` before.
+    pub start_ns: u64,
+    /// `CLOCK_MONOTONIC` after.
+    pub end_ns: u64,
+}
+
+/// From the driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    Open(Database),
+    Load(String),
+    WarmUp,
+    Step,
+    Close,
+}
+
+/// From the child; each request gets one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    Opened(Opened),
+    Loaded(usize),
+    WarmedUp,
+    Stepped(Option<Transaction>),
+    Closed(Closed),
+    Failed(Error),
+}

@@ -1,0 +1,171 @@
+//! How SQLite is set up before a script runs.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+macro_rules! pragma_values {
+    ($(#[$doc:meta])* $type:ident, $what:literal, $($(#[$variant_doc:meta])* $variant:ident = $name:literal),*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $type { $($(#[$variant_doc])* $variant),* }
+
+        impl $type {
+            /// Every value.
+            pub const ALL: &'static [$type] = &[$($type::$variant),*];
+
+            /// The name as the pragma takes it.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),* }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(name: &str) -> Result<$type> {
+                let wanted = name.to_ascii_lowercase();
+                $type::ALL.iter().copied().find(|value| value.name() == wanted).ok_or_else(|| {
+                    let names: Vec<_> = $type::ALL.iter().map(|value| value.name()).collect();
+                    Error::Usage {
+                        what: format!("{name}: no {}", $what),
+                        hint: format!("choose {}", names.join(", ")),
+                    }
+                })
+            }
+        }
+    };
+}
+
+pragma_values! {
+    /// `PRAGMA journal_mode`.
+    Journal, "journal mode",
+    /// A rollback journal that is removed at the end of each transaction.
+    Delete = "delete",
+    /// A rollback journal that is cut to length zero.
+    Truncate = "truncate",
+    /// A rollback journal whose header is overwritten with zeros.
+    Persist = "persist",
+    /// A write-ahead log.
+    Wal = "wal",
+    /// A rollback journal in memory: a crash can corrupt the database.
+    Memory = "memory",
+    /// No journal: not even ROLLBACK works.
+    Off = "off"
+}
+
+pragma_values! {
+    /// `PRAGMA synchronous`.
+    Synchronous, "synchronous setting",
+    /// Nothing is synced.
+    Off = "off",
+    /// Synced at the most critical moments; a WAL only at checkpoints.
+    Normal = "normal",
+    /// Synced before each transaction is reported as done: SQLite's default.
+    Full = "full",
+    /// As full, and the directory after the journal is removed from it.
+    Extra = "extra"
+}
+
+/// How SQLite is set up. What is `None` stays as SQLite or the database has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Make the database if it does not exist.
+    pub create: bool,
+    /// Journal mode.
+    pub journal: Option<Journal>,
+    /// Synchronous setting.
+    pub synchronous: Option<Synchronous>,
+    /// Page size in bytes. Another one than the database's own rewrites the whole database.
+    pub page_bytes: Option<u32>,
+    /// `PRAGMA cache_size`: pages, or KiB if negative.
+    pub cache_size: Option<i64>,
+    /// `PRAGMA wal_autocheckpoint`: pages; 0 for never.
+    pub wal_autocheckpoint_pages: Option<u32>,
+    /// How long to wait for somebody else's lock, in milliseconds.
+    pub busy_timeout_ms: u32,
+}
+
+impl Settings {
+    /// Sets up a connection. The page size comes first: a WAL fixes it.
+    pub(crate) fn apply(&self, path: &Path, connection: &Connection) -> Result<()> {
+        let failed = |error| super::runner::database_error(path, &error);
+        connection
+            .pragma_update(None, "foreign_keys", false)
+            .map_err(failed)?;
+        if let Some(page_bytes) = self.page_bytes {
+            set_page_size(connection, page_bytes).map_err(failed)?;
+        }
+        if let Some(journal) = self.journal {
+            set_journal(path, connection, journal)?;
+        }
+        let pragmas = [
+            ("synchronous", self.synchronous.map(|s| s.name().to_owned())),
+            ("cache_size", self.cache_size.map(|n| n.to_string())),
+            (
+                "wal_autocheckpoint",
+                self.wal_autocheckpoint_pages.map(|n| n.to_string()),
+            ),
+        ];
+        for (pragma, value) in pragmas {
+            if let Some(value) = value {
+                connection
+                    .execute_batch(&format!("PRAGMA {pragma} = {value}"))
+                    .map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set_page_size(connection: &Connection, page_bytes: u32) -> rusqlite::Result<()> {
+    let current: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    if current == page_bytes {
+        return Ok(());
+    }
+    // A database in WAL mode keeps its page size, even over a VACUUM.
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = delete; PRAGMA page_size = {page_bytes}; VACUUM"
+    ))
+}
+
+fn set_journal(path: &Path, connection: &Connection, journal: Journal) -> Result<()> {
+    let set: String = connection
+        .pragma_update_and_check(None, "journal_mode", journal.name(), |row| row.get(0))
+        .map_err(|error| super::runner::database_error(path, &error))?;
+    if set == journal.name() {
+        return Ok(());
+    }
+    Err(Error::Database {
+        path: path.to_owned(),
+        what: format!(
+            "SQLite keeps journal mode {set} instead of {}",
+            journal.name()
+        ),
+        hint: "choose another mode, or close whoever else uses the database".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_in_either_case_and_others_are_refused_with_the_choices() {
+        for journal in Journal::ALL {
+            let upper = journal.name().to_ascii_uppercase();
+            assert_eq!(upper.parse::<Journal>().expect("known"), *journal);
+        }
+        let error = "walrus".parse::<Journal>().expect_err("unknown");
+        assert!(
+            error.to_string().contains("truncate, persist, wal"),
+            "{error}"
+        );
+        assert!("fullest".parse::<Synchronous>().is_err());
+    }
+}

@@ -1,0 +1,194 @@
+//! The driver and its child, as two processes. This binary is both.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use iostep_load::Error;
+use iostep_load::sql::{Database, Driver, Settings, serve};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// What this binary is to be instead of a test runner: `server`, or a `driver` to be killed.
+const ROLE: &str = "IOSTEP_LOAD_TEST_ROLE";
+const ENDLESS: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    match std::env::var(ROLE).as_deref() {
+        Ok("server") => {
+            serve(std::io::stdin().lock(), std::io::stdout()).expect("the driver speaks properly");
+            return ExitCode::SUCCESS;
+        }
+        Ok("driver") => return drive_until_killed(),
+        _ => {}
+    }
+    let tests = vec![
+        Trial::test("transactions_come_one_by_one", one_by_one),
+        Trial::test("errors_cross_the_pipe_as_they_are", errors),
+        Trial::test("an_interrupt_ends_a_statement_that_never_would", interrupt),
+        Trial::test("a_child_that_dies_is_reported", dead_child),
+        Trial::test("a_killed_drivers_copy_is_removed", killed_driver),
+        Trial::test("a_copy_beside_other_files_leaves_them_alone", other_files),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+}
+
+fn role(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command.env(ROLE, name);
+    command
+}
+
+fn database(directory: &Path, disposable: bool) -> Database {
+    Database {
+        path: directory.join("app.db"),
+        settings: Settings {
+            create: true,
+            ..Settings::default()
+        },
+        disposable,
+    }
+}
+
+fn check(fact: bool, otherwise: &str) -> Result<(), Failed> {
+    fact.then_some(()).ok_or_else(|| otherwise.into())
+}
+
+fn one_by_one() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let never = AtomicBool::new(false);
+    let mut driver = Driver::start(role("server"), &never)?;
+    let opened = driver.open(&database(directory.path(), false))?;
+    check(
+        opened.pid != std::process::id(),
+        "SQLite runs in the driver's process",
+    )?;
+    let statements =
+        driver.load("CREATE TABLE t (v); BEGIN; INSERT INTO t VALUES ('x'); COMMIT")?;
+    check(statements == 4, "wrong number of statements")?;
+    let first = driver.step()?.ok_or("no first transaction")?;
+    let second = driver.step()?.ok_or("no second transaction")?;
+    check(driver.step()?.is_none(), "a third transaction")?;
+    check(
+        second.statements.len() == 3,
+        "the second is not BEGIN to COMMIT",
+    )?;
+    check(first.end_ns <= second.start_ns, "the clock ran backwards")?;
+    let closed = driver.close()?;
+    check(second.end_ns <= closed.start_ns, "the clock ran backwards")?;
+    drop(driver);
+    check(
+        directory.path().join("app.db").exists(),
+        "the database is gone",
+    )
+}
+
+fn errors() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let never = AtomicBool::new(false);
+    let mut driver = Driver::start(role("server"), &never)?;
+    let error = driver.load("SELECT 1").expect_err("nothing is open");
+    check(
+        error.to_string().contains("no database is open"),
+        "wrong error",
+    )?;
+    driver.open(&database(directory.path(), false))?;
+    let error = driver.load(" ; ").expect_err("nothing to run");
+    check(matches!(error, Error::Usage { .. }), "not bad usage")?;
+    driver.load("SELECT 1; SELECT nothing")?;
+    driver.step()?;
+    let error = driver.step().expect_err("no such column");
+    check(
+        matches!(
+            error,
+            Error::Statement {
+                number: 2,
+                total: 2,
+                ..
+            }
+        ),
+        "wrong error",
+    )
+}
+
+fn interrupt() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let flag = AtomicBool::new(false);
+    let mut driver = Driver::start(role("server"), &flag)?;
+    driver.open(&database(directory.path(), false))?;
+    driver.load(ENDLESS)?;
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            flag.store(true, Ordering::Relaxed);
+        });
+        let outcome = driver.step();
+        drop(driver);
+        outcome
+    });
+    check(outcome == Err(Error::Interrupted), "it was not interrupted")
+}
+
+fn dead_child() -> Result<(), Failed> {
+    let never = AtomicBool::new(false);
+    let mut driver = Driver::start(Command::new("false"), &never)?;
+    let error = driver.load("SELECT 1").expect_err("nobody is there");
+    check(
+        error.to_string().contains("exit status: 1"),
+        &error.to_string(),
+    )
+}
+
+/// Opens a disposable database in the directory named by the first argument, says so, and waits.
+fn drive_until_killed() -> ExitCode {
+    let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
+    let never = AtomicBool::new(false);
+    let mut driver = Driver::start(role("server"), &never).expect("it starts");
+    driver.open(&database(&directory, true)).expect("it opens");
+    driver.load("CREATE TABLE t (v)").expect("a statement");
+    driver.step().expect("it runs");
+    fs::write(directory.with_extension("ready"), b"").expect("it can say so");
+    std::thread::sleep(PATIENCE);
+    ExitCode::FAILURE
+}
+
+fn killed_driver() -> Result<(), Failed> {
+    let parent = tempfile::tempdir()?;
+    let copy = parent.path().join("copy");
+    fs::create_dir(&copy)?;
+    let mut driver = role("driver").arg(&copy).spawn()?;
+    wait_until(|| copy.with_extension("ready").exists())?;
+    check(copy.join("app.db").exists(), "there is no copy")?;
+    driver.kill()?;
+    driver.wait()?;
+    wait_until(|| !copy.exists())
+}
+
+fn other_files() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let never = AtomicBool::new(false);
+    let mut driver = Driver::start(role("server"), &never)?;
+    driver.open(&database(directory.path(), true))?;
+    fs::write(directory.path().join("precious"), b"content")?;
+    drop(driver);
+    check(
+        !directory.path().join("app.db").exists(),
+        "the copy is still there",
+    )?;
+    check(
+        directory.path().join("precious").exists(),
+        "it removed too much",
+    )
+}
+
+fn wait_until(fact: impl Fn() -> bool) -> Result<(), Failed> {
+    let deadline = Instant::now() + PATIENCE;
+    while !fact() {
+        check(Instant::now() < deadline, "waited in vain")?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

@@ -1,0 +1,304 @@
+//! What the runner says about transactions and about databases it cannot use. The judge is a
+//! second connection, or the `sqlite3` format itself.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use iostep_load::Error;
+use iostep_load::sql::{Journal, Outcome, Runner, Settings, Synchronous, Transaction};
+use rusqlite::Connection;
+use rustix::fs::IFlags;
+use tempfile::TempDir;
+
+struct Fixture {
+    _directory: TempDir,
+    path: PathBuf,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("app.db");
+        let fixture = Fixture {
+            _directory: directory,
+            path,
+        };
+        fixture
+            .other()
+            .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v)")
+            .expect("a table");
+        fixture
+    }
+
+    /// A connection that is not the runner's.
+    fn other(&self) -> Connection {
+        Connection::open(&self.path).expect("it opens")
+    }
+
+    fn runner(&self) -> Runner {
+        self.runner_with(&Settings::default()).expect("it opens")
+    }
+
+    fn runner_with(&self, settings: &Settings) -> Result<Runner, Error> {
+        Runner::open(&self.path, settings)
+    }
+
+    fn rows(&self) -> i64 {
+        self.other()
+            .query_row("SELECT count(*) FROM t", [], |row| row.get(0))
+            .expect("a count")
+    }
+
+    fn run(&self, script: &str) -> (Vec<Transaction>, Option<Error>) {
+        let mut runner = self.runner();
+        runner.load(script).expect("statements");
+        let mut transactions = Vec::new();
+        loop {
+            match runner.step() {
+                Ok(Some(transaction)) => transactions.push(transaction),
+                Ok(None) => return (transactions, None),
+                Err(error) => return (transactions, Some(error)),
+            }
+        }
+    }
+}
+
+fn sizes(transactions: &[Transaction]) -> Vec<usize> {
+    transactions.iter().map(|t| t.statements.len()).collect()
+}
+
+fn user_bytes(transaction: &Transaction) -> u64 {
+    transaction.statements.iter().map(|s| s.user_bytes).sum()
+}
+
+#[test]
+fn statements_are_grouped_as_sqlite_commits_them() {
+    let fixture = Fixture::new();
+    let (transactions, error) = fixture.run(
+        "INSERT INTO t VALUES (1, 'a'); BEGIN; INSERT INTO t VALUES (2, 'b'); COMMIT; \
+         SAVEPOINT s; INSERT INTO t VALUES (3, 'c'); RELEASE s; \
+         BEGIN; INSERT INTO t VALUES (4, 'd'); ROLLBACK; SELECT * FROM t; \
+         BEGIN; INSERT INTO t VALUES (5, 'e')",
+    );
+    assert_eq!(error, None);
+    assert_eq!(sizes(&transactions), [1, 3, 3, 3, 1, 2]);
+    let outcomes: Vec<_> = transactions.iter().map(|t| t.outcome).collect();
+    use Outcome::{Committed, Open, RolledBack};
+    assert_eq!(
+        outcomes,
+        [Committed, Committed, Committed, RolledBack, Committed, Open]
+    );
+    assert_eq!(transactions[4].statements[0].rows_returned, 3);
+    assert_eq!(fixture.rows(), 3);
+}
+
+#[test]
+fn user_bytes_are_the_new_values_and_of_an_update_only_the_changed_ones() {
+    let fixture = Fixture::new();
+    let (transactions, error) = fixture.run(
+        "INSERT INTO t VALUES (300, 'seven..');
+         UPDATE t SET v = 'eight...', id = 300;
+         UPDATE t SET v = 'eight...';
+         DELETE FROM t;
+         INSERT INTO t SELECT NULL, zeroblob(100) FROM (VALUES (1), (2))",
+    );
+    assert_eq!(error, None);
+    // 300 takes two bytes; the key of the last two rows is chosen by SQLite: 1 and 2, of which
+    // the constant 1 takes none.
+    let bytes: Vec<_> = transactions.iter().map(user_bytes).collect();
+    assert_eq!(bytes, [9, 8, 0, 0, 201]);
+    let rows: Vec<_> = transactions
+        .iter()
+        .map(|t| t.statements[0].rows_changed)
+        .collect();
+    assert_eq!(rows[..3], [1, 1, 1]);
+    assert_eq!(rows[4], 2);
+}
+
+#[test]
+fn tables_without_row_ids_count_and_rows_of_triggers_do_not() {
+    let fixture = Fixture::new();
+    let (transactions, error) = fixture.run(
+        "CREATE TABLE w (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+         CREATE TABLE audit (note);
+         CREATE TRIGGER r AFTER INSERT ON w BEGIN INSERT INTO audit VALUES (zeroblob(500)); END;
+         INSERT INTO w VALUES ('key', 'value')",
+    );
+    assert_eq!(error, None);
+    assert_eq!(user_bytes(&transactions[3]), 8);
+    assert_eq!(transactions[3].statements[0].rows_changed, 1);
+}
+
+#[test]
+fn an_error_in_statement_3_of_5_names_it_and_says_what_became_of_the_others() {
+    let fixture = Fixture::new();
+    let (transactions, error) = fixture.run(
+        "INSERT INTO t VALUES (1, 'a'); INSERT INTO t VALUES (2, 'b'); INSERT INTO nope VALUES (1); \
+         INSERT INTO t VALUES (3, 'c'); INSERT INTO t VALUES (4, 'd')",
+    );
+    assert_eq!(sizes(&transactions), [1, 1]);
+    assert_eq!(
+        error.expect("an error").to_string(),
+        "statement 3 of 5: no such table: nope: INSERT INTO nope VALUES (1); \
+         statements 1 to 2 are committed"
+    );
+    assert_eq!(fixture.rows(), 2);
+}
+
+#[test]
+fn an_error_inside_a_transaction_rolls_it_back_and_says_so() {
+    let fixture = Fixture::new();
+    let (transactions, error) = fixture.run(
+        "BEGIN; INSERT INTO t VALUES (1, 'a'); INSERT INTO t VALUES (1, 'twice'); COMMIT; SELECT 1",
+    );
+    assert!(transactions.is_empty());
+    assert_eq!(
+        error.expect("an error").to_string(),
+        "statement 3 of 5: UNIQUE constraint failed: t.id: INSERT INTO t VALUES (1, 'twice'); \
+         statements 1 to 2 are rolled back"
+    );
+    assert_eq!(fixture.rows(), 0);
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_the_statement() {
+    let fixture = Fixture::new();
+    let (_, error) = fixture.run(
+        "INSERT INTO t VALUES (1, 'a'); PRAGMA max_page_count = 3; \
+         INSERT INTO t VALUES (2, zeroblob(100000))",
+    );
+    let error = error.expect("an error").to_string();
+    assert!(
+        error.starts_with("statement 3 of 3: database or disk is full: "),
+        "{error}"
+    );
+    assert_eq!(fixture.rows(), 1);
+}
+
+#[test]
+fn a_locked_database_is_named() {
+    let fixture = Fixture::new();
+    let other = fixture.other();
+    other.execute_batch("BEGIN EXCLUSIVE").expect("the lock");
+    let error = fixture
+        .runner_with(&Settings::default())
+        .expect_err("it is locked");
+    assert!(matches!(error, Error::Database { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("app.db: database is locked; another process uses it"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_read_only_database_is_named() {
+    let fixture = Fixture::new();
+    let file = fs::File::open(&fixture.path).expect("it opens");
+    if rustix::process::geteuid().is_root() {
+        // Root may write in spite of the mode.
+        rustix::fs::ioctl_setflags(&file, IFlags::IMMUTABLE).expect("an immutable file");
+    } else {
+        file.set_permissions(fs::Permissions::from_mode(0o444))
+            .expect("the mode");
+    }
+    let opened = fixture.runner_with(&Settings::default());
+    if rustix::process::geteuid().is_root() {
+        rustix::fs::ioctl_setflags(&file, IFlags::empty()).expect("as it was");
+    }
+    let text = opened.expect_err("it is read-only").to_string();
+    assert!(text.contains("app.db: read-only; "), "{text}");
+}
+
+#[test]
+fn what_is_encrypted_or_no_database_is_named() {
+    let fixture = Fixture::new();
+    fs::write(&fixture.path, vec![0x5a; 8192]).expect("write");
+    let text = fixture
+        .runner_with(&Settings::default())
+        .expect_err("it is no database")
+        .to_string();
+    assert!(text.contains("app.db: file is not a database"), "{text}");
+    assert!(text.contains("encrypted"), "{text}");
+}
+
+#[test]
+fn a_missing_file_and_a_directory_are_bad_usage_and_nothing_is_made() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let missing = directory.path().join("missing.db");
+    for (path, words) in [
+        (missing.as_path(), "no such file"),
+        (directory.path(), "is a directory"),
+        (std::path::Path::new("/dev/null"), "is not a regular file"),
+    ] {
+        let error = Runner::open(path, &Settings::default()).expect_err("refused");
+        assert!(matches!(error, Error::Usage { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_damaged_database_is_an_error() {
+    let fixture = Fixture::new();
+    fixture
+        .other()
+        .execute_batch("INSERT INTO t SELECT NULL, zeroblob(3000) FROM (VALUES (1), (2), (3))")
+        .expect("rows");
+    let mut bytes = fs::read(&fixture.path).expect("read");
+    for byte in &mut bytes[4096..] {
+        *byte = 0xff;
+    }
+    fs::write(&fixture.path, bytes).expect("write");
+    let (_, error) = fixture.run("UPDATE t SET v = 1");
+    let error = error.expect("an error").to_string();
+    assert!(
+        error.contains("database disk image is malformed"),
+        "{error}"
+    );
+}
+
+#[test]
+fn settings_are_what_sqlite_says_they_are() {
+    for journal in Journal::ALL {
+        let fixture = Fixture::new();
+        let settings = Settings {
+            journal: Some(*journal),
+            synchronous: Some(Synchronous::Extra),
+            page_bytes: Some(1024),
+            ..Settings::default()
+        };
+        let mut runner = fixture.runner_with(&settings).expect("it opens");
+        let opened = runner.describe(&fixture.path).expect("it answers");
+        assert_eq!(opened.journal, *journal);
+        assert_eq!(opened.synchronous, Synchronous::Extra);
+        assert_eq!(opened.page_bytes, 1024);
+        runner.load("PRAGMA foreign_keys").expect("a statement");
+        runner.step().expect("it runs");
+        runner.close(&fixture.path).expect("it closes");
+        let header = fs::read(&fixture.path).expect("read");
+        assert_eq!(header[16..18], 1024u16.to_be_bytes());
+    }
+}
+
+#[test]
+fn warming_up_makes_the_modes_files_and_changes_no_row() {
+    for (journal, suffix) in [
+        (Journal::Truncate, "-journal"),
+        (Journal::Persist, "-journal"),
+        (Journal::Wal, "-wal"),
+    ] {
+        let fixture = Fixture::new();
+        let mut runner = fixture
+            .runner_with(&Settings {
+                journal: Some(journal),
+                ..Settings::default()
+            })
+            .expect("it opens");
+        runner.warm_up(&fixture.path).expect("it warms up");
+        let side_file = format!("{}{suffix}", fixture.path.display());
+        assert!(fs::exists(&side_file).expect("a directory"), "{side_file}");
+        assert_eq!(fixture.rows(), 0);
+    }
+}
