@@ -1,0 +1,85 @@
+//! What the filesystem reserves for itself.
+
+use iostep_model::Class;
+use iostep_model::manifest::LayoutRange;
+
+use super::{Ext4, group};
+use crate::error::{Place, Result};
+use crate::{ReadAt, ranges};
+
+impl<S: ReadAt> Ext4<S> {
+    /// Superblocks, group descriptors with their reserved blocks, bitmaps, inode tables and the
+    /// internal journal, in filesystem blocks, sorted and without overlaps.
+    ///
+    /// Needs nothing beyond what `open` read but the journal's inode and its extents.
+    /// Errors: `Io`; `Corrupt`, also if two structures claim one block.
+    pub fn layout(&self) -> Result<Vec<LayoutRange>> {
+        let mut layout = Vec::with_capacity(self.groups().len() * 3 + 16);
+        for group in 0..self.superblock().groups {
+            self.push_group(group, &mut layout);
+        }
+        self.push_journal(&mut layout)?;
+        if self.superblock().mmp_block != 0 {
+            layout.push(LayoutRange {
+                first_block: self.superblock().mmp_block,
+                blocks: 1,
+                class: Class::OtherMetadata,
+            });
+        }
+        let place = Place::superblock(self.superblock().kind, "the layout");
+        ranges::sorted(layout).map_err(|overlap| {
+            let classes = format!("{} and {}", overlap.first.name(), overlap.second.name());
+            place
+                .in_block(overlap.block)
+                .corrupt(classes, "one structure")
+        })
+    }
+
+    fn push_group(&self, group: u32, layout: &mut Vec<LayoutRange>) {
+        let superblock = self.superblock();
+        let mut push = |first_block, blocks, class| {
+            layout.push(LayoutRange {
+                first_block,
+                blocks,
+                class,
+            });
+        };
+        let has_superblock = group::has_superblock(superblock, group);
+        let mut next = superblock.group_start(group);
+        if group == 0 {
+            next = group::superblock_block(superblock);
+        }
+        if has_superblock {
+            push(next, 1, Class::Superblock);
+            next += 1;
+        }
+        let descriptors = group::descriptor_blocks_in(superblock, group);
+        push(next, descriptors, Class::GroupDescriptor);
+        let descriptor = &self.groups()[group as usize];
+        let table_blocks = u64::from(superblock.inode_table_blocks());
+        push(descriptor.block_bitmap, 1, Class::BlockBitmap);
+        push(descriptor.inode_bitmap, 1, Class::InodeBitmap);
+        push(descriptor.inode_table, table_blocks, Class::InodeTable);
+    }
+
+    fn push_journal(&self, layout: &mut Vec<LayoutRange>) -> Result<()> {
+        let journal_inode = self.superblock().journal_inode;
+        if journal_inode == 0 {
+            return Ok(());
+        }
+        let map = self.block_map(&self.inode(journal_inode)?)?;
+        let journal = map.mappings.iter().map(|mapping| LayoutRange {
+            first_block: mapping.fs_block,
+            blocks: mapping.blocks,
+            class: Class::LogOther,
+        });
+        let tree_class = self.tree_class(journal_inode)?;
+        let tree = map.tree.iter().map(|&block| LayoutRange {
+            first_block: block,
+            blocks: 1,
+            class: tree_class,
+        });
+        layout.extend(journal.chain(tree));
+        Ok(())
+    }
+}
