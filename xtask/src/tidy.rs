@@ -1,6 +1,7 @@
 //! The rules of the tree that no other tool knows. A rule is kept by everything, or names the place
 //! that breaks it: there are no warnings.
 
+mod compiled;
 mod functions;
 mod layers;
 mod manifests;
@@ -17,8 +18,10 @@ type Finding = String;
 
 /// Fails and prints every broken rule.
 pub fn check() -> Result<()> {
-    let sources = tree::read()?;
+    let files = tree::files()?;
+    let sources = tree::read(&files)?;
     let mut findings = Vec::new();
+    compiled::check(&files, &mut findings)?;
     for source in &sources {
         text::check(source, &mut findings);
         manifests::check(source, &mut findings);
