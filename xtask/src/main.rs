@@ -26,8 +26,8 @@ usage: cargo xtask TASK
   test           unit tests, then the tests that need root and a real kernel
 
 Environment:
-  IOSTEP_REQUIRE  comma-separated requirements (root,btf,ext4,xfs,btrfs) that a kernel test may
-                  not miss: a skip becomes a failure. Set to all of them where CI=true.
+  IOSTEP_REQUIRE  comma-separated requirements (root,btf,ext4,xfs,btrfs,..., or all) that a test
+                  may not miss: a skip becomes a failure. All of them where CI=true.
 ";
 
 fn main() -> ExitCode {
