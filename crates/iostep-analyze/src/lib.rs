@@ -1,1 +1,4 @@
-//! iostep-analyze.
+//! What a trace means: attribution, statistics, reports.
+
+pub mod fixture;
+pub mod stats;

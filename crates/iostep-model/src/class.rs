@@ -19,12 +19,7 @@ pub enum Layer {
 
 impl Layer {
     /// Every layer, in the order of reports.
-    pub const ALL: [Layer; 4] = [
-        Layer::Data,
-        Layer::Journal,
-        Layer::Metadata,
-        Layer::Unknown,
-    ];
+    pub const ALL: [Layer; 4] = [Layer::Data, Layer::Journal, Layer::Metadata, Layer::Unknown];
 
     /// The name shown to people.
     pub fn name(self) -> &'static str {

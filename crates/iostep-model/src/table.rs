@@ -1,6 +1,8 @@
 //! The tables of a finished trace: what `iostep report` reads and what other tools find in the
 //! Parquet files. Rows refer to each other by index.
 
+use serde::Serialize;
+
 use crate::class::{Class, Evidence, FileType};
 use crate::event::{Marker, Process};
 use crate::identity::FileKey;
@@ -68,7 +70,8 @@ pub struct Request {
 }
 
 /// A part of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// While the command ran, or the whole time if there was none.
     Run,

@@ -1,0 +1,180 @@
+//! Percentiles of how long things take.
+
+use iostep_model::operation::Operation;
+use iostep_model::table::Request;
+use serde::Serialize;
+
+/// Percentiles by nearest rank: each is a value that occurred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// Values that were looked at.
+    pub count: u64,
+    /// Half of the values are at most this, in nanoseconds.
+    pub p50_ns: u64,
+    /// 90 %.
+    pub p90_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// 99.9 %.
+    pub p99_9_ns: u64,
+    /// The largest.
+    pub max_ns: u64,
+}
+
+impl Percentiles {
+    /// Of plain values; sorts them. `None` without any.
+    pub fn of(values_ns: &mut [u64]) -> Option<Percentiles> {
+        values_ns.sort_unstable();
+        let max_ns = *values_ns.last()?;
+        let count = values_ns.len() as u64;
+        let at = |per_mille: u64| values_ns[(rank(count, per_mille) - 1) as usize];
+        Some(Percentiles {
+            count,
+            p50_ns: at(500),
+            p90_ns: at(900),
+            p99_ns: at(990),
+            p99_9_ns: at(999),
+            max_ns,
+        })
+    }
+
+    /// Of values that each occurred a number of times; sorts them. `None` without any.
+    pub fn of_weighted(values: &mut [(u64, u64)]) -> Option<Percentiles> {
+        values.sort_unstable();
+        let (max_ns, _) = *values.last()?;
+        let count = values.iter().map(|(_, weight)| weight).sum();
+        let mut passed = 0;
+        let mut rest = values.iter();
+        let mut value_ns = 0;
+        // The ranks ascend, so one walk over the values finds them all.
+        let mut at = |per_mille: u64| {
+            while passed < rank(count, per_mille) {
+                let Some((next_ns, weight)) = rest.next() else {
+                    break;
+                };
+                value_ns = *next_ns;
+                passed += weight;
+            }
+            value_ns
+        };
+        let (p50_ns, p90_ns, p99_ns, p99_9_ns) = (at(500), at(900), at(990), at(999));
+        Some(Percentiles {
+            count,
+            p50_ns,
+            p90_ns,
+            p99_ns,
+            p99_9_ns,
+            max_ns,
+        })
+    }
+}
+
+/// The nearest rank, from 1.
+fn rank(count: u64, per_mille: u64) -> u64 {
+    (u128::from(count) * u128::from(per_mille))
+        .div_ceil(1000)
+        .max(1) as u64
+}
+
+/// A part of a request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// From the first bio's queueing to the driver: merging, scheduling, waiting for a tag.
+    QueueToIssue,
+    /// From the driver to completion: the device.
+    IssueToComplete,
+}
+
+impl Stage {
+    /// Both, in the order of time.
+    pub const ALL: [Stage; 2] = [Stage::QueueToIssue, Stage::IssueToComplete];
+
+    /// The name shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::QueueToIssue => "queue to issue",
+            Stage::IssueToComplete => "issue to completion",
+        }
+    }
+}
+
+/// How long requests of one operation take on one part of their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Which requests.
+    pub operation: Operation,
+    /// Which part.
+    pub stage: Stage,
+    /// How long.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
+}
+
+#[derive(Default)]
+pub(super) struct Collector {
+    values_ns: [[Vec<u64>; 2]; Operation::ALL.len()],
+}
+
+impl Collector {
+    pub(super) fn add(&mut self, request: &Request) {
+        let [waiting, service] = &mut self.values_ns[request.operation as usize];
+        // Without a queue event (merged away, or an import) the wait is not known.
+        if request.bios > 0 {
+            waiting.push(request.issue_ns.saturating_sub(request.queue_ns));
+        }
+        if let Some(complete_ns) = request.complete_ns {
+            service.push(complete_ns.saturating_sub(request.issue_ns));
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<Latency> {
+        let mut rows = Vec::new();
+        for (operation, stages) in Operation::ALL.into_iter().zip(self.values_ns) {
+            for (stage, mut values_ns) in Stage::ALL.into_iter().zip(stages) {
+                if let Some(percentiles) = Percentiles::of(&mut values_ns) {
+                    rows.push(Latency {
+                        operation,
+                        stage,
+                        percentiles,
+                    });
+                }
+            }
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn percentiles_are_values_by_nearest_rank() {
+        let mut values: Vec<u64> = (1..=1000).rev().collect();
+        let found = Percentiles::of(&mut values).expect("values");
+        let all = (
+            found.p50_ns,
+            found.p90_ns,
+            found.p99_ns,
+            found.p99_9_ns,
+            found.max_ns,
+        );
+        assert_eq!(all, (500, 900, 990, 999, 1000));
+        assert_eq!(Percentiles::of(&mut [7]).expect("a value").p50_ns, 7);
+        assert_eq!(Percentiles::of(&mut []), None);
+    }
+
+    proptest! {
+        #[test]
+        fn weights_are_repetitions(mut values in vec((0u64..50, 1u64..9), 0..40)) {
+            let mut plain: Vec<u64> = values
+                .iter()
+                .flat_map(|(value, weight)| std::iter::repeat_n(*value, *weight as usize))
+                .collect();
+            prop_assert_eq!(Percentiles::of_weighted(&mut values), Percentiles::of(&mut plain));
+        }
+    }
+}
