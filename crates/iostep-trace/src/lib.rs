@@ -1,1 +1,14 @@
-//! iostep-trace.
+//! Capture: what a block device does, who made it do so, and which sync call waited for it.
+//!
+//! [`target::Target`] is the device, [`session::Session`] a recording. The backends are [`bpf`]
+//! (the kernel's tracepoints through BPF), [`tracefs`] (where there is no BTF) and [`blkparse`]
+//! (text that somebody else recorded); all of them make [`iostep_model::event::Event`]s.
+
+pub mod bpf;
+pub mod counters;
+pub mod error;
+pub mod interrupts;
+pub mod session;
+pub mod target;
+
+pub use error::{Error, Result};

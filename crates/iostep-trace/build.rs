@@ -1,0 +1,38 @@
+//! Compiles the BPF programs from source and generates the Rust types of their records.
+
+use std::env;
+use std::path::PathBuf;
+
+use libbpf_cargo::SkeletonBuilder;
+
+const SOURCE: &str = "src/bpf/iostep.bpf.c";
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let architecture = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("x86_64") => "x86",
+        Ok("aarch64") => "arm64",
+        other => panic!("iostep's BPF programs know x86_64 and aarch64 only, not {other:?}"),
+    };
+    // The headers of the libbpf that libbpf-sys carries, whatever the system has installed.
+    let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
+    println!("cargo:rerun-if-changed=src/bpf");
+    println!("cargo:rerun-if-env-changed=CLANG");
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let result = SkeletonBuilder::new()
+        .source(SOURCE)
+        .clang(clang)
+        .clang_args([
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            // BPF_PROG() declares a context that most programs do not use.
+            "-Wno-unused-parameter",
+            &format!("-I{headers}"),
+            &format!("-D__TARGET_ARCH_{architecture}"),
+        ])
+        .build_and_generate(out.join("iostep.skel.rs"));
+    if let Err(error) = result {
+        panic!("{SOURCE} does not compile: {error:#}\nhint: the build needs clang and llvm-strip");
+    }
+}

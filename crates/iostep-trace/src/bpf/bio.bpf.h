@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A bio enters the block layer: whose pages are these?
+ *
+ * Its pages are walked folio by folio, since one bio can carry several files (nilfs2, f2fs) and
+ * more than 1024 pages. Runs that have one owner, one dirtier and consecutive file offsets
+ * become one segment.
+ */
+#ifndef IOSTEP_BIO_H
+#define IOSTEP_BIO_H
+
+#define PAGE_BYTES 4096u
+#define PAGE_SHIFT 12
+#define MAX_SEGMENTS 64
+#define MAX_STEPS (1 << 17)
+#define MAPPING_FLAGS 3ul
+#define BTRFS_BTREE_INODE 1
+#define JBD2_HEADER_BYTES 16
+#define BTRFS_HEADER_BYTENR 48
+#define BTRFS_HEADER_OWNER 88
+#define BTRFS_HEADER_LEVEL 100
+
+struct bio_walk {
+	struct wire_queue queue;
+	struct wire_segment segments[MAX_SEGMENTS];
+	/* The walk's place. */
+	__u64 vector;
+	__u64 private;
+	__u32 vector_offset;
+	__u32 left;
+	__u32 kind;
+	__u32 done_bytes;
+	/* The run being built. */
+	__u64 mapping;
+	__u64 next_index;
+	__u32 btree_left;
+	__u32 reserved;
+	__u64 commit;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bio_walk);
+} bio_walks SEC(".maps");
+
+static __always_inline __u64 base(__u64 address, __u64 fixed)
+{
+	__u64 value = fixed;
+
+	if (address)
+		bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* The kernel's address of a page's bytes (x86: linear map). 0 if the bases are not known. */
+static __always_inline __u64 bytes_of(__u64 page)
+{
+	__u64 map = base(vmemmap_base_address, vmemmap_base_fixed);
+	__u64 linear = base(page_offset_base_address, page_offset_base_fixed);
+
+	if (!map || !linear)
+		return 0;
+	return ((page - map) / bpf_core_type_size(struct page)) * PAGE_BYTES + linear;
+}
+
+static __always_inline __u64 head_of(__u64 page)
+{
+	__u64 head = BPF_CORE_READ((struct page *)page, compound_head);
+
+	return (head & 1) ? head - 1 : page;
+}
+
+static __always_inline __u32 order_of(__u64 head)
+{
+	__u64 flags = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), (void *)head);
+	if (!(flags & (1ul << bpf_core_enum_value(enum pageflags, PG_head))))
+		return 0;
+	if (bpf_core_field_exists(struct folio___before_6_7, _folio_order))
+		return BPF_CORE_READ((struct folio___before_6_7 *)head, _folio_order);
+	return BPF_CORE_READ((struct folio *)head, _flags_1) & 0xff;
+}
+
+static __always_inline void send(struct bio_walk *walk)
+{
+	__u64 segments = at_most(walk->queue.segments, MAX_SEGMENTS);
+
+	if (bpf_ringbuf_output(&events, walk,
+			       sizeof(struct wire_queue) + segments * sizeof(struct wire_segment),
+			       wakeup()))
+		count_lost(LOST_RING_FULL);
+	walk->queue.continues_at_bytes = walk->done_bytes;
+	walk->queue.segments = 0;
+}
+
+static __always_inline struct wire_segment *new_segment(struct bio_walk *walk)
+{
+	__u32 index;
+
+	if (walk->queue.segments >= MAX_SEGMENTS)
+		send(walk);
+	index = walk->queue.segments;
+	if (index >= MAX_SEGMENTS)
+		return NULL;
+	walk->queue.segments = index + 1;
+	__builtin_memset(&walk->segments[index], 0, sizeof(struct wire_segment));
+	return &walk->segments[index];
+}
+
+static __always_inline void set_file(struct wire_segment *segment, struct inode *inode,
+				     __u64 offset, __u8 content)
+{
+	segment->content = content;
+	segment->inode = BPF_CORE_READ(inode, i_ino);
+	segment->generation = BPF_CORE_READ(inode, i_generation);
+	segment->extra = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
+	segment->offset = offset;
+}
+
+static __always_inline void set_dirtier(struct wire_segment *segment, __u64 mapping, __u64 index,
+					struct inode *inode, struct known_file *known)
+{
+	struct page_key key = { .mapping = mapping, .index = index };
+	struct page_dirtier *dirtier = bpf_map_lookup_elem(&dirtiers, &key);
+
+	if (dirtier && dirtier->inode == BPF_CORE_READ(inode, i_ino) &&
+	    dirtier->generation == BPF_CORE_READ(inode, i_generation)) {
+		segment->dirtier_pid = dirtier->pid;
+		segment->dirtier_tgid = dirtier->tgid;
+	} else if (known && known->dirtier_pid) {
+		segment->dirtier_pid = known->dirtier_pid;
+		segment->dirtier_tgid = known->dirtier_tgid;
+		segment->flags |= SEGMENT_DIRTIER_BY_INODE;
+	}
+}
+
+/* A jbd2 log block: its b_private is the buffer of the home block (fs/jbd2/journal.c). */
+static __always_inline void set_journal_block(struct wire_segment *segment, struct bio_walk *walk,
+					      struct buffer_head *buffer)
+{
+	struct buffer_head *home = BPF_CORE_READ(buffer, b_private);
+	__u64 folio, mapping;
+	struct inode *inode;
+
+	segment->content = CONTENT_JOURNAL_BLOCK;
+	if (walk->commit) {
+		segment->flags |= SEGMENT_HAS_COMMIT;
+		segment->extra = walk->commit;
+	}
+	if (!home)
+		return;
+	segment->flags |= SEGMENT_HAS_HOME;
+	segment->offset = BPF_CORE_READ(home, b_blocknr);
+	/* data=journal: the home buffer hangs on a page of the file itself. */
+	folio = head_of((__u64)BPF_CORE_READ(home, b_page));
+	mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (!mapping || (mapping & MAPPING_FLAGS))
+		return;
+	inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+		return;
+	know_file(inode, SLOT_QUEUE);
+	segment->flags |= SEGMENT_HOME_IS_FILE;
+	segment->inode = BPF_CORE_READ(inode, i_ino);
+	segment->generation = BPF_CORE_READ(inode, i_generation);
+	*(__u64 *)segment->head = BPF_CORE_READ((struct folio *)folio, index) * PAGE_BYTES +
+				  ((__u64)BPF_CORE_READ(home, b_data) & (PAGE_BYTES - 1));
+}
+
+static __always_inline void set_buffer(struct wire_segment *segment, struct bio_walk *walk)
+{
+	struct buffer_head *buffer = (struct buffer_head *)walk->private;
+	__u64 end_io = (__u64)BPF_CORE_READ(buffer, b_end_io);
+	void *bytes = BPF_CORE_READ(buffer, b_data);
+
+	if (bytes)
+		bpf_probe_read_kernel(segment->head, sizeof(segment->head), bytes);
+	if (jbd2_end_io && end_io == jbd2_end_io)
+		set_journal_block(segment, walk, buffer);
+	else if (fast_commit_end_io && end_io == fast_commit_end_io)
+		segment->content = CONTENT_FAST_COMMIT;
+	else
+		segment->content = CONTENT_BUFFER;
+}
+
+static __always_inline void set_xfs_log(struct wire_segment *segment, struct bio_walk *walk)
+{
+	struct xlog_in_core *record = (struct xlog_in_core *)walk->private;
+	__u64 list = (__u64)record + bpf_core_field_offset(struct xlog_in_core, ic_callbacks);
+	struct list_head *entry = BPF_CORE_READ(record, ic_callbacks.next);
+	struct xfs_cil_ctx *context;
+	__u64 sequence;
+
+	segment->content = CONTENT_XFS_LOG;
+	/* A record holds few commit records: as many as checkpoints ended in 32 to 256 KiB. */
+	for (int i = 0; i < 16 && entry && (__u64)entry != list; i++) {
+		context = (void *)entry - bpf_core_field_offset(struct xfs_cil_ctx, iclog_entry);
+		sequence = BPF_CORE_READ(context, sequence);
+		if (sequence > segment->extra)
+			segment->extra = sequence;
+		segment->flags |= SEGMENT_HAS_COMMIT;
+		entry = BPF_CORE_READ(entry, next);
+	}
+}
+
+static __always_inline void set_xfs_buffer(struct wire_segment *segment, struct bio_walk *walk)
+{
+	struct xfs_buf *buffer = (struct xfs_buf *)walk->private;
+	char *name = BPF_CORE_READ(buffer, b_ops, name);
+
+	segment->content = CONTENT_XFS_BUFFER;
+	if (name)
+		bpf_probe_read_kernel_str(segment->head, sizeof(segment->head), name);
+}
+
+static __always_inline void set_direct(struct wire_segment *segment, struct bio_walk *walk)
+{
+	struct iomap_dio *dio = (struct iomap_dio *)walk->private;
+	struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
+	struct inode *inode = BPF_CORE_READ(iocb, ki_filp, f_inode);
+
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
+		segment->content = CONTENT_BUFFER;
+	} else {
+		know_file(inode, SLOT_QUEUE);
+		set_file(segment, inode, BPF_CORE_READ(iocb, ki_pos), CONTENT_FILE_DIRECT);
+	}
+	segment->dirtier_pid = walk->queue.pid;
+	segment->dirtier_tgid = walk->queue.tgid;
+}
+
+/* btrfs direct I/O: the pages are the user's, the btrfs_bio around the bio names the inode. */
+static __always_inline void set_btrfs_direct(struct wire_segment *segment, struct bio_walk *walk,
+					     struct bio *bio)
+{
+	struct inode *inode = NULL;
+	__u64 offset = 0;
+
+	if (bpf_core_field_exists(struct btrfs_bio, inode)) {
+		struct btrfs_bio *owner =
+			(void *)bio - bpf_core_field_offset(struct btrfs_bio, bio);
+		struct btrfs_inode *file = BPF_CORE_READ(owner, inode);
+
+		offset = BPF_CORE_READ(owner, file_offset);
+		if (file)
+			inode = (void *)file + bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+	} else if (bpf_core_field_exists(struct btrfs_bio___before_6_4, private)) {
+		struct btrfs_bio___before_6_4 *owner =
+			(void *)bio - bpf_core_field_offset(struct btrfs_bio___before_6_4, bio);
+		struct btrfs_dio_private___before_6_4 *dio = BPF_CORE_READ(owner, private);
+
+		offset = BPF_CORE_READ(owner, file_offset);
+		if (dio)
+			inode = BPF_CORE_READ(dio, inode);
+	}
+	if (!inode)
+		return;
+	know_file(inode, SLOT_QUEUE);
+	set_file(segment, inode, offset, CONTENT_FILE_DIRECT);
+	segment->dirtier_pid = walk->queue.pid;
+	segment->dirtier_tgid = walk->queue.tgid;
+}
+
+static __always_inline void set_btrfs_node(struct wire_segment *segment, struct bio_walk *walk,
+					   __u64 page, __u32 offset, __u64 head)
+{
+	__u64 bytes = bytes_of(page);
+	struct extent_buffer *buffer = BPF_CORE_READ((struct folio *)head, private);
+
+	segment->content = CONTENT_BTRFS_NODE;
+	walk->btree_left = 0;
+	/* Blocks smaller than a page share the folio's private data: then 4 KiB is the step. */
+	if (buffer)
+		walk->btree_left = BPF_CORE_READ(buffer, len);
+	if (walk->btree_left < PAGE_BYTES || walk->btree_left > 65536)
+		walk->btree_left = 16384;
+	if (!bytes)
+		return;
+	bytes += offset;
+	bpf_probe_read_kernel(&segment->offset, 8, (void *)(bytes + BTRFS_HEADER_BYTENR));
+	bpf_probe_read_kernel(&segment->extra, 8, (void *)(bytes + BTRFS_HEADER_OWNER));
+	bpf_probe_read_kernel(&segment->level, 1, (void *)(bytes + BTRFS_HEADER_LEVEL));
+}
+
+/* The next piece of the bio: at most to the end of its folio. */
+static __always_inline __u32 piece_bytes(struct bio_walk *walk, struct bio_vec *vector, __u64 page,
+					 __u32 offset, __u64 head)
+{
+	__u32 bytes = vector->bv_len - walk->vector_offset;
+	__u64 inside = ((page - head) / bpf_core_type_size(struct page)) * PAGE_BYTES + offset;
+	__u64 rest = ((__u64)PAGE_BYTES << order_of(head)) - inside;
+
+	if (bytes > rest)
+		bytes = rest;
+	return bytes > walk->left ? walk->left : bytes;
+}
+
+static __always_inline void start_page_segment(struct bio_walk *walk, struct wire_segment *segment,
+					       __u64 page, __u32 offset, __u64 head, __u64 mapping,
+					       __u64 index)
+{
+	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	__u16 mode = BPF_CORE_READ(inode, i_mode);
+	struct known_file *known;
+
+	if ((mode & S_IFMT) == S_IFBLK) {
+		__u64 bytes = bytes_of(page);
+
+		segment->content = CONTENT_BUFFER;
+		if (bytes)
+			bpf_probe_read_kernel(segment->head, sizeof(segment->head),
+					      (void *)(bytes + offset));
+		set_dirtier(segment, mapping, index, inode, NULL);
+		return;
+	}
+	if (BPF_CORE_READ(inode, i_ino) == BTRFS_BTREE_INODE &&
+	    BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_SUPER_MAGIC) {
+		set_btrfs_node(segment, walk, page, offset, head);
+		return;
+	}
+	known = know_file(inode, SLOT_QUEUE);
+	set_file(segment, inode, index * PAGE_BYTES, CONTENT_FILE);
+	if (walk->queue.opf & 1)
+		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)head, index), inode,
+			    known);
+}
+
+/* True if the piece goes on where the last segment ended. */
+static __always_inline bool joins(struct bio_walk *walk, struct wire_segment *last, __u64 mapping,
+				  __u64 index, __u64 folio_index)
+{
+	struct page_key key = { .mapping = mapping, .index = folio_index };
+	struct page_dirtier *dirtier;
+
+	if (mapping != walk->mapping || index != walk->next_index)
+		return false;
+	if (last->content == CONTENT_BTRFS_NODE)
+		return walk->btree_left > 0;
+	if (last->content != CONTENT_FILE)
+		return false;
+	if (!(walk->queue.opf & 1))
+		return true;
+	dirtier = bpf_map_lookup_elem(&dirtiers, &key);
+	if (!dirtier || dirtier->inode != last->inode)
+		return last->flags & SEGMENT_DIRTIER_BY_INODE || !last->dirtier_pid;
+	return dirtier->pid == last->dirtier_pid && !(last->flags & SEGMENT_DIRTIER_BY_INODE);
+}
+
+static long walk_step(__u32 step, void *context)
+{
+	__u32 zero = 0;
+	struct bio_walk *walk = bpf_map_lookup_elem(&bio_walks, &zero);
+	struct wire_segment *last;
+	struct bio_vec vector = {};
+	__u64 page, head, mapping, index, folio_index;
+	__u32 offset, bytes, at;
+
+	if (!walk || !walk->left)
+		return 1;
+	bpf_probe_read_kernel(&vector, sizeof(vector), (void *)walk->vector);
+	at = vector.bv_offset + walk->vector_offset;
+	page = (__u64)vector.bv_page + (at >> PAGE_SHIFT) * bpf_core_type_size(struct page);
+	offset = at & (PAGE_BYTES - 1);
+	head = head_of(page);
+	bytes = piece_bytes(walk, &vector, page, offset, head);
+	if (!bytes)
+		return 1;
+	mapping = (__u64)BPF_CORE_READ((struct folio *)head, mapping);
+	folio_index = BPF_CORE_READ((struct folio *)head, index);
+	index = folio_index + (page - head) / bpf_core_type_size(struct page);
+	at = walk->queue.segments;
+	last = at && at <= MAX_SEGMENTS ? &walk->segments[(at - 1) & (MAX_SEGMENTS - 1)] : NULL;
+	if (!last || !joins(walk, last, mapping, index, folio_index)) {
+		last = new_segment(walk);
+		if (!last)
+			return 1;
+		if (!mapping || (mapping & MAPPING_FLAGS)) {
+			if (walk->kind == END_IO_BTRFS && context)
+				set_btrfs_direct(last, walk, *(struct bio **)context);
+		} else {
+			start_page_segment(walk, last, page, offset, head, mapping, index);
+			if (last->content == CONTENT_FILE)
+				last->offset += offset;
+		}
+	}
+	last->bytes += bytes;
+	if (last->content == CONTENT_BTRFS_NODE)
+		walk->btree_left -= bytes < walk->btree_left ? bytes : walk->btree_left;
+	walk->mapping = mapping;
+	walk->next_index = index + ((offset + bytes + PAGE_BYTES - 1) >> PAGE_SHIFT);
+	walk->done_bytes += bytes;
+	walk->left -= bytes;
+	walk->vector_offset += bytes;
+	if (walk->vector_offset >= vector.bv_len) {
+		walk->vector += sizeof(struct bio_vec);
+		walk->vector_offset = 0;
+	}
+	return walk->left == 0;
+}
+
+/* Bios whose submitter says what they are, without a look at the pages. */
+static __always_inline bool whole_segment(struct bio_walk *walk)
+{
+	struct wire_segment *segment;
+
+	if (walk->kind != END_IO_IOMAP_DIRECT && walk->kind != END_IO_BUFFER_HEAD &&
+	    walk->kind != END_IO_XFS_LOG && walk->kind != END_IO_XFS_BUFFER &&
+	    walk->kind != END_IO_BTRFS_SUPERBLOCK)
+		return false;
+	segment = &walk->segments[0];
+	__builtin_memset(segment, 0, sizeof(*segment));
+	walk->queue.segments = 1;
+	segment->bytes = walk->queue.bytes;
+	switch (walk->kind) {
+	case END_IO_IOMAP_DIRECT:
+		set_direct(segment, walk);
+		break;
+	case END_IO_BUFFER_HEAD:
+		set_buffer(segment, walk);
+		break;
+	case END_IO_XFS_LOG:
+		set_xfs_log(segment, walk);
+		break;
+	case END_IO_XFS_BUFFER:
+		set_xfs_buffer(segment, walk);
+		break;
+	default:
+		segment->content = CONTENT_BTRFS_SUPERBLOCK;
+	}
+	return true;
+}
+
+/* A direct write that carries its own durability: the sync call that it is. */
+static __always_inline __u64 sync_of_direct_write(struct bio_walk *walk)
+{
+	struct iomap_dio *dio = (struct iomap_dio *)walk->private;
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
+	int flags = BPF_CORE_READ(iocb, ki_flags);
+	struct pt_regs *regs;
+	bool closes = false;
+
+	if (!(flags & IOCB_DSYNC) || (walk->queue.opf & 0xff) != 1)
+		return 0;
+	if (!(task->flags & (PF_KTHREAD | PF_IO_WORKER))) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+		closes = is_write_call(syscall_of(regs));
+	}
+	return open_sync(BPF_CORE_READ(iocb, ki_filp, f_inode), SYNC_VIA_DIRECT_WRITE,
+			 !(flags & IOCB_SYNC), closes);
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(on_bio_queue, struct bio *bio)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u32 zero = 0, pid = pid_tgid, *kind;
+	struct bio_walk *walk;
+	struct sync_state *sync;
+	__u64 end_io, *commit;
+
+	if (!is_traced(bio->bi_bdev))
+		return 0;
+	walk = bpf_map_lookup_elem(&bio_walks, &zero);
+	if (!walk)
+		return 0;
+	end_io = (__u64)bio->bi_end_io;
+	kind = bpf_map_lookup_elem(&end_io_kinds, &end_io);
+	walk->kind = kind ? *kind : END_IO_OTHER;
+	walk->queue.type = WIRE_QUEUE;
+	walk->queue.segments = 0;
+	walk->queue.bytes = bio->bi_iter.bi_size;
+	walk->queue.mono_ns = bpf_ktime_get_ns();
+	walk->queue.sector = bio->bi_iter.bi_sector;
+	walk->queue.opf = bio->bi_opf;
+	walk->queue.pid = pid;
+	walk->queue.tgid = pid_tgid >> 32;
+	walk->queue.continues_at_bytes = 0;
+	walk->private = (__u64)bio->bi_private;
+	walk->left = walk->queue.bytes;
+	walk->done_bytes = 0;
+	walk->mapping = 0;
+	walk->next_index = 0;
+	walk->btree_left = 0;
+	walk->commit = 0;
+	sync = current_sync(pid);
+	walk->queue.sync_enter_ns = sync ? sync->enter_ns : 0;
+	if (!sync && walk->kind == END_IO_IOMAP_DIRECT)
+		walk->queue.sync_enter_ns = sync_of_direct_write(walk);
+	know_current_thread(pid_tgid);
+	add(POINT_QUEUED, walk->queue.opf, 1, walk->queue.bytes);
+	if (walk->kind == END_IO_BUFFER_HEAD) {
+		commit = bpf_map_lookup_elem(&committing, &pid);
+		walk->commit = commit ? *commit : 0;
+	}
+	/* Only reads and writes carry pages of an owner. */
+	if (walk->left && (walk->queue.opf & 0xff) < 2 && !whole_segment(walk)) {
+		walk->vector = (__u64)bio->bi_io_vec + sizeof(struct bio_vec) * bio->bi_iter.bi_idx;
+		walk->vector_offset = bio->bi_iter.bi_bvec_done;
+		if (!walk_step(0, &bio))
+			bpf_loop(MAX_STEPS, walk_step, &bio, 0);
+		if (walk->left)
+			count_lost(LOST_SEGMENTS);
+	}
+	send(walk);
+	return 0;
+}
+
+#endif

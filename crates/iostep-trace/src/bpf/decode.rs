@@ -1,0 +1,488 @@
+//! Wire records to events.
+
+use std::collections::HashMap;
+
+use iostep_model::event::{
+    Completion, Content, Dirtier, Event, File, Process, Queue, Segment, SyncEnter, Transfer,
+};
+use iostep_model::{FileKey, Operation, SyncKey, SyncKind};
+
+use super::flags::KernelFlags;
+use super::programs::types;
+use crate::error::{Error, Result};
+
+/// System call numbers of this architecture (asm/unistd.h).
+pub(super) mod call {
+    #[cfg(target_arch = "x86_64")]
+    mod numbers {
+        pub const WRITE: i32 = 1;
+        pub const PWRITE64: i32 = 18;
+        pub const WRITEV: i32 = 20;
+        pub const MSYNC: i32 = 26;
+        pub const FSYNC: i32 = 74;
+        pub const FDATASYNC: i32 = 75;
+        pub const SYNC: i32 = 162;
+        pub const SYNC_FILE_RANGE: i32 = 277;
+        pub const PWRITEV: i32 = 296;
+        pub const SYNCFS: i32 = 306;
+        pub const PWRITEV2: i32 = 328;
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    mod numbers {
+        pub const WRITE: i32 = 64;
+        pub const WRITEV: i32 = 66;
+        pub const PWRITE64: i32 = 68;
+        pub const PWRITEV: i32 = 70;
+        pub const SYNC: i32 = 81;
+        pub const FSYNC: i32 = 82;
+        pub const FDATASYNC: i32 = 83;
+        pub const SYNC_FILE_RANGE: i32 = 84;
+        pub const MSYNC: i32 = 227;
+        pub const SYNCFS: i32 = 267;
+        pub const PWRITEV2: i32 = 287;
+    }
+    pub use numbers::*;
+}
+
+/// `__O_SYNC` (include/uapi/asm-generic/fcntl.h): what `O_SYNC` has beyond `O_DSYNC`.
+const O_SYNC_ONLY: u32 = 0o4_000_000;
+/// `RWF_SYNC` (include/uapi/linux/fs.h).
+const RWF_SYNC: u32 = 4;
+
+/// Record types of wire.h.
+mod record {
+    pub const QUEUE: u16 = 1;
+    pub const ISSUE: u16 = 2;
+    pub const COMPLETE: u16 = 3;
+    pub const REQUEUE: u16 = 4;
+    pub const SPLIT: u16 = 5;
+    pub const SYNC_ENTER: u16 = 6;
+    pub const SYNC_EXIT: u16 = 7;
+    pub const SYNC_NEEDS: u16 = 8;
+    pub const COMMIT_START: u16 = 9;
+    pub const COMMIT_END: u16 = 10;
+    pub const PROCESS: u16 = 11;
+    pub const FILE: u16 = 12;
+    pub const FILE_DELETED: u16 = 13;
+}
+
+/// `enum wire_content` and `enum wire_segment_flags` of wire.h.
+mod segment {
+    pub const FILE: u8 = 1;
+    pub const FILE_DIRECT: u8 = 2;
+    pub const BUFFER: u8 = 3;
+    pub const JOURNAL_BLOCK: u8 = 4;
+    pub const FAST_COMMIT: u8 = 5;
+    pub const XFS_BUFFER: u8 = 6;
+    pub const XFS_LOG: u8 = 7;
+    pub const BTRFS_NODE: u8 = 8;
+    pub const BTRFS_SUPERBLOCK: u8 = 9;
+
+    pub const DIRTIER_BY_INODE: u8 = 1;
+    pub const HAS_HOME: u8 = 2;
+    pub const HOME_IS_FILE: u8 = 4;
+    pub const HAS_COMMIT: u8 = 8;
+}
+
+/// A record type generated from wire.h.
+///
+/// # Safety
+/// Every bit pattern must be a value, and there must be no padding.
+unsafe trait Record: Copy {}
+
+macro_rules! records {
+    ($($name:ident),*) => {
+        // SAFETY: generated from wire.h, whose records hold only integers and byte arrays.
+        $(unsafe impl Record for types::$name {})*
+    };
+}
+
+records!(
+    wire_queue,
+    wire_segment,
+    wire_transfer,
+    wire_sync_enter,
+    wire_sync_exit,
+    wire_sync_needs,
+    wire_commit,
+    wire_process,
+    wire_file,
+    wire_file_deleted
+);
+
+fn read<T: Record>(bytes: &[u8]) -> Result<T> {
+    if bytes.len() < size_of::<T>() {
+        return Err(Error::Kernel {
+            what: "deliver a whole record".into(),
+            reason: format!("{} bytes, expected {}", bytes.len(), size_of::<T>()),
+        });
+    }
+    // SAFETY: the length was checked, the read needs no alignment, and any bits are a value.
+    Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// Translates records; remembers bios that came in several.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    flags: KernelFlags,
+    unfinished: HashMap<(u32, u64), Queue>,
+}
+
+impl Decoder {
+    /// A decoder for a kernel with these flag bits.
+    pub(super) fn new(flags: KernelFlags) -> Decoder {
+        Decoder {
+            flags,
+            unfinished: HashMap::new(),
+        }
+    }
+
+    /// Hands the event of one record to `emit`, or keeps the record until the rest has come.
+    pub(super) fn decode(
+        &mut self,
+        bytes: &[u8],
+        emit: &mut impl FnMut(Event) -> Result<()>,
+    ) -> Result<()> {
+        let kind = bytes
+            .first_chunk()
+            .map_or(0, |first: &[u8; 2]| u16::from_ne_bytes(*first));
+        match kind {
+            record::QUEUE => match self.queue(bytes)? {
+                Some(queue) => emit(Event::Queue(queue)),
+                None => Ok(()),
+            },
+            record::ISSUE => emit(Event::Issue(self.transfer(&read(bytes)?))),
+            record::REQUEUE => emit(Event::Requeue(self.transfer(&read(bytes)?))),
+            record::COMPLETE => emit(self.completion(&read(bytes)?)),
+            record::SPLIT => {
+                let split: types::wire_transfer = read(bytes)?;
+                emit(Event::Split {
+                    mono_ns: split.mono_ns,
+                    sector: split.sector,
+                })
+            }
+            record::SYNC_ENTER => emit(sync_enter(&read(bytes)?)),
+            record::SYNC_EXIT => emit(sync_exit(&read(bytes)?)),
+            record::SYNC_NEEDS => emit(sync_needs(&read(bytes)?)),
+            record::COMMIT_START | record::COMMIT_END => emit(commit(&read(bytes)?)),
+            record::PROCESS => emit(process(&read(bytes)?)),
+            record::FILE => emit(file(bytes)?),
+            record::FILE_DELETED => {
+                let deleted: types::wire_file_deleted = read(bytes)?;
+                emit(Event::FileDeleted {
+                    mono_ns: deleted.mono_ns,
+                    file: key(&deleted.file),
+                })
+            }
+            other => Err(Error::Kernel {
+                what: "deliver a known record".into(),
+                reason: format!("record type {other}"),
+            }),
+        }
+    }
+
+    fn queue(&mut self, bytes: &[u8]) -> Result<Option<Queue>> {
+        let head: types::wire_queue = read(bytes)?;
+        let operation = Operation::from_kernel(head.opf as u8);
+        let identity = (head.pid, head.mono_ns);
+        let mut queue = match self.unfinished.remove(&identity) {
+            Some(queue) if head.continues_at_bytes > 0 => queue,
+            _ => Queue {
+                mono_ns: head.mono_ns,
+                sector: head.sector,
+                bytes: head.bytes,
+                operation,
+                flags: self.flags.translate(head.opf),
+                pid: head.pid,
+                tgid: head.tgid,
+                sync: (head.sync_enter_ns > 0).then_some(SyncKey {
+                    pid: head.pid,
+                    enter_ns: head.sync_enter_ns,
+                }),
+                segments: Vec::with_capacity(usize::from(head.segments)),
+            },
+        };
+        let mut rest = &bytes[size_of::<types::wire_queue>()..];
+        for _ in 0..head.segments {
+            queue.segments.push(segment_of(&read(rest)?));
+            rest = &rest[size_of::<types::wire_segment>()..];
+        }
+        let known: u64 = queue.segments.iter().map(|s| u64::from(s.bytes)).sum();
+        let missing = u64::from(queue.bytes).saturating_sub(known);
+        if missing > 0 && head.segments == 64 {
+            self.unfinished.insert(identity, queue);
+            return Ok(None);
+        }
+        if missing > 0 && !queue.segments.is_empty() {
+            queue.segments.push(Segment {
+                bytes: missing as u32,
+                content: Content::Unknown,
+                dirtier: None,
+            });
+        }
+        Ok(Some(queue))
+    }
+
+    fn transfer(&self, transfer: &types::wire_transfer) -> Transfer {
+        Transfer {
+            mono_ns: transfer.mono_ns,
+            sector: transfer.sector,
+            bytes: transfer.bytes,
+            operation: Operation::from_kernel(transfer.opf as u8),
+            flags: self.flags.translate(transfer.opf),
+        }
+    }
+
+    fn completion(&self, transfer: &types::wire_transfer) -> Event {
+        Event::Complete(Completion {
+            transfer: self.transfer(transfer),
+            status: transfer.status,
+            in_flush_sequence: transfer.in_flush_sequence != 0,
+        })
+    }
+}
+
+fn key(key: &types::wire_file_key) -> FileKey {
+    FileKey {
+        subvolume: key.subvolume,
+        inode: key.inode,
+        generation: key.generation,
+    }
+}
+
+fn segment_of(wire: &types::wire_segment) -> Segment {
+    Segment {
+        bytes: wire.bytes,
+        content: content(wire),
+        dirtier: (wire.dirtier_pid > 0).then_some(Dirtier {
+            pid: wire.dirtier_pid,
+            tgid: wire.dirtier_tgid,
+            by_inode: wire.flags & segment::DIRTIER_BY_INODE != 0,
+        }),
+    }
+}
+
+fn content(wire: &types::wire_segment) -> Content {
+    match wire.content {
+        segment::FILE | segment::FILE_DIRECT => Content::File {
+            file: FileKey {
+                subvolume: wire.extra,
+                inode: wire.inode,
+                generation: wire.generation,
+            },
+            offset_bytes: wire.offset,
+            direct: wire.content == segment::FILE_DIRECT,
+        },
+        segment::BUFFER => Content::Buffer { head: wire.head },
+        segment::JOURNAL_BLOCK | segment::FAST_COMMIT => journal_block(wire),
+        segment::XFS_BUFFER => Content::XfsBuffer {
+            structure: text(&wire.head),
+        },
+        segment::XFS_LOG => Content::XfsLog {
+            sequence: (wire.flags & segment::HAS_COMMIT != 0).then_some(wire.extra),
+        },
+        segment::BTRFS_NODE => Content::BtrfsNode {
+            bytenr: wire.offset,
+            owner: wire.extra,
+            level: wire.level,
+        },
+        segment::BTRFS_SUPERBLOCK => Content::BtrfsSuperblock,
+        _ => Content::Unknown,
+    }
+}
+
+fn journal_block(wire: &types::wire_segment) -> Content {
+    let has = |flag: u8| wire.flags & flag != 0;
+    let home_file = has(segment::HOME_IS_FILE).then(|| {
+        let file = FileKey {
+            subvolume: 0,
+            inode: wire.inode,
+            generation: wire.generation,
+        };
+        let offset = *wire.head.first_chunk().expect("16 bytes hold 8");
+        (file, u64::from_ne_bytes(offset))
+    });
+    Content::JournalBlock {
+        head: if home_file.is_some() {
+            [0; 16]
+        } else {
+            wire.head
+        },
+        home_fs_block: has(segment::HAS_HOME).then_some(wire.offset),
+        home_file,
+        commit: has(segment::HAS_COMMIT).then_some(wire.extra),
+        fast: wire.content == segment::FAST_COMMIT,
+    }
+}
+
+/// `enum wire_sync_via` of wire.h.
+const VIA_SYSCALL: u8 = 0;
+const VIA_URING: u8 = 2;
+const VIA_DIRECT_WRITE: u8 = 3;
+/// `SYNC_DATA_ONLY`, `SYNC_HAS_FILE`, `SYNC_HAS_RESULT`.
+const DATA_ONLY: u8 = 1;
+const HAS_RESULT: u16 = 2;
+const HAS_FILE: u8 = 4;
+
+fn sync_kind(enter: &types::wire_sync_enter) -> SyncKind {
+    let written = if enter.file_flags & O_SYNC_ONLY != 0 || enter.write_flags & RWF_SYNC != 0 {
+        SyncKind::OSync
+    } else {
+        SyncKind::ODsync
+    };
+    match (enter.via, enter.syscall) {
+        (VIA_DIRECT_WRITE, _) if enter.flags & DATA_ONLY == 0 => SyncKind::OSync,
+        (VIA_DIRECT_WRITE, _) => SyncKind::ODsync,
+        (VIA_URING, _) => SyncKind::UringFsync,
+        (_, call::FSYNC) => SyncKind::Fsync,
+        (_, call::FDATASYNC) => SyncKind::Fdatasync,
+        (_, call::MSYNC) => SyncKind::Msync,
+        (VIA_SYSCALL, call::SYNC_FILE_RANGE) => SyncKind::SyncFileRange,
+        (_, call::SYNCFS) => SyncKind::Syncfs,
+        (_, call::SYNC) => SyncKind::Sync,
+        (_, call::WRITE | call::PWRITE64 | call::WRITEV | call::PWRITEV | call::PWRITEV2) => {
+            written
+        }
+        _ => SyncKind::Other,
+    }
+}
+
+fn sync_enter(enter: &types::wire_sync_enter) -> Event {
+    Event::SyncEnter(SyncEnter {
+        sync: SyncKey {
+            pid: enter.pid,
+            enter_ns: enter.mono_ns,
+        },
+        tgid: enter.tgid,
+        kind: sync_kind(enter),
+        file: (enter.flags & HAS_FILE != 0).then(|| key(&enter.file)),
+    })
+}
+
+fn sync_exit(exit: &types::wire_sync_exit) -> Event {
+    Event::SyncExit {
+        mono_ns: exit.mono_ns,
+        sync: SyncKey {
+            pid: exit.pid,
+            enter_ns: exit.enter_ns,
+        },
+        result: (exit.flags & HAS_RESULT != 0).then_some(exit.result),
+    }
+}
+
+fn sync_needs(needs: &types::wire_sync_needs) -> Event {
+    Event::SyncNeeds {
+        mono_ns: needs.mono_ns,
+        sync: SyncKey {
+            pid: needs.pid,
+            enter_ns: needs.enter_ns,
+        },
+        commit: needs.commit,
+    }
+}
+
+fn commit(commit: &types::wire_commit) -> Event {
+    let (mono_ns, id) = (commit.mono_ns, commit.commit);
+    if commit.r#type == record::COMMIT_START {
+        Event::CommitStart {
+            mono_ns,
+            commit: id,
+        }
+    } else {
+        Event::CommitEnd {
+            mono_ns,
+            commit: id,
+        }
+    }
+}
+
+fn process(process: &types::wire_process) -> Event {
+    let kernel = process.kernel != 0;
+    Event::Process(Process {
+        mono_ns: process.mono_ns,
+        pid: process.pid,
+        tgid: process.tgid,
+        parent_tgid: process.parent_tgid,
+        comm: text(&process.comm),
+        kernel,
+        command_line: if kernel {
+            None
+        } else {
+            command_line(process.tgid)
+        },
+    })
+}
+
+/// Best effort: the process may be gone, or be another one by now.
+fn command_line(tgid: u32) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{tgid}/cmdline")).ok()?;
+    let words: Vec<String> = bytes
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn file(bytes: &[u8]) -> Result<Event> {
+    let file: types::wire_file = read(bytes)?;
+    let rest = &bytes[size_of::<types::wire_file>()..];
+    let names = rest.get(..file.path_bytes as usize).unwrap_or(rest);
+    Ok(Event::File(File {
+        mono_ns: file.mono_ns,
+        file: key(&file.file),
+        mode: file.mode,
+        path: path(names, file.path_is_whole != 0),
+        unlinked: file.unlinked != 0,
+        birth_wall_ns: (file.birth_wall_s != 0).then(|| {
+            file.birth_wall_s
+                .saturating_mul(1_000_000_000)
+                .saturating_add(i64::from(file.birth_wall_ns))
+        }),
+    }))
+}
+
+/// Components from the file upwards to a path from the root downwards. A path that was too deep
+/// begins with `/...`.
+fn path(names: &[u8], whole: bool) -> Option<String> {
+    let mut path = String::new();
+    if !whole {
+        path.push_str("/...");
+    }
+    let names: Vec<&[u8]> = names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .collect();
+    if names.is_empty() {
+        return whole.then(|| "/".to_owned());
+    }
+    for name in names.into_iter().rev() {
+        path.push('/');
+        path.push_str(&String::from_utf8_lossy(name));
+    }
+    Some(path)
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_turned_round() {
+        assert_eq!(path(b"c\0b\0a\0", true).as_deref(), Some("/a/b/c"));
+        assert_eq!(path(b"c\0b\0", false).as_deref(), Some("/.../b/c"));
+        assert_eq!(path(b"", true).as_deref(), Some("/"));
+        assert_eq!(path(b"", false), None);
+    }
+
+    #[test]
+    fn half_a_record_is_an_error() {
+        let error = read::<types::wire_commit>(&[9, 0, 0]).expect_err("too short");
+        assert!(error.to_string().contains("3 bytes"));
+    }
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Who made a page dirty: the process behind an I/O that a kworker submits later. */
+#ifndef IOSTEP_DIRTY_H
+#define IOSTEP_DIRTY_H
+
+struct page_key {
+	__u64 mapping;
+	__u64 index;
+};
+
+struct page_dirtier {
+	__u32 pid;
+	__u32 tgid;
+	/* Mappings are reused with their inodes: the identity tells an old entry. */
+	__u64 inode;
+	__u32 generation;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 18);
+	__type(key, struct page_key);
+	__type(value, struct page_dirtier);
+} dirtiers SEC(".maps");
+
+static __always_inline bool is_traced_inode(struct inode *inode)
+{
+	if ((inode->i_mode & S_IFMT) == S_IFBLK)
+		return inode->i_rdev == (traced_partition ? traced_partition : traced_disk);
+	return is_traced_super(inode->i_sb);
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	struct inode *inode = mapping ? mapping->host : NULL;
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct page_key key;
+	struct page_dirtier dirtier = {};
+	struct known_file *known;
+
+	if (!inode || !is_traced_inode(inode))
+		return 0;
+	key.mapping = (__u64)mapping;
+	key.index = folio->index;
+	dirtier.pid = pid_tgid;
+	dirtier.tgid = pid_tgid >> 32;
+	dirtier.inode = inode->i_ino;
+	dirtier.generation = inode->i_generation;
+	bpf_map_update_elem(&dirtiers, &key, &dirtier, BPF_ANY);
+	know_current_thread(pid_tgid);
+	if ((inode->i_mode & S_IFMT) == S_IFBLK)
+		return 0;
+	known = know_file(inode, SLOT_DIRTY);
+	if (known) {
+		known->dirtier_pid = dirtier.pid;
+		known->dirtier_tgid = dirtier.tgid;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The kernel side of the BPF backend: one object, since all hooks share the maps.
+ *
+ * names      files and threads, told once
+ * dirty      writeback_dirty_folio: who made a page dirty
+ * syncs      fsync and its kin: system calls and the filesystems' own tracepoints
+ * journal    jbd2 commits, and inodes that go away
+ * bio        block_bio_queue: whose pages a bio carries, walked folio by folio
+ * requests   block_rq_issue, block_rq_complete: the hot path
+ *
+ * Tracepoints only: no kprobe, no fentry (some kernels refuse them).
+ */
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire.h"
+#include "maps.bpf.h"
+#include "names.bpf.h"
+#include "dirty.bpf.h"
+#include "syncs.bpf.h"
+#include "journal.bpf.h"
+#include "bio.bpf.h"
+#include "requests.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Makes the record types part of the object's BTF, from which the Rust types are generated. */
+struct wire_types {
+	struct wire_queue queue;
+	struct wire_segment segment;
+	struct wire_transfer transfer;
+	struct wire_sync_enter sync_enter;
+	struct wire_sync_exit sync_exit;
+	struct wire_sync_needs sync_needs;
+	struct wire_commit commit;
+	struct wire_process process;
+	struct wire_file file;
+	struct wire_file_deleted file_deleted;
+	struct wire_sum sum;
+};
+struct wire_types wire_types = {};

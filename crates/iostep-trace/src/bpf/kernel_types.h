@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel types that the programs read: only the fields they read, in no particular order.
+ * libbpf relocates every access to the running kernel's layout (CO-RE), so neither a vmlinux.h
+ * nor BTF is needed to build.
+ *
+ * A type that changed between kernels has a variant with a ___suffix, which libbpf ignores when
+ * it looks the type up; the commit that changed it stands beside it.
+ */
+#ifndef IOSTEP_KERNEL_TYPES_H
+#define IOSTEP_KERNEL_TYPES_H
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __le16;
+typedef __u16 __be16;
+typedef __u32 __le32;
+typedef __u32 __be32;
+typedef __u64 __le64;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef unsigned char blk_status_t;
+typedef _Bool bool;
+
+enum { false = 0, true = 1 };
+
+/* include/uapi/linux/bpf.h: the parts that the programs name. */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_RB_AVAIL_DATA = 0 };
+
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+
+struct list_head {
+	struct list_head *next;
+} KERNEL_TYPE;
+
+struct hlist_node {
+	struct hlist_node *next;
+} KERNEL_TYPE;
+
+struct hlist_head {
+	struct hlist_node *first;
+} KERNEL_TYPE;
+
+struct gendisk;
+struct dentry;
+struct super_block;
+struct inode;
+
+struct block_device {
+	__u32 bd_dev;
+	struct gendisk *bd_disk;
+} KERNEL_TYPE;
+
+struct gendisk {
+	struct block_device *part0;
+} KERNEL_TYPE;
+
+struct super_block {
+	unsigned long s_magic;
+	struct dentry *s_root;
+	struct block_device *s_bdev;
+} KERNEL_TYPE;
+
+struct address_space {
+	struct inode *host;
+} KERNEL_TYPE;
+
+struct inode {
+	unsigned short i_mode;
+	__u32 i_nlink;
+	__u32 i_rdev;
+	__u32 i_generation;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+	struct hlist_head i_dentry;
+} KERNEL_TYPE;
+
+struct qstr {
+	__u64 hash_len;
+	const unsigned char *name;
+} KERNEL_TYPE;
+
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+} KERNEL_TYPE;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct hlist_bl_node d_hash;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+} KERNEL_TYPE;
+
+struct file {
+	struct inode *f_inode;
+	unsigned int f_flags;
+} KERNEL_TYPE;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL_TYPE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL_TYPE;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	unsigned int flags;
+	struct task_struct *real_parent;
+	struct files_struct *files;
+	void *worker_private;
+} KERNEL_TYPE;
+
+/* Pages and bios. */
+
+struct page {
+	unsigned long compound_head;
+} KERNEL_TYPE;
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	void *private;
+	unsigned long _flags_1;
+} KERNEL_TYPE;
+
+/* Before Linux 6.7 ("mm: free up a word in the first tail page") the order was a byte of its own. */
+struct folio___before_6_7 {
+	unsigned char _folio_order;
+} KERNEL_TYPE;
+
+enum pageflags { PG_head };
+
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len;
+	unsigned int bv_offset;
+} KERNEL_TYPE;
+
+struct bvec_iter {
+	__u64 bi_sector;
+	unsigned int bi_size;
+	unsigned int bi_idx;
+	unsigned int bi_bvec_done;
+} KERNEL_TYPE;
+
+struct bio {
+	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
+	void *bi_end_io;
+	void *bi_private;
+	struct bio_vec *bi_io_vec;
+} KERNEL_TYPE;
+
+struct request {
+	unsigned int cmd_flags;
+	unsigned int rq_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+	struct request_queue *q;
+	struct block_device *part;
+} KERNEL_TYPE;
+
+struct request_queue {
+	struct gendisk *disk;
+} KERNEL_TYPE;
+
+/* Before Linux 6.11 ("block: Use enum to define RQF_x bit indexes") RQF_FLUSH_SEQ was bit 4. */
+enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
+
+/* Direct I/O. */
+
+struct kiocb {
+	struct file *ki_filp;
+	__s64 ki_pos;
+	int ki_flags;
+} KERNEL_TYPE;
+
+struct iomap_dio {
+	struct kiocb *iocb;
+} KERNEL_TYPE;
+
+/* ext4 and jbd2. */
+
+struct buffer_head {
+	__u64 b_blocknr;
+	unsigned long b_size;
+	char *b_data;
+	struct page *b_page;
+	struct block_device *b_bdev;
+	void *b_end_io;
+	void *b_private;
+} KERNEL_TYPE;
+
+typedef struct journal_s {
+	struct block_device *j_dev;
+	struct block_device *j_fs_dev;
+} KERNEL_TYPE journal_t;
+
+typedef struct transaction_s {
+	unsigned int t_tid;
+} KERNEL_TYPE transaction_t;
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+} KERNEL_TYPE;
+
+struct ext4_inode_info {
+	struct inode vfs_inode;
+	struct timespec64 i_crtime;
+	unsigned int i_sync_tid;
+	unsigned int i_datasync_tid;
+} KERNEL_TYPE;
+
+/* xfs. */
+
+struct xfs_inode {
+	struct inode i_vnode;
+	struct timespec64 i_crtime;
+} KERNEL_TYPE;
+
+struct xfs_mount {
+	struct super_block *m_super;
+} KERNEL_TYPE;
+
+struct xfs_buf_ops {
+	char *name;
+} KERNEL_TYPE;
+
+struct xfs_buf {
+	const struct xfs_buf_ops *b_ops;
+} KERNEL_TYPE;
+
+struct xlog_in_core {
+	struct list_head ic_callbacks;
+} KERNEL_TYPE;
+
+struct xfs_cil_ctx {
+	__s64 sequence;
+	struct list_head iclog_entry;
+} KERNEL_TYPE;
+
+/* btrfs. */
+
+struct btrfs_key {
+	__u64 objectid;
+} KERNEL_TYPE;
+
+struct btrfs_root {
+	struct btrfs_key root_key;
+} KERNEL_TYPE;
+
+struct btrfs_inode {
+	struct btrfs_root *root;
+	__u64 i_otime_sec;
+	__u32 i_otime_nsec;
+	struct inode vfs_inode;
+} KERNEL_TYPE;
+
+struct btrfs_fs_info {
+	__u32 nodesize;
+} KERNEL_TYPE;
+
+struct extent_buffer {
+	__u64 start;
+	__u32 len;
+} KERNEL_TYPE;
+
+struct btrfs_bio {
+	struct btrfs_inode *inode;
+	__u64 file_offset;
+	struct bio bio;
+} KERNEL_TYPE;
+
+/* Before Linux 6.4 struct btrfs_bio had no inode; its private data led to it. */
+struct btrfs_bio___before_6_4 {
+	void *private;
+	__u64 file_offset;
+	struct bio bio;
+} KERNEL_TYPE;
+
+struct btrfs_dio_private___before_6_4 {
+	struct inode *inode;
+} KERNEL_TYPE;
+
+/* io_uring. */
+
+struct io_wq_work {
+	unsigned int flags;
+} KERNEL_TYPE;
+
+struct io_kiocb {
+	struct io_wq_work work;
+} KERNEL_TYPE;
+
+struct io_worker {
+	struct io_wq_work *cur_work;
+} KERNEL_TYPE;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long orig_ax, ip, cs, flags, sp, ss;
+} KERNEL_TYPE;
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+};
+struct pt_regs {
+	union {
+		struct user_pt_regs user_regs;
+	};
+	__u64 orig_x0;
+	__s32 syscallno;
+} KERNEL_TYPE;
+#else
+#error "iostep knows the system call registers of x86 and arm64 only"
+#endif
+
+#endif

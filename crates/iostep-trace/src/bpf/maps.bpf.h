@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Settings, maps and the ring buffer that all programs share. */
+#ifndef IOSTEP_MAPS_H
+#define IOSTEP_MAPS_H
+
+/* Set before loading. Device numbers are the kernel's: major << 20 | minor. */
+const volatile __u32 traced_disk = 0;
+/* 0: the whole disk. */
+const volatile __u32 traced_partition = 0;
+/* Addresses of the symbols that hold the bases of the kernel's memory map; 0: not known. */
+const volatile __u64 vmemmap_base_address = 0;
+const volatile __u64 page_offset_base_address = 0;
+/* Used where the kernel has no such symbols (no KASLR). */
+const volatile __u64 vmemmap_base_fixed = 0;
+const volatile __u64 page_offset_base_fixed = 0;
+/* Address of journal_end_buffer_io_sync and of ext4_end_buffer_io_sync. */
+const volatile __u64 jbd2_end_io = 0;
+const volatile __u64 fast_commit_end_io = 0;
+/* System call numbers of this architecture. */
+const volatile int nr_fsync = -1, nr_fdatasync = -1, nr_sync = -1, nr_syncfs = -1;
+const volatile int nr_sync_file_range = -1, nr_msync = -1;
+const volatile int nr_write = -1, nr_pwrite64 = -1, nr_writev = -1, nr_pwritev = -1;
+const volatile int nr_pwritev2 = -1;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 << 20);
+} events SEC(".maps");
+
+/* What submitted a bio, by the address of its bi_end_io. */
+enum end_io_kind {
+	END_IO_OTHER = 0,
+	END_IO_IOMAP_DIRECT = 1,
+	END_IO_BUFFER_HEAD = 2,
+	END_IO_XFS_LOG = 3,
+	END_IO_XFS_BUFFER = 4,
+	END_IO_BTRFS = 5,
+	END_IO_BTRFS_SUPERBLOCK = 6,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 128);
+	__type(key, __u64);
+	__type(value, __u32);
+} end_io_kinds SEC(".maps");
+
+/* Lost events by reason; see enum lost_reason. */
+enum lost_reason { LOST_RING_FULL = 0, LOST_SEGMENTS = 1, LOST_REASONS = 2 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LOST_REASONS);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WIRE_POINTS *WIRE_GROUPS);
+	__type(key, __u32);
+	__type(value, struct wire_sum);
+} sums SEC(".maps");
+
+/* Bios merged, bios split. */
+enum counter { COUNTER_MERGES = 0, COUNTER_SPLITS = 1, COUNTERS = 2 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/*
+ * The reader polls. It is woken only when the buffer is a quarter full: a wake-up per event
+ * costs more than everything else together.
+ */
+#define WAKE_AT_BYTES (16ul << 20)
+
+static __always_inline __u64 wakeup(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > WAKE_AT_BYTES ? BPF_RB_FORCE_WAKEUP
+									     : BPF_RB_NO_WAKEUP;
+}
+
+/*
+ * A length that the verifier can follow: without the barrier the compiler proves the bound from
+ * facts that the verifier does not have, and drops the comparison.
+ */
+static __always_inline __u64 at_most(__u64 value, __u64 bound)
+{
+	asm volatile("" : "+r"(value));
+	return value > bound ? bound : value;
+}
+
+static __always_inline void count_lost(__u32 reason)
+{
+	__u64 *value = bpf_map_lookup_elem(&lost, &reason);
+
+	if (value)
+		*value += 1;
+}
+
+static __always_inline void count(__u32 which)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &which);
+
+	if (value)
+		*value += 1;
+}
+
+/* op_stat_group() of include/linux/blk_types.h. */
+static __always_inline __u32 group_of(__u32 opf)
+{
+	switch (opf & 0xff) {
+	case 0:
+		return GROUP_READ;
+	case 2:
+		return GROUP_FLUSH;
+	case 3:
+		return GROUP_DISCARD;
+	case 1:
+	case 5:
+	case 7:
+	case 9:
+		return GROUP_WRITE;
+	default:
+		return GROUP_NONE;
+	}
+}
+
+static __always_inline void add(__u32 point, __u32 opf, __u64 ios, __u64 bytes)
+{
+	__u32 index = point * WIRE_GROUPS + group_of(opf);
+	struct wire_sum *sum = bpf_map_lookup_elem(&sums, &index);
+
+	if (sum) {
+		sum->ios += ios;
+		sum->bytes += bytes;
+	}
+}
+
+static __always_inline void *reserve(__u64 bytes)
+{
+	void *record = bpf_ringbuf_reserve(&events, bytes, 0);
+
+	if (!record)
+		count_lost(LOST_RING_FULL);
+	return record;
+}
+
+static __always_inline void submit(void *record)
+{
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline bool is_traced(struct block_device *device)
+{
+	if (traced_partition)
+		return device->bd_dev == traced_partition;
+	return device->bd_disk->part0->bd_dev == traced_disk;
+}
+
+static __always_inline bool is_traced_super(struct super_block *super)
+{
+	struct block_device *device = super->s_bdev;
+
+	return device && is_traced(device);
+}
+
+#endif

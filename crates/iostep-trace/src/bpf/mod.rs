@@ -1,0 +1,343 @@
+//! The BPF backend: loads the programs of `iostep.bpf.c`, attaches them and drains their ring.
+//!
+//! Hooks and what they tell are listed at the top of that file; `wire.h` has the records. A
+//! tracepoint that the running kernel does not have is left out: xfs or btrfs may not be there.
+
+mod decode;
+mod flags;
+mod symbols;
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Duration;
+
+use iostep_model::event::Event;
+use iostep_model::manifest::{Counters, Totals};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+
+use crate::error::{Error, Result};
+use crate::target::Target;
+use decode::Decoder;
+use symbols::Symbols;
+
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used
+)]
+mod programs {
+    include!(concat!(env!("OUT_DIR"), "/iostep.skel.rs"));
+}
+
+use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
+
+/// `WIRE_POINTS` and `WIRE_GROUPS` of wire.h.
+const POINTS: usize = 4;
+const GROUPS: usize = 5;
+
+/// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
+const END_IO_KINDS: [(&str, u32); 9] = [
+    ("iomap_dio_bio_end_io", 1),
+    ("end_bio_bh_io_sync", 2),
+    ("xlog_bio_end_io", 3),
+    ("xfs_buf_bio_end_io", 4),
+    ("btrfs_simple_end_io", 5),
+    ("btrfs_clone_write_end_io", 5),
+    ("btrfs_orig_write_end_io", 5),
+    ("btrfs_raid56_end_io", 5),
+    ("btrfs_end_super_write", 6),
+];
+
+const OTHER_SYMBOLS: [&str; 4] = [
+    "vmemmap_base",
+    "page_offset_base",
+    "journal_end_buffer_io_sync",
+    "ext4_end_buffer_io_sync",
+];
+
+/// x86-64 without KASLR of the memory map, four-level page tables (Documentation/arch/x86/x86_64/mm.rst).
+#[cfg(target_arch = "x86_64")]
+const FIXED_BASES: (u64, u64) = (0xffff_ea00_0000_0000, 0xffff_8880_0000_0000);
+/// Elsewhere the programs do without the content of pages.
+#[cfg(not(target_arch = "x86_64"))]
+const FIXED_BASES: (u64, u64) = (0, 0);
+
+/// Sums at three points of a request's way, from the programs themselves: they count even what
+/// found no room in the ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Bios queued.
+    pub queued: Counters,
+    /// Requests issued, less requeued.
+    pub issued: Counters,
+    /// Requests completed.
+    pub completed: Counters,
+    /// Bios merged into others' requests.
+    pub merges: u64,
+    /// Bios cut in two.
+    pub splits: u64,
+}
+
+/// The attached programs. Dropping it detaches and unloads them; so does the kernel when the
+/// process dies.
+pub struct Probe<'object> {
+    skel: Box<IostepSkel<'object>>,
+    flags: flags::KernelFlags,
+}
+
+/// True if this kernel has what the programs need: BTF and the tracepoints of the block layer.
+pub fn available() -> Result<()> {
+    let btf = Btf::from_vmlinux().map_err(|error| {
+        Error::unsupported(
+            "/sys/kernel/btf/vmlinux",
+            format!("no usable BTF ({error}); use --backend tracefs"),
+        )
+    })?;
+    for name in ["block_bio_queue", "block_rq_issue", "block_rq_complete"] {
+        if !has_tracepoint(&btf, name) {
+            return Err(Error::unsupported(
+                format!("tracepoint {name}"),
+                "not in this kernel; use --backend tracefs",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
+        .is_some()
+}
+
+impl<'object> Probe<'object> {
+    /// Loads and attaches the programs for one device. Events flow from here on.
+    ///
+    /// `object` is only a place for libbpf's data.
+    ///
+    /// Errors: `Kernel` with the verifier's or the loader's words; `Unsupported` without BTF.
+    pub fn start(
+        target: &Target,
+        object: &'object mut MaybeUninit<OpenObject>,
+    ) -> Result<Probe<'object>> {
+        let btf = Btf::from_vmlinux().map_err(|error| {
+            Error::unsupported(
+                "/sys/kernel/btf/vmlinux",
+                format!("no usable BTF ({error})"),
+            )
+        })?;
+        let names: Vec<&'static str> = END_IO_KINDS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(OTHER_SYMBOLS)
+            .collect();
+        let symbols = Symbols::read(&names)?;
+        let mut open = IostepSkelBuilder::default()
+            .open(object)
+            .map_err(Error::kernel("open the BPF object"))?;
+        configure(&mut open, target, &symbols)?;
+        drop_missing_hooks(&mut open, &btf);
+        let mut skel = open
+            .load()
+            .map_err(Error::kernel("load the BPF programs"))?;
+        for (name, kind) in END_IO_KINDS {
+            for address in symbols.all(name) {
+                skel.maps
+                    .end_io_kinds
+                    .update(&address.to_ne_bytes(), &kind.to_ne_bytes(), MapFlags::ANY)
+                    .map_err(Error::kernel("fill a BPF map"))?;
+            }
+        }
+        skel.attach()
+            .map_err(Error::kernel("attach the BPF programs"))?;
+        Ok(Probe {
+            skel: Box::new(skel),
+            flags: flags::KernelFlags::read(&btf),
+        })
+    }
+
+    /// Hands every event to `emit` until `stop` says so; `stop` is asked about every
+    /// `interval`, after the ring is empty.
+    ///
+    /// Errors: `Kernel`, and the first error of `emit`, after which nothing more is emitted.
+    pub fn run(
+        &self,
+        interval: Duration,
+        mut emit: impl FnMut(Event) -> Result<()>,
+        mut stop: impl FnMut(&Self) -> Result<bool>,
+    ) -> Result<()> {
+        let decoder = RefCell::new(Decoder::new(self.flags));
+        let failed = RefCell::new(None);
+        let ring = self.ring(|bytes| {
+            if failed.borrow().is_none() {
+                let result = decoder.borrow_mut().decode(bytes, &mut emit);
+                if let Err(error) = result {
+                    *failed.borrow_mut() = Some(error);
+                }
+            }
+            0
+        })?;
+        loop {
+            ring.poll(interval)
+                .map_err(Error::kernel("poll the ring buffer"))?;
+            ring.consume()
+                .map_err(Error::kernel("read the ring buffer"))?;
+            if let Some(error) = failed.borrow_mut().take() {
+                return Err(error);
+            }
+            if stop(self)? {
+                ring.consume()
+                    .map_err(Error::kernel("read the ring buffer"))?;
+                return failed.borrow_mut().take().map_or(Ok(()), Err);
+            }
+        }
+    }
+
+    fn ring<'a>(&'a self, callback: impl FnMut(&[u8]) -> i32 + 'a) -> Result<RingBuffer<'a>> {
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&self.skel.maps.events, callback)
+            .map_err(Error::kernel("open the ring buffer"))?;
+        builder
+            .build()
+            .map_err(Error::kernel("open the ring buffer"))
+    }
+
+    /// The programs' own sums so far.
+    ///
+    /// Errors: `Kernel`.
+    pub fn sums(&self) -> Result<Sums> {
+        let mut points = [Counters::default(); POINTS];
+        for (point, counters) in points.iter_mut().enumerate() {
+            *counters = self.counters_at(point)?;
+        }
+        let [queued, issued, completed, requeued] = points;
+        Ok(Sums {
+            queued,
+            issued: less(issued, requeued),
+            completed,
+            merges: self.per_cpu_total(&self.skel.maps.counters, 0)?,
+            splits: self.per_cpu_total(&self.skel.maps.counters, 1)?,
+        })
+    }
+
+    fn counters_at(&self, point: usize) -> Result<Counters> {
+        let group = |group: usize| -> Result<Totals> {
+            let index = (point * GROUPS + group) as u32;
+            let mut totals = Totals::default();
+            for value in per_cpu(&self.skel.maps.sums, index)? {
+                totals.ios += word(&value, 0);
+                totals.bytes += word(&value, 1);
+            }
+            Ok(totals)
+        };
+        Ok(Counters {
+            read: group(0)?,
+            write: group(1)?,
+            discard: group(2)?,
+            flush: group(3)?,
+        })
+    }
+
+    fn per_cpu_total(&self, map: &impl MapCore, index: u32) -> Result<u64> {
+        Ok(per_cpu(map, index)?
+            .iter()
+            .map(|value| word(value, 0))
+            .sum())
+    }
+
+    /// Events that found no room, pieces of bios that were not understood, and calls of a
+    /// program that the kernel skipped because it was running already.
+    ///
+    /// Errors: `Kernel`.
+    pub fn lost(&self) -> Result<u64> {
+        let mut lost = 0;
+        for reason in 0..2 {
+            lost += self.per_cpu_total(&self.skel.maps.lost, reason)?;
+        }
+        for program in self.skel.object().progs() {
+            if !program.autoload() {
+                continue;
+            }
+            lost += recursion_misses(program.as_fd().as_raw_fd());
+        }
+        Ok(lost)
+    }
+}
+
+fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) -> Result<()> {
+    let settings = open
+        .maps
+        .rodata_data
+        .as_mut()
+        .ok_or_else(|| Error::unsupported("the BPF object", "it has no settings"))?;
+    settings.traced_disk = target.disk.kernel_number();
+    settings.traced_partition = target.partition.map_or(0, |number| number.kernel_number());
+    settings.vmemmap_base_address = symbols.one("vmemmap_base");
+    settings.page_offset_base_address = symbols.one("page_offset_base");
+    (settings.vmemmap_base_fixed, settings.page_offset_base_fixed) = FIXED_BASES;
+    settings.jbd2_end_io = symbols.one("journal_end_buffer_io_sync");
+    settings.fast_commit_end_io = symbols.one("ext4_end_buffer_io_sync");
+    settings.nr_fsync = decode::call::FSYNC;
+    settings.nr_fdatasync = decode::call::FDATASYNC;
+    settings.nr_sync = decode::call::SYNC;
+    settings.nr_syncfs = decode::call::SYNCFS;
+    settings.nr_sync_file_range = decode::call::SYNC_FILE_RANGE;
+    settings.nr_write = decode::call::WRITE;
+    settings.nr_pwrite64 = decode::call::PWRITE64;
+    settings.nr_writev = decode::call::WRITEV;
+    settings.nr_pwritev = decode::call::PWRITEV;
+    settings.nr_pwritev2 = decode::call::PWRITEV2;
+    Ok(())
+}
+
+fn drop_missing_hooks(open: &mut OpenIostepSkel<'_>, btf: &Btf<'_>) {
+    for mut program in open.open_object_mut().progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        if let Some(name) = section.strip_prefix("tp_btf/") {
+            program.set_autoload(has_tracepoint(btf, name) || name.starts_with("sys_"));
+        }
+    }
+}
+
+/// How often the kernel skipped a program because it was running on that CPU already
+/// (`bpf_prog_show_fdinfo`, kernel/bpf/syscall.c; 0 before Linux 5.12).
+fn recursion_misses(fd: RawFd) -> u64 {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("recursion_misses:"))
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+fn per_cpu(map: &impl MapCore, index: u32) -> Result<Vec<Vec<u8>>> {
+    let values = map
+        .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
+        .map_err(Error::kernel("read a BPF map"))?;
+    Ok(values.unwrap_or_default())
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    let bytes = bytes.get(index * 8..index * 8 + 8);
+    bytes.map_or(0, |b| {
+        u64::from_ne_bytes(b.try_into().expect("eight bytes"))
+    })
+}
+
+fn less(total: Counters, part: Counters) -> Counters {
+    let group = |a: Totals, b: Totals| Totals {
+        ios: a.ios.saturating_sub(b.ios),
+        bytes: a.bytes.saturating_sub(b.bytes),
+    };
+    Counters {
+        read: group(total.read, part.read),
+        write: group(total.write, part.write),
+        discard: group(total.discard, part.discard),
+        flush: group(total.flush, part.flush),
+    }
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Files and threads: who they are, told once.
+ *
+ * A file is described when it is first seen and again when its name changes; a thread when it is
+ * first seen and again when its comm changes. The inode is alive whenever one of its pages is
+ * dirtied, queued or synced, so a file that is deleted later still has its name here.
+ */
+#ifndef IOSTEP_NAMES_H
+#define IOSTEP_NAMES_H
+
+#define BTRFS_SUPER_MAGIC 0x9123683Eul
+#define EXT4_SUPER_MAGIC 0xEF53ul
+#define XFS_SUPER_MAGIC 0x58465342ul
+#define S_IFMT 0170000
+#define S_IFBLK 0060000
+#define S_IFREG 0100000
+#define S_IFDIR 0040000
+#define S_IFLNK 0120000
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
+
+#define PATH_COMPONENTS 40
+#define NAME_BYTES 256
+
+struct known_file {
+	unsigned long inode;
+	__u64 subvolume;
+	__u32 generation;
+	/* The last thread that made a page of it dirty. */
+	__u32 dirtier_pid;
+	__u32 dirtier_tgid;
+	__u32 reserved;
+	/* What its name hung on when it was last told. */
+	__u64 parent;
+	__u64 name_hash;
+	__u64 unhashed;
+};
+
+/* Key: address of the struct inode. An inode that was freed and reused has another identity. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 16);
+	__type(key, __u64);
+	__type(value, struct known_file);
+} known_files SEC(".maps");
+
+struct known_thread {
+	__u64 comm[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, struct known_thread);
+} known_threads SEC(".maps");
+
+struct path_scratch {
+	struct wire_file record;
+	char path[WIRE_PATH_BYTES + NAME_BYTES];
+};
+
+/* One slot a hook: a hook can interrupt another one, but never itself. */
+enum scratch_slot { SLOT_QUEUE = 0, SLOT_DIRTY = 1, SLOT_SYNC = 2, SLOTS = 3 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, struct path_scratch);
+} path_scratch SEC(".maps");
+
+static __always_inline __u64 subvolume_of(struct inode *inode, struct super_block *super)
+{
+	struct btrfs_inode *owner;
+
+	if (BPF_CORE_READ(super, s_magic) != BTRFS_SUPER_MAGIC)
+		return 0;
+	owner = (void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+	return BPF_CORE_READ(owner, root, root_key.objectid);
+}
+
+static __always_inline void read_key(struct wire_file_key *key, struct inode *inode)
+{
+	key->subvolume = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->generation = BPF_CORE_READ(inode, i_generation);
+	key->reserved = 0;
+}
+
+static __always_inline void read_birth(struct wire_file *record, struct inode *inode)
+{
+	__u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+
+	record->birth_wall_s = 0;
+	record->birth_wall_ns = 0;
+	if (magic == EXT4_SUPER_MAGIC && bpf_core_field_exists(struct ext4_inode_info, i_crtime)) {
+		struct ext4_inode_info *owner =
+			(void *)inode - bpf_core_field_offset(struct ext4_inode_info, vfs_inode);
+		record->birth_wall_s = BPF_CORE_READ(owner, i_crtime.tv_sec);
+		record->birth_wall_ns = BPF_CORE_READ(owner, i_crtime.tv_nsec);
+	} else if (magic == XFS_SUPER_MAGIC && bpf_core_field_exists(struct xfs_inode, i_crtime)) {
+		struct xfs_inode *owner =
+			(void *)inode - bpf_core_field_offset(struct xfs_inode, i_vnode);
+		record->birth_wall_s = BPF_CORE_READ(owner, i_crtime.tv_sec);
+		record->birth_wall_ns = BPF_CORE_READ(owner, i_crtime.tv_nsec);
+	} else if (magic == BTRFS_SUPER_MAGIC &&
+		   bpf_core_field_exists(struct btrfs_inode, i_otime_sec)) {
+		struct btrfs_inode *owner =
+			(void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+		record->birth_wall_s = BPF_CORE_READ(owner, i_otime_sec);
+		record->birth_wall_ns = BPF_CORE_READ(owner, i_otime_nsec);
+	}
+}
+
+static __always_inline struct dentry *first_name(struct inode *inode)
+{
+	struct hlist_node *node = BPF_CORE_READ(inode, i_dentry.first);
+
+	if (!node)
+		return NULL;
+	return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
+}
+
+struct path_walk {
+	struct path_scratch *scratch;
+	struct dentry *at;
+	struct dentry *root;
+	__u32 bytes;
+	__u32 whole;
+};
+
+static long path_step(__u32 index, struct path_walk *walk)
+{
+	struct dentry *name = walk->at;
+	struct dentry *parent;
+	long length;
+	__u32 at = walk->bytes;
+
+	if (name == walk->root) {
+		walk->whole = 1;
+		return 1;
+	}
+	parent = BPF_CORE_READ(name, d_parent);
+	if (parent == name || at >= WIRE_PATH_BYTES)
+		return 1;
+	length = bpf_probe_read_kernel_str(walk->scratch->path + (at & (WIRE_PATH_BYTES - 1)),
+					   NAME_BYTES, BPF_CORE_READ(name, d_name.name));
+	if (length <= 0)
+		return 1;
+	walk->bytes = at + length;
+	walk->at = parent;
+	return 0;
+}
+
+static __noinline void tell_file(struct inode *inode, struct dentry *name, __u32 slot)
+{
+	struct path_scratch *scratch = bpf_map_lookup_elem(&path_scratch, &slot);
+	struct path_walk walk = {};
+	__u64 bytes;
+
+	if (!scratch || !inode)
+		return;
+	walk.scratch = scratch;
+	walk.at = name;
+	walk.root = BPF_CORE_READ(inode, i_sb, s_root);
+	if (name)
+		bpf_loop(PATH_COMPONENTS, path_step, &walk, 0);
+	bytes = walk.bytes;
+	scratch->record.type = WIRE_FILE;
+	scratch->record.mode = BPF_CORE_READ(inode, i_mode);
+	scratch->record.path_bytes = bytes;
+	scratch->record.mono_ns = bpf_ktime_get_ns();
+	read_key(&scratch->record.file, inode);
+	read_birth(&scratch->record, inode);
+	scratch->record.unlinked = BPF_CORE_READ(inode, i_nlink) == 0;
+	scratch->record.path_is_whole = walk.whole;
+	scratch->record.reserved = 0;
+	bytes = sizeof(struct wire_file) + at_most(bytes, WIRE_PATH_BYTES + NAME_BYTES);
+	if (bpf_ringbuf_output(&events, scratch, bytes, BPF_RB_NO_WAKEUP))
+		count_lost(LOST_RING_FULL);
+}
+
+/*
+ * Tells about a file unless it is known under its present name. The entry is 0 if the map had no
+ * room for it.
+ */
+static __always_inline struct known_file *know_file(struct inode *inode, __u32 slot)
+{
+	__u64 address = (__u64)inode;
+	struct known_file *known = bpf_map_lookup_elem(&known_files, &address);
+	struct dentry *name = first_name(inode);
+	__u64 hash = name ? BPF_CORE_READ(name, d_name.hash_len) : 0;
+	__u64 parent = name ? (__u64)BPF_CORE_READ(name, d_parent) : 0;
+	unsigned long number = BPF_CORE_READ(inode, i_ino);
+	__u32 generation = BPF_CORE_READ(inode, i_generation);
+	struct known_file fresh = {};
+
+	if (known && known->inode == number && known->generation == generation) {
+		/* A name that is gone from memory is no new name. */
+		if (!name || (known->name_hash == hash && known->parent == parent))
+			return known;
+		fresh = *known;
+	}
+	fresh.inode = number;
+	fresh.generation = generation;
+	fresh.name_hash = hash;
+	fresh.parent = parent;
+	fresh.subvolume = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
+	bpf_map_update_elem(&known_files, &address, &fresh, BPF_ANY);
+	tell_file(inode, name, slot);
+	return bpf_map_lookup_elem(&known_files, &address);
+}
+
+/* Tells about the current thread unless it is known under its present comm. */
+static __always_inline void know_current_thread(__u64 pid_tgid)
+{
+	__u32 pid = pid_tgid;
+	struct known_thread now = {};
+	struct known_thread *known;
+	struct task_struct *task;
+	struct wire_process *record;
+
+	bpf_get_current_comm(&now, sizeof(now));
+	known = bpf_map_lookup_elem(&known_threads, &pid);
+	if (known && known->comm[0] == now.comm[0] && known->comm[1] == now.comm[1])
+		return;
+	bpf_map_update_elem(&known_threads, &pid, &now, BPF_ANY);
+	record = reserve(sizeof(*record));
+	if (!record)
+		return;
+	task = (struct task_struct *)bpf_get_current_task_btf();
+	record->type = WIRE_PROCESS;
+	record->kernel = (task->flags & PF_KTHREAD) != 0;
+	record->pid = pid;
+	record->mono_ns = bpf_ktime_get_ns();
+	record->tgid = pid_tgid >> 32;
+	record->parent_tgid = task->real_parent->tgid;
+	__builtin_memcpy(record->comm, now.comm, sizeof(record->comm));
+	submit(record);
+}
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Sync calls: from the system call, or from the filesystem's fsync inside another one (a write
+ * to an O_SYNC file, msync, io_uring, a kernel server). A thread is in one sync call at a time.
+ */
+#ifndef IOSTEP_SYNCS_H
+#define IOSTEP_SYNCS_H
+
+#define O_SYNC_ONLY 04000000
+#define IOCB_DSYNC 2
+#define IOCB_SYNC 4
+
+struct sync_state {
+	__u64 enter_ns;
+	__u64 inode;
+	__u8 via;
+	__u8 data_only;
+	__u16 reserved;
+	__u32 pid;
+	/* SYNC_VIA_URING: the request. */
+	__u64 uring_request;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, struct sync_state);
+} current_syncs SEC(".maps");
+
+/* An io_uring request that is an fsync, and the worker that runs it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 12);
+	__type(key, __u64);
+	__type(value, __u32);
+} uring_syncs SEC(".maps");
+
+/* Entries of current_syncs: lets the hook on every system call's exit return at once. */
+__s64 open_syncs = 0;
+
+static __always_inline struct sync_state *current_sync(__u32 pid)
+{
+	return open_syncs ? bpf_map_lookup_elem(&current_syncs, &pid) : NULL;
+}
+
+#if defined(__TARGET_ARCH_x86)
+static __always_inline int syscall_of(struct pt_regs *regs)
+{
+	return (int)BPF_CORE_READ(regs, orig_ax);
+}
+static __always_inline __u64 syscall_arg0(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, di);
+}
+static __always_inline __u64 syscall_arg5(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, r9);
+}
+#else
+static __always_inline int syscall_of(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, syscallno);
+}
+static __always_inline __u64 syscall_arg0(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, orig_x0);
+}
+static __always_inline __u64 syscall_arg5(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, user_regs.regs[5]);
+}
+#endif
+
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **slots = BPF_CORE_READ(table, fd);
+	struct file *file = NULL;
+
+	if (!slots || fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
+	return file;
+}
+
+static __always_inline bool is_write_call(int nr)
+{
+	return nr == nr_write || nr == nr_pwrite64 || nr == nr_writev || nr == nr_pwritev ||
+	       nr == nr_pwritev2;
+}
+
+/* Fills the parts of the record that the current system call tells. */
+static __always_inline void read_call(struct wire_sync_enter *record, struct task_struct *task)
+{
+	struct pt_regs *regs;
+	struct file *file;
+
+	record->syscall = -1;
+	record->file_flags = 0;
+	record->write_flags = 0;
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		return;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	record->syscall = syscall_of(regs);
+	if (!is_write_call(record->syscall))
+		return;
+	file = file_of(task, syscall_arg0(regs));
+	if (file)
+		record->file_flags = BPF_CORE_READ(file, f_flags);
+	if (record->syscall == nr_pwritev2)
+		record->write_flags = syscall_arg5(regs);
+}
+
+/*
+ * Opens a sync call of the current thread and tells about it. keep: it will be closed by a hook;
+ * otherwise only its start is known. Returns its time, which names it together with the thread.
+ */
+static __noinline __u64 open_sync(struct inode *inode, __u32 via, __u32 data_only, __u32 keep)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u32 pid = pid_tgid;
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct sync_state state = {};
+	struct wire_sync_enter *record;
+
+	know_current_thread(pid_tgid);
+	if (inode)
+		know_file(inode, SLOT_SYNC);
+	state.enter_ns = bpf_ktime_get_ns();
+	state.inode = (__u64)inode;
+	state.via = via;
+	state.data_only = data_only;
+	state.pid = pid;
+	if (via == SYNC_VIA_URING) {
+		struct io_worker *worker = task->worker_private;
+		struct io_wq_work *work = BPF_CORE_READ(worker, cur_work);
+
+		state.uring_request = (__u64)work - bpf_core_field_offset(struct io_kiocb, work);
+		bpf_map_update_elem(&uring_syncs, &state.uring_request, &pid, BPF_ANY);
+	}
+	if (keep && !bpf_map_update_elem(&current_syncs, &pid, &state, BPF_NOEXIST))
+		__sync_fetch_and_add(&open_syncs, 1);
+	record = reserve(sizeof(*record));
+	if (!record)
+		return state.enter_ns;
+	record->type = WIRE_SYNC_ENTER;
+	record->via = via;
+	record->flags = (data_only ? SYNC_DATA_ONLY : 0) | (inode ? SYNC_HAS_FILE : 0);
+	record->pid = pid;
+	record->mono_ns = state.enter_ns;
+	record->tgid = pid_tgid >> 32;
+	if (inode)
+		read_key(&record->file, inode);
+	else
+		__builtin_memset(&record->file, 0, sizeof(record->file));
+	read_call(record, task);
+	submit(record);
+	return state.enter_ns;
+}
+
+static __always_inline void close_sync(struct sync_state *state, bool has_result, __s64 result)
+{
+	struct wire_sync_exit *record = reserve(sizeof(*record));
+	__u32 pid = state->pid;
+
+	if (record) {
+		record->type = WIRE_SYNC_EXIT;
+		record->flags = has_result ? SYNC_HAS_RESULT : 0;
+		record->pid = pid;
+		record->mono_ns = bpf_ktime_get_ns();
+		record->enter_ns = state->enter_ns;
+		record->result = result;
+		submit(record);
+	}
+	if (!bpf_map_delete_elem(&current_syncs, &pid))
+		__sync_fetch_and_add(&open_syncs, -1);
+}
+
+static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
+{
+	struct wire_sync_needs *record = reserve(sizeof(*record));
+
+	if (!record)
+		return;
+	record->type = WIRE_SYNC_NEEDS;
+	record->reserved = 0;
+	record->pid = state->pid;
+	record->mono_ns = bpf_ktime_get_ns();
+	record->enter_ns = state->enter_ns;
+	record->commit = commit;
+	submit(record);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_syscall, struct pt_regs *regs, long id)
+{
+	struct task_struct *task;
+	struct inode *inode;
+	struct file *file;
+
+	if (id != nr_fsync && id != nr_fdatasync && id != nr_sync_file_range && id != nr_syncfs &&
+	    id != nr_sync)
+		return 0;
+	if (id == nr_sync) {
+		open_sync(NULL, SYNC_VIA_SYSCALL, 0, 1);
+		return 0;
+	}
+	task = (struct task_struct *)bpf_get_current_task_btf();
+	file = file_of(task, syscall_arg0(regs));
+	inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+	if (!inode)
+		return 0;
+	/* A read of a BTF pointer would be refused here: the inode came through a plain read. */
+	inode = bpf_core_cast(inode, struct inode);
+	if (!is_traced_inode(inode))
+		return 0;
+	open_sync(id == nr_syncfs ? NULL : inode, SYNC_VIA_SYSCALL, id == nr_fdatasync, 1);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_syscall_exit, struct pt_regs *regs, long result)
+{
+	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
+
+	if (state)
+		close_sync(state, state->via == SYNC_VIA_SYSCALL, result);
+	return 0;
+}
+
+/* The filesystem's fsync begins; the thread may be in a sync system call already. */
+static __always_inline void filesystem_sync(struct inode *inode, __u32 data_only, bool has_exit)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
+	__u32 flags = task->flags;
+
+	if (state) {
+		state->inode = (__u64)inode;
+		state->data_only = data_only;
+		return;
+	}
+	if (flags & PF_IO_WORKER)
+		open_sync(inode, SYNC_VIA_URING, data_only, 1);
+	else
+		open_sync(inode, SYNC_VIA_FILESYSTEM, data_only, has_exit || !(flags & PF_KTHREAD));
+}
+
+SEC("tp_btf/ext4_sync_file_enter")
+int BPF_PROG(on_ext4_fsync, struct file *file, int datasync)
+{
+	struct inode *inode = file->f_inode;
+
+	if (is_traced_super(inode->i_sb))
+		filesystem_sync(inode, datasync != 0, true);
+	return 0;
+}
+
+SEC("tp_btf/ext4_sync_file_exit")
+int BPF_PROG(on_ext4_fsync_exit, struct inode *inode, int result)
+{
+	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
+	struct ext4_inode_info *owner;
+	__u32 commit;
+
+	if (!state || state->inode != (__u64)inode)
+		return 0;
+	owner = (void *)inode - bpf_core_field_offset(struct ext4_inode_info, vfs_inode);
+	commit = state->data_only ? BPF_CORE_READ(owner, i_datasync_tid)
+				  : BPF_CORE_READ(owner, i_sync_tid);
+	if (commit)
+		tell_needs(state, commit);
+	if (state->via == SYNC_VIA_URING || state->via == SYNC_VIA_FILESYSTEM)
+		close_sync(state, true, result);
+	return 0;
+}
+
+SEC("tp_btf/xfs_file_fsync")
+int BPF_PROG(on_xfs_fsync, struct xfs_inode *file)
+{
+	struct inode *inode = &file->i_vnode;
+
+	if (is_traced_super(inode->i_sb))
+		filesystem_sync(inode, 0, false);
+	return 0;
+}
+
+SEC("tp_btf/xfs_dir_fsync")
+int BPF_PROG(on_xfs_directory_fsync, struct xfs_inode *file)
+{
+	struct inode *inode = &file->i_vnode;
+
+	if (is_traced_super(inode->i_sb))
+		filesystem_sync(inode, 0, false);
+	return 0;
+}
+
+/* xfs_log_force_seq(): the argument named lsn is the CIL sequence that must become durable. */
+SEC("tp_btf/xfs_log_force")
+int BPF_PROG(on_xfs_log_force, struct xfs_mount *mount, __s64 sequence)
+{
+	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
+
+	if (state && sequence && is_traced_super(mount->m_super))
+		tell_needs(state, sequence);
+	return 0;
+}
+
+SEC("tp_btf/btrfs_sync_file")
+int BPF_PROG(on_btrfs_fsync, const struct file *file, int datasync)
+{
+	struct inode *inode = file->f_inode;
+
+	if (is_traced_super(inode->i_sb))
+		filesystem_sync(inode, datasync != 0, false);
+	return 0;
+}
+
+/* Ends the sync calls that io_uring workers run where the filesystem does not tell their end. */
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(on_uring_complete, void *context, void *request)
+{
+	__u64 key = (__u64)request;
+	struct sync_state *state;
+	__u32 *pid;
+
+	if (!open_syncs)
+		return 0;
+	pid = bpf_map_lookup_elem(&uring_syncs, &key);
+	if (!pid)
+		return 0;
+	state = bpf_map_lookup_elem(&current_syncs, pid);
+	if (state && state->uring_request == key)
+		close_sync(state, false, 0);
+	bpf_map_delete_elem(&uring_syncs, &key);
+	return 0;
+}
+
+#endif

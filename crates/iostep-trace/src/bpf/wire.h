@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The records that the BPF programs put into the ring buffer.
+ *
+ * This header is the single source of truth: the programs include it, and the Rust types are
+ * generated from the BTF of the compiled object. Times are CLOCK_MONOTONIC ns, sectors are 512
+ * bytes from the start of the whole disk.
+ */
+#ifndef IOSTEP_WIRE_H
+#define IOSTEP_WIRE_H
+
+enum wire_type {
+	WIRE_QUEUE = 1,
+	WIRE_ISSUE = 2,
+	WIRE_COMPLETE = 3,
+	WIRE_REQUEUE = 4,
+	WIRE_SPLIT = 5,
+	WIRE_SYNC_ENTER = 6,
+	WIRE_SYNC_EXIT = 7,
+	WIRE_SYNC_NEEDS = 8,
+	WIRE_COMMIT_START = 9,
+	WIRE_COMMIT_END = 10,
+	WIRE_PROCESS = 11,
+	WIRE_FILE = 12,
+	WIRE_FILE_DELETED = 13,
+};
+
+/* What was behind the pages of a segment; see iostep_model::event::Content. */
+enum wire_content {
+	CONTENT_UNKNOWN = 0,
+	CONTENT_FILE = 1,
+	CONTENT_FILE_DIRECT = 2,
+	CONTENT_BUFFER = 3,
+	CONTENT_JOURNAL_BLOCK = 4,
+	CONTENT_FAST_COMMIT = 5,
+	CONTENT_XFS_BUFFER = 6,
+	CONTENT_XFS_LOG = 7,
+	CONTENT_BTRFS_NODE = 8,
+	CONTENT_BTRFS_SUPERBLOCK = 9,
+};
+
+enum wire_segment_flags {
+	SEGMENT_DIRTIER_BY_INODE = 1,
+	SEGMENT_HAS_HOME = 2,
+	SEGMENT_HOME_IS_FILE = 4,
+	SEGMENT_HAS_COMMIT = 8,
+};
+
+enum wire_sync_via {
+	/* Seen at the system call's own entry. */
+	SYNC_VIA_SYSCALL = 0,
+	/* Seen at the filesystem's fsync, inside another system call. */
+	SYNC_VIA_FILESYSTEM = 1,
+	/* Seen at the filesystem's fsync, in an io_uring worker. */
+	SYNC_VIA_URING = 2,
+	/* A direct write that carries its own durability (FUA): no fsync is called. */
+	SYNC_VIA_DIRECT_WRITE = 3,
+};
+
+enum wire_sync_flags {
+	SYNC_DATA_ONLY = 1,
+	SYNC_HAS_RESULT = 2,
+	SYNC_HAS_FILE = 4,
+};
+
+/* subvolume is 0 but on btrfs. */
+struct wire_file_key {
+	unsigned long long subvolume;
+	unsigned long long inode;
+	unsigned int generation;
+	unsigned int reserved;
+};
+
+struct wire_segment {
+	unsigned long long inode;
+	/*
+	 * Files: byte offset. Journal blocks: home block number. btrfs nodes: logical address.
+	 */
+	unsigned long long offset;
+	/* Files: subvolume. Journal blocks: commit. xfs log: sequence. btrfs nodes: owner. */
+	unsigned long long extra;
+	unsigned int bytes;
+	unsigned int generation;
+	unsigned int dirtier_pid;
+	unsigned int dirtier_tgid;
+	unsigned char content;
+	unsigned char flags;
+	/* btrfs nodes only. */
+	unsigned char level;
+	unsigned char reserved[5];
+	/* The first bytes of a block, the name of an xfs structure, or a logged file's offset. */
+	unsigned char head[16];
+};
+
+struct wire_queue {
+	unsigned short type;
+	unsigned short segments;
+	unsigned int bytes;
+	unsigned long long mono_ns;
+	unsigned long long sector;
+	unsigned long long sync_enter_ns;
+	unsigned int opf;
+	unsigned int pid;
+	unsigned int tgid;
+	/* Not 0: more segments of the same bio, from this byte on. */
+	unsigned int continues_at_bytes;
+	/* wire_segment[segments] follow. */
+};
+
+struct wire_transfer {
+	unsigned short type;
+	unsigned char in_flush_sequence;
+	unsigned char status;
+	unsigned int bytes;
+	unsigned long long mono_ns;
+	unsigned long long sector;
+	unsigned int opf;
+	unsigned int reserved;
+};
+
+struct wire_sync_enter {
+	unsigned short type;
+	unsigned char via;
+	unsigned char flags;
+	unsigned int pid;
+	unsigned long long mono_ns;
+	struct wire_file_key file;
+	unsigned int tgid;
+	/* The system call that the thread is in. */
+	int syscall;
+	/* f_flags of the written file; RWF_ flags of pwritev2. */
+	unsigned int file_flags;
+	unsigned int write_flags;
+};
+
+struct wire_sync_exit {
+	unsigned short type;
+	unsigned short flags;
+	unsigned int pid;
+	unsigned long long mono_ns;
+	unsigned long long enter_ns;
+	long long result;
+};
+
+struct wire_sync_needs {
+	unsigned short type;
+	unsigned short reserved;
+	unsigned int pid;
+	unsigned long long mono_ns;
+	unsigned long long enter_ns;
+	unsigned long long commit;
+};
+
+struct wire_commit {
+	unsigned short type;
+	unsigned short reserved;
+	unsigned int reserved2;
+	unsigned long long mono_ns;
+	unsigned long long commit;
+};
+
+struct wire_process {
+	unsigned short type;
+	unsigned short kernel;
+	unsigned int pid;
+	unsigned long long mono_ns;
+	unsigned int tgid;
+	unsigned int parent_tgid;
+	unsigned char comm[16];
+};
+
+#define WIRE_PATH_BYTES 1024
+
+struct wire_file {
+	unsigned short type;
+	unsigned short mode;
+	/* Components from the file upwards, each closed by a zero byte. */
+	unsigned int path_bytes;
+	unsigned long long mono_ns;
+	struct wire_file_key file;
+	long long birth_wall_s;
+	unsigned int birth_wall_ns;
+	unsigned char unlinked;
+	/* 1: the walk ended at the filesystem's root. */
+	unsigned char path_is_whole;
+	unsigned short reserved;
+	/* path_bytes bytes follow. */
+};
+
+struct wire_file_deleted {
+	unsigned short type;
+	unsigned short reserved;
+	unsigned int reserved2;
+	unsigned long long mono_ns;
+	struct wire_file_key file;
+};
+
+/* Indices of the program's own sums: point * GROUPS + group. */
+enum wire_point { POINT_QUEUED = 0, POINT_ISSUED = 1, POINT_COMPLETED = 2, POINT_REQUEUED = 3 };
+enum wire_group {
+	GROUP_READ = 0,
+	GROUP_WRITE = 1,
+	GROUP_DISCARD = 2,
+	GROUP_FLUSH = 3,
+	GROUP_NONE = 4
+};
+#define WIRE_GROUPS 5
+#define WIRE_POINTS 4
+
+struct wire_sum {
+	unsigned long long ios;
+	unsigned long long bytes;
+};
+
+#endif

@@ -1,0 +1,332 @@
+//! A recording: the backend in a thread of its own, the spool, and the manifest.
+
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use iostep_model::event::{Event, Marker};
+use iostep_model::manifest::{
+    Backend, Clocks, Command, Filesystem, Manifest, SCHEMA_VERSION, State,
+};
+use iostep_model::spool;
+
+use crate::bpf::Probe;
+use crate::counters::{self, Snapshot};
+use crate::error::{Error, Result};
+use crate::interrupts;
+use crate::target::Target;
+
+/// How often the ring is drained and the spool handed to the kernel.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+/// How long to wait for a moment without I/O before counting begins, and after it ends.
+const QUIET_WAIT: Duration = Duration::from_secs(2);
+/// How often to try for a moment at which no request completes.
+const SNAPSHOT_ATTEMPTS: usize = 10_000;
+
+/// What to record and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The device.
+    pub target: Target,
+    /// The trace directory; must not exist, or be empty.
+    pub directory: PathBuf,
+    /// Version of the program, for the manifest.
+    pub iostep_version: String,
+    /// The filesystem on the device with its layout, where it is known.
+    pub filesystem: Option<Filesystem>,
+}
+
+/// A recording under way. Dropping it without [`Session::finish`] stops the probe and leaves the
+/// spool, as if the recorder had been killed.
+#[derive(Debug)]
+pub struct Session {
+    target: Target,
+    directory: PathBuf,
+    manifest: Manifest,
+    before: Snapshot,
+    interrupts_before: interrupts::Reading,
+    commands: Sender<Request>,
+    reader: Option<JoinHandle<Result<()>>>,
+}
+
+enum Request {
+    Mark(u64, Marker),
+    Snapshot(Sender<Result<(Snapshot, u64)>>),
+    Stop,
+}
+
+impl Session {
+    /// Starts recording; when it returns, no I/O goes unseen.
+    ///
+    /// Errors: `Usage` if the directory is taken; `Unsupported`, `Kernel` or `Io` if the machine
+    /// cannot do it. The directory is then as it was.
+    pub fn start(options: Options) -> Result<Session> {
+        let created = prepare(&options.directory)?;
+        let directory = options.directory.clone();
+        Session::start_in(options).inspect_err(|_| {
+            // Only what start_in() may have made; a directory with anything else in it stays.
+            let _ = std::fs::remove_file(directory.join(spool::FILE_NAME));
+            let _ = std::fs::remove_file(directory.join(iostep_model::manifest::FILE_NAME));
+            if created {
+                let _ = std::fs::remove_dir(&directory);
+            }
+        })
+    }
+
+    fn start_in(options: Options) -> Result<Session> {
+        let manifest = new_manifest(&options);
+        let writer = spool::Writer::create(&options.directory.join(spool::FILE_NAME))?;
+        manifest.write(&options.directory)?;
+        let (commands, requests) = channel();
+        let (ready, started) = channel();
+        let target = options.target.clone();
+        let reader = std::thread::Builder::new()
+            .name("iostep-reader".into())
+            .spawn(move || record(&target, writer, &requests, &ready))
+            .map_err(Error::io("iostep-reader", "start the thread"))?;
+        let mut session = Session {
+            target: options.target,
+            directory: options.directory,
+            manifest,
+            before: Snapshot::default(),
+            interrupts_before: interrupts::Reading::default(),
+            commands,
+            reader: Some(reader),
+        };
+        if started.recv().is_err() {
+            session.join()?;
+            return Err(dead_reader());
+        }
+        session.before = session.quiet_snapshot()?.0;
+        session.interrupts_before = interrupts::read()?;
+        Ok(session)
+    }
+
+    /// The device that is recorded.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Where the trace is written.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Records a milestone at this moment.
+    ///
+    /// Errors: the reader's, if it stopped.
+    pub fn mark(&mut self, marker: Marker) -> Result<()> {
+        if self
+            .commands
+            .send(Request::Mark(mono_ns(), marker))
+            .is_err()
+        {
+            self.join()?;
+            return Err(dead_reader());
+        }
+        Ok(())
+    }
+
+    /// Records which command was run, and how it ended.
+    pub fn set_command(&mut self, command: Command) {
+        self.manifest.command = Some(command);
+    }
+
+    /// True while the reader runs; false once it failed (a full disk, say).
+    pub fn is_recording(&self) -> bool {
+        self.reader
+            .as_ref()
+            .is_some_and(|reader| !reader.is_finished())
+    }
+
+    /// Waits until nothing is under way, stops recording, compares the counters and writes the
+    /// manifest, still in the state [`State::Recording`]: the tables come next.
+    ///
+    /// Errors: what stopped the reader early. Everything recorded until then is in the spool.
+    pub fn finish(mut self) -> Result<Manifest> {
+        let (after, lost) = self.quiet_snapshot()?;
+        let interrupts_after = interrupts::read()?;
+        self.manifest.interrupts =
+            interrupts::between(&self.interrupts_before, &interrupts_after, &self.target);
+        self.manifest.check = counters::compare(&self.before, &after, lost);
+        if after.device.is_none() {
+            self.manifest.check.differences.push(format!(
+                "{}: the device does not count its I/O (queue/iostats is 0), so nothing can be checked",
+                self.target.node().display()
+            ));
+        }
+        // A reader that is gone already has its own reason, which join() returns.
+        let _ = self.commands.send(Request::Stop);
+        self.join()?;
+        self.manifest.write(&self.directory)?;
+        Ok(self.manifest.clone())
+    }
+
+    fn join(&mut self) -> Result<()> {
+        match self.reader.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(dead_reader()),
+            None => Ok(()),
+        }
+    }
+
+    /// A moment at which nothing is under way; on a device that is never idle, just a moment.
+    fn quiet_snapshot(&mut self) -> Result<(Snapshot, u64)> {
+        let give_up = Instant::now() + QUIET_WAIT;
+        loop {
+            let (reply, answer) = channel();
+            let sent = self.commands.send(Request::Snapshot(reply)).is_ok();
+            let (snapshot, lost) = match answer.recv() {
+                Ok(snapshot) if sent => snapshot?,
+                _ => {
+                    self.join()?;
+                    return Err(dead_reader());
+                }
+            };
+            if snapshot.in_flight == 0 || Instant::now() >= give_up {
+                return Ok((snapshot, lost));
+            }
+        }
+    }
+}
+
+/// Reads the device's counters at a moment at which the probe's sums stand still, so that both
+/// belong together: on a busy device only some attempts find one.
+fn snapshot(probe: &Probe<'_>, target: &Target) -> Result<(Snapshot, u64)> {
+    let counting = counters::counts(target);
+    let mut sums = probe.sums()?;
+    for _ in 0..SNAPSHOT_ATTEMPTS {
+        let device = counters::read(target)?;
+        let in_flight = target.in_flight()?;
+        let again = probe.sums()?;
+        if sums == again {
+            let snapshot = Snapshot {
+                device: counting.then_some(device),
+                sums,
+                in_flight,
+            };
+            return Ok((snapshot, probe.lost()?));
+        }
+        sums = again;
+    }
+    Err(Error::unsupported(
+        target.node().display(),
+        "it never stood still long enough to read its counters; trace a quieter moment",
+    ))
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Request::Stop);
+        let _ = self.join();
+    }
+}
+
+fn dead_reader() -> Error {
+    Error::unsupported("the recorder", "its thread ended before it was told to")
+}
+
+/// The reader's thread: owns the probe and the spool.
+fn record(
+    target: &Target,
+    mut writer: spool::Writer,
+    requests: &Receiver<Request>,
+    ready: &Sender<()>,
+) -> Result<()> {
+    let mut object = MaybeUninit::uninit();
+    let probe = Probe::start(target, &mut object)?;
+    // The session is gone only if its thread died, and then there is nobody to tell.
+    let _ = ready.send(());
+    let writer = std::cell::RefCell::new(&mut writer);
+    probe.run(
+        DRAIN_INTERVAL,
+        |event| Ok(writer.borrow_mut().push(&event)?),
+        |probe| {
+            let mut writer = writer.borrow_mut();
+            let stop = serve(probe, target, &mut writer, requests)?;
+            writer.flush()?;
+            Ok(stop)
+        },
+    )?;
+    writer.borrow_mut().flush()?;
+    Ok(())
+}
+
+fn serve(
+    probe: &Probe<'_>,
+    target: &Target,
+    writer: &mut spool::Writer,
+    requests: &Receiver<Request>,
+) -> Result<bool> {
+    loop {
+        match requests.try_recv() {
+            Ok(Request::Mark(mono_ns, marker)) => {
+                writer.push(&Event::Marker { mono_ns, marker })?
+            }
+            Ok(Request::Snapshot(reply)) => {
+                // Nobody waits any more if the session was dropped meanwhile.
+                let _ = reply.send(snapshot(probe, target));
+            }
+            Ok(Request::Stop) | Err(TryRecvError::Disconnected) => return Ok(true),
+            Err(TryRecvError::Empty) => return Ok(false),
+        }
+    }
+}
+
+/// Makes the directory; true if it was not there.
+fn prepare(directory: &Path) -> Result<bool> {
+    match std::fs::create_dir(directory) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let mut entries = std::fs::read_dir(directory).map_err(Error::io(directory, "list"))?;
+            if entries.next().is_some() {
+                return Err(Error::usage(
+                    directory.display(),
+                    "not empty; name a new directory with -o",
+                ));
+            }
+            Ok(false)
+        }
+        Err(error) => Err(Error::io(directory, "create")(error)),
+    }
+}
+
+fn new_manifest(options: &Options) -> Manifest {
+    let system = rustix::system::uname();
+    Manifest {
+        schema_version: SCHEMA_VERSION,
+        iostep_version: options.iostep_version.clone(),
+        state: State::Recording,
+        backend: Backend::Bpf,
+        kernel: system.release().to_string_lossy().into_owned(),
+        machine: system.machine().to_string_lossy().into_owned(),
+        device: options.target.device.clone(),
+        filesystem: options.filesystem.clone(),
+        clocks: clocks(),
+        command: None,
+        tracer_tgid: std::process::id(),
+        check: iostep_model::manifest::Check::default(),
+        interrupts: Vec::new(),
+    }
+}
+
+fn clocks() -> Clocks {
+    let wall = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Clocks {
+        mono_ns: mono_ns(),
+        wall_ns: nanoseconds(wall),
+    }
+}
+
+/// `CLOCK_MONOTONIC` now.
+pub fn mono_ns() -> u64 {
+    nanoseconds(rustix::time::clock_gettime(
+        rustix::time::ClockId::Monotonic,
+    ))
+}
+
+fn nanoseconds(time: rustix::time::Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
