@@ -18,7 +18,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Valid, as far as can be told, but of a kind that this crate does not read.
-    #[error("not a {kind} filesystem that iostep reads: {found}, expected {expected}")]
+    #[error("no {kind} filesystem that iostep reads: found {found}, expected {expected}")]
     Unsupported {
         /// What it was read as.
         kind: Kind,

@@ -19,14 +19,25 @@ impl<S: ReadAt> Ext4<S> {
             self.push_group(group, &mut layout);
         }
         self.push_journal(&mut layout)?;
-        if self.superblock().mmp_block != 0 {
+        let superblock = self.superblock();
+        if superblock.mmp_block != 0 {
+            let place = Place::superblock(superblock.kind, "s_mmp_block");
+            superblock.offset_bytes(place, superblock.mmp_block)?;
             layout.push(LayoutRange {
-                first_block: self.superblock().mmp_block,
+                first_block: superblock.mmp_block,
                 blocks: 1,
                 class: Class::OtherMetadata,
             });
         }
-        let place = Place::superblock(self.superblock().kind, "the layout");
+        let place = Place::superblock(superblock.kind, "the layout");
+        let end = layout.iter().map(|range| range.first_block + range.blocks);
+        let end = end.max().unwrap_or(0);
+        if end > superblock.blocks {
+            return Err(place.corrupt(
+                format!("{end} blocks long"),
+                format!("at most {}", superblock.blocks),
+            ));
+        }
         ranges::sorted(layout).map_err(|overlap| {
             let classes = format!("{} and {}", overlap.first.name(), overlap.second.name());
             place

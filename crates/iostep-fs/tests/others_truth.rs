@@ -1,0 +1,174 @@
+//! The small readers against the tools that made the image.
+
+mod support;
+
+use std::process::Command;
+
+use iostep_fs::{Found, Kind, ReadAt, detect, layout};
+use iostep_model::Class;
+use support::{Image, run};
+
+const MIB: u64 = 1 << 20;
+
+fn made_by(program: &str, options: &[&str], size_bytes: u64) -> Image {
+    let image = Image::empty(size_bytes);
+    run(Command::new(program).args(options).arg(image.path()), "");
+    image
+}
+
+fn found(image: &Image) -> Found {
+    layout(&image.open())
+        .expect("layout")
+        .expect("a filesystem")
+}
+
+/// The layout's single blocks, with their class.
+fn blocks(found: &Found) -> Vec<(u64, Class)> {
+    found
+        .layout
+        .iter()
+        .flat_map(|range| {
+            (range.first_block..)
+                .take(range.blocks as usize)
+                .map(|n| (n, range.class))
+        })
+        .collect()
+}
+
+fn check_xfs(options: &[&str], sector_bytes: u64) {
+    let image = made_by("mkfs.xfs", options, 600 * MIB);
+    let found = found(&image);
+    assert_eq!(
+        (found.kind, u64::from(found.block_bytes)),
+        (Kind::Xfs, sector_bytes)
+    );
+    let query = |commands: &[&str]| {
+        let mut xfs_db = Command::new("xfs_db");
+        xfs_db.arg("-r");
+        for command in commands {
+            xfs_db.args(["-c", command]);
+        }
+        run(xfs_db.arg(image.path()), "")
+    };
+    let number = |text: &str| {
+        let number = text.rsplit('=').next().map(str::trim).unwrap_or_default();
+        number
+            .parse::<u64>()
+            .unwrap_or_else(|_| panic!("no number in {text:?}"))
+    };
+    let logstart = number(&query(&["sb 0", "p logstart"]));
+    let logblocks = number(&query(&["sb 0", "p logblocks"]));
+    let blocksize = number(&query(&["sb 0", "p blocksize"]));
+    let daddr = query(&[&format!("convert fsblock {logstart} daddr")]);
+    let daddr = daddr.split(['(', ')']).nth(1).expect("decimal in brackets");
+    let log_start: u64 = daddr.parse().expect("a sector");
+    let log =
+        log_start * 512 / sector_bytes..(log_start * 512 + logblocks * blocksize) / sector_bytes;
+    // Every sector of the image that begins with a header's magic, and no other, is a header.
+    let bytes = image.bytes();
+    let mut truth: Vec<(u64, Class)> = log.clone().map(|n| (n, Class::LogOther)).collect();
+    for (n, sector) in (0..).zip(bytes.chunks(sector_bytes as usize)) {
+        let class = match &sector[..4] {
+            b"XFSB" => Class::Superblock,
+            b"XAGF" | b"XAFL" => Class::FreeSpaceHeader,
+            b"XAGI" => Class::InodeHeader,
+            _ => continue,
+        };
+        assert!(!log.contains(&n));
+        truth.push((n, class));
+    }
+    truth.sort();
+    assert_eq!(blocks(&found), truth);
+    assert!(truth.len() > 16);
+}
+
+#[test]
+fn xfs_headers_and_log_agree_with_the_image() {
+    check_xfs(&["-q"], 512);
+}
+
+#[test]
+fn xfs_of_4k_sectors_agrees_with_the_image() {
+    check_xfs(&["-q", "-s", "size=4096", "-d", "agcount=7"], 4096);
+}
+
+#[test]
+fn xfs_of_1k_blocks_agrees_with_the_image() {
+    check_xfs(&["-q", "-b", "size=1024", "-m", "crc=1"], 512);
+}
+
+#[test]
+fn btrfs_superblocks_agree_with_dump_super() {
+    let image = made_by("mkfs.btrfs", &["-q"], 300 << 30);
+    let mut dump = Command::new("btrfs");
+    dump.args(["inspect-internal", "dump-super", "-a"])
+        .arg(image.path());
+    let said = run(&mut dump, "");
+    let truth: Vec<(u64, Class)> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("bytenr"))
+        .map(|bytenr| bytenr.trim().parse::<u64>().expect("a number"))
+        .map(|bytenr| (bytenr / 4096, Class::Superblock))
+        .collect();
+    assert_eq!(truth.len(), 3);
+    assert_eq!(blocks(&found(&image)), truth);
+}
+
+#[test]
+fn a_small_btrfs_has_fewer_superblocks() {
+    let image = made_by("mkfs.btrfs", &["-q", "--mixed"], 60 * MIB);
+    assert_eq!(blocks(&found(&image)), [(16, Class::Superblock)]);
+}
+
+#[test]
+fn each_filesystem_is_named_with_its_size() {
+    for (program, options, mib, kind, block_bytes) in [
+        ("mkfs.xfs", &["-q"][..], 300, Kind::Xfs, 4096),
+        ("mkfs.btrfs", &["-q"], 128, Kind::Btrfs, 4096),
+        (
+            "mke2fs",
+            &["-q", "-t", "ext4", "-b", "2048"],
+            64,
+            Kind::Ext4,
+            2048,
+        ),
+    ] {
+        let image = made_by(program, options, mib * MIB);
+        let detected = detect(&image.open())
+            .expect("detect")
+            .expect("a filesystem");
+        assert_eq!((detected.kind, detected.block_bytes), (kind, block_bytes));
+        assert_eq!(detected.size_bytes, Some(mib * MIB), "{program}");
+    }
+}
+
+#[test]
+fn a_filesystem_without_a_reader_is_named_and_has_no_layout() {
+    let mut bytes = vec![0; MIB as usize];
+    bytes[1024..1028].copy_from_slice(&0xF2F5_2010u32.to_le_bytes());
+    bytes[1024 + 16] = 12;
+    let found = layout(&bytes).expect("layout").expect("a filesystem");
+    assert_eq!((found.kind, found.block_bytes), (Kind::F2fs, 4096));
+    assert!(found.layout.is_empty());
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is() {
+    for length in [0, 1, 511, 1024, 2048, 1 << 17] {
+        let bytes = vec![0u8; length];
+        assert!(detect(&bytes).expect("detect").is_none());
+        assert!(layout(&bytes).expect("layout").is_none());
+        assert_eq!(bytes.size_bytes().expect("size"), length as u64);
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_superblock_is_named() {
+    let xfs = made_by("mkfs.xfs", &["-q"], 300 * MIB).bytes();
+    let btrfs = made_by("mkfs.btrfs", &["-q"], 128 * MIB).bytes();
+    for (mut bytes, at, field) in [(xfs, 84, "sb_crc"), (btrfs, (64 << 10) + 112, "csum")] {
+        bytes[at] ^= 1;
+        let error = layout(&bytes).expect_err("a wrong checksum").to_string();
+        assert!(error.contains(field), "{error}");
+    }
+}
