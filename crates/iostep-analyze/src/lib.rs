@@ -1,4 +1,5 @@
 //! What a trace means: attribution, statistics, reports.
 
+pub mod explain;
 pub mod fixture;
 pub mod stats;

@@ -1,0 +1,152 @@
+//! One line on what would be cheaper, from what was measured.
+
+use super::part::Owner;
+use super::text::size;
+use super::{Part, RunCost, TransactionCost};
+
+/// The advice for an experiment. `own_mode` is the journal mode that the database came with.
+pub(super) fn advice(runs: &[RunCost], own_mode: &str, filesystem: &str) -> String {
+    let Some(own) = runs
+        .iter()
+        .find(|run| run.mode == own_mode)
+        .or(runs.first())
+    else {
+        return "nothing was run, so there is nothing to advise".into();
+    };
+    let rivals: Vec<_> = runs
+        .iter()
+        .filter(|run| run.mode != own.mode && is_as_durable(run, own))
+        .collect();
+    match rivals.iter().min_by_key(|run| price(run)) {
+        Some(best) if price(best) < price(own) => cheaper(best, own),
+        Some(next) => cheapest(own, next),
+        None => from_one_run(own, filesystem),
+    }
+}
+
+/// A mode that may lose or corrupt data is a rival only to one that may do so too.
+fn is_as_durable(run: &RunCost, than: &RunCost) -> bool {
+    !run.fragile || than.fragile
+}
+
+/// Bytes first, those that are written a little later among them; then flushes, then requests.
+fn price(run: &RunCost) -> (u64, u64, u64) {
+    let total = run.total();
+    (bytes(run), total.flushes, total.writes)
+}
+
+fn bytes(run: &RunCost) -> u64 {
+    run.total().bytes + run.total_later().bytes
+}
+
+fn cheaper(best: &RunCost, own: &RunCost) -> String {
+    let saved = bytes(own) - bytes(best);
+    let mut text = format!(
+        "{} instead of {} writes {} instead of {} ({} less) and flushes {} instead of {} times",
+        best.mode,
+        own.mode,
+        size(bytes(best)),
+        size(bytes(own)),
+        percent(saved, bytes(own)),
+        best.total().flushes,
+        own.total().flushes,
+    );
+    text += match (best.fragile, own.fragile) {
+        (false, true) => ", and survives a power failure, which this mode does not",
+        (true, _) => ", and is as unsafe at a power failure",
+        (false, false) => ", with the same durability",
+    };
+    let checkpoint = best.close.bytes;
+    if checkpoint > own.close.bytes {
+        text += &format!(
+            "; its checkpoint at the close wrote {} more",
+            size(checkpoint)
+        );
+    }
+    text
+}
+
+fn cheapest(own: &RunCost, next: &RunCost) -> String {
+    let tie = if bytes(next) == bytes(own) {
+        format!("as many bytes, with {} flushes", next.total().flushes)
+    } else {
+        let more = bytes(next).saturating_sub(bytes(own));
+        format!("{} ({} more)", size(bytes(next)), percent(more, bytes(own)))
+    };
+    format!(
+        "keep {}: with {} and {} flushes it is the cheapest that is at least as durable; next is \
+         {} with {tie}",
+        own.mode,
+        size(bytes(own)),
+        own.total().flushes,
+        next.mode,
+    )
+}
+
+fn from_one_run(run: &RunCost, filesystem: &str) -> String {
+    let total = run.total();
+    let writing: Vec<_> = run
+        .transactions
+        .iter()
+        .filter(|t| t.cost.syncs > 0)
+        .collect();
+    if writing.len() > 1 {
+        return one_transaction(&writing);
+    }
+    if total.joj_bytes > 0 {
+        return format!(
+            "{} of {} ({}) are {filesystem} journaling the SQLite journal, which a journal on \
+             blocks that are already allocated does not cause; compare with --journal \
+             delete,truncate,persist,wal",
+            size(total.joj_bytes),
+            size(total.bytes),
+            percent(total.joj_bytes, total.bytes),
+        );
+    }
+    let for_database = Part::Log(Some(Owner::Database));
+    let logged = total.parts.iter().find(|row| row.part == for_database);
+    if let Some(logged) = logged {
+        return format!(
+            "{} of {} ({}) are {filesystem} journaling the database file itself, because it grew \
+             or its inode changed; what is left is data",
+            size(logged.bytes),
+            size(total.bytes),
+            percent(logged.bytes, total.bytes),
+        );
+    }
+    if total.bytes == 0 {
+        return "nothing was written before the last statement returned: there is nothing to save \
+                but durability"
+            .into();
+    }
+    format!(
+        "no byte of {} is {filesystem} journaling for SQLite's journal: this is as far as journal \
+         modes go",
+        size(total.bytes)
+    )
+}
+
+/// What the cheapest of several transactions costs is what each saves by joining another.
+fn one_transaction(writing: &[&TransactionCost]) -> String {
+    let cheapest = writing
+        .iter()
+        .map(|t| (t.cost.bytes, t.cost.syncs, t.cost.flushes))
+        .min()
+        .unwrap_or_default();
+    let others = writing.len() as u64 - 1;
+    format!(
+        "{} transactions sync one by one; in one BEGIN ... COMMIT up to {} sync calls and {} \
+         flushes ({}) would be saved",
+        writing.len(),
+        others * cheapest.1,
+        others * cheapest.2,
+        size(others * cheapest.0),
+    )
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "0 %".into();
+    }
+    format!("{:.0} %", part as f64 / whole as f64 * 100.0)
+}
