@@ -10,5 +10,6 @@ pub mod error;
 pub mod interrupts;
 pub mod session;
 pub mod target;
+pub mod tracefs;
 
 pub use error::{Error, Result};

@@ -1,0 +1,383 @@
+//! Which file an inode number means at a moment, and what it is called.
+//!
+//! Three sources, best first: fanotify's news of names (they carry the generation), a look at
+//! the inode itself through a file handle, and, for a file that came and went unseen by both, a
+//! made-up generation that at least keeps it apart from the next user of its inode number.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use iostep_model::FileKey;
+use iostep_model::event::{Event, Extent, File};
+
+use crate::tracefs::inspect::{Inspected, Visit};
+use crate::tracefs::names::{Change, Identity, Naming, Watch};
+
+/// Above this the table starts anew: files are then told of again, never wrongly.
+const MAX_FILES: usize = 1 << 20;
+/// `S_IFDIR`, for what fanotify calls a directory and is gone before it could be looked at.
+const DIRECTORY_MODE: u16 = 0o040_000;
+const REGULAR_MODE: u16 = 0o100_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    generation: u32,
+    mode: u16,
+}
+
+/// An inode that was made in this trace and has no name yet.
+#[derive(Clone, Copy, Debug)]
+struct Born {
+    mono_ns: u64,
+    parent: u64,
+    mode: u16,
+    pid: u32,
+}
+
+/// The files of the traced filesystem.
+#[derive(Debug)]
+pub(crate) struct Files {
+    place: Option<Place>,
+    /// Extents that were there before the trace are told of with this time.
+    start_ns: u64,
+    known: HashMap<u64, Known>,
+    born: HashMap<u64, Born>,
+    /// News of names by inode, oldest first, each with the batch it came in.
+    namings: HashMap<u64, VecDeque<(u64, Naming)>>,
+    directories: HashMap<Identity, Option<String>>,
+    /// When each inode that goes away in this batch does so for the last time.
+    freed: HashMap<u64, u64>,
+    batch: u64,
+    made_up: u32,
+    visit: Option<Visit>,
+}
+
+#[derive(Debug)]
+struct Place {
+    mount_point: PathBuf,
+    device: (u32, u32),
+    watch: Option<Watch>,
+}
+
+impl Files {
+    /// `mount_point` is where the filesystem `device` is mounted, if it is.
+    pub fn new(mount_point: Option<PathBuf>, device: Option<(u32, u32)>, start_ns: u64) -> Files {
+        let place = mount_point.zip(device).map(|(mount_point, device)| Place {
+            watch: Watch::start(&mount_point).ok(),
+            mount_point,
+            device,
+        });
+        Files {
+            place,
+            start_ns,
+            known: HashMap::new(),
+            born: HashMap::new(),
+            namings: HashMap::new(),
+            directories: HashMap::new(),
+            freed: HashMap::new(),
+            batch: 0,
+            made_up: 0,
+            visit: None,
+        }
+    }
+
+    /// Begins with the records of one drain, already read from the ring buffers. `freed` tells
+    /// when each inode that goes away in them does so for the last time.
+    pub fn begin_batch(&mut self, freed: HashMap<u64, u64>) {
+        self.batch += 1;
+        self.freed = freed;
+        if self.known.len() > MAX_FILES {
+            self.known.clear();
+        }
+        let watch = self.place.as_mut().and_then(|place| place.watch.as_mut());
+        let news = watch.map(Watch::read).unwrap_or_default();
+        for naming in news {
+            self.note(naming);
+        }
+    }
+
+    fn note(&mut self, naming: Naming) {
+        if naming.directory && naming.change != Change::Made {
+            self.directories.clear();
+        }
+        let inode = u64::from(naming.file.inode);
+        let queue = self.namings.entry(inode).or_default();
+        queue.push_back((self.batch, naming));
+    }
+
+    /// Ends a batch at `mono_ns`: tells of new names of known files, and forgets old news.
+    pub fn end_batch(&mut self, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
+        for inode in self.born.keys().copied().collect::<Vec<_>>() {
+            self.christen(inode, emit);
+        }
+        let batch = self.batch;
+        let mut renamed = Vec::new();
+        self.namings.retain(|inode, queue| {
+            let generation = self.known.get(inode).map(|known| known.generation);
+            let (mine, rest) = queue.drain(..).partition::<VecDeque<_>, _>(|(_, naming)| {
+                Some(naming.file.generation) == generation
+            });
+            renamed.extend(mine.into_iter().map(|(_, naming)| naming));
+            *queue = rest;
+            // One batch more: the record of a change can come after the news of it.
+            queue.retain(|(came, _)| *came == batch);
+            !queue.is_empty()
+        });
+        for naming in renamed {
+            self.tell_change(&naming, mono_ns, emit);
+        }
+        self.visit = None;
+    }
+
+    fn tell_change(&mut self, naming: &Naming, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
+        let inode = u64::from(naming.file.inode);
+        let Some(known) = self.known.get(&inode).copied() else {
+            return;
+        };
+        let unlinked = match naming.change {
+            Change::Renamed => false,
+            // Another hard link may be left; the inode itself knows.
+            Change::Removed => match self.inspect(inode) {
+                Some(seen) => seen.unlinked,
+                None => return,
+            },
+            Change::Made | Change::MadeAndRemoved => return,
+        };
+        emit(Event::File(File {
+            mono_ns,
+            file: key(inode, known.generation),
+            mode: known.mode,
+            path: self.path(naming),
+            unlinked,
+            birth_wall_ns: None,
+        }));
+    }
+
+    /// The file that `inode` means at `mono_ns`; tells of it if nothing did yet.
+    pub fn mention(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) -> FileKey {
+        if let Some(known) = self.known.get(&inode) {
+            return key(inode, known.generation);
+        }
+        if let Some(file) = self.christen(inode, emit) {
+            return file;
+        }
+        let gone = self
+            .freed
+            .get(&inode)
+            .is_some_and(|&freed| freed >= mono_ns);
+        let seen = if gone { None } else { self.inspect(inode) };
+        let born = self.born.remove(&inode);
+        let Some(seen) = seen else {
+            return self.make_up(inode, mono_ns, born, emit);
+        };
+        let file = key(inode, seen.generation);
+        emit(Event::File(File {
+            mono_ns: born.map_or(mono_ns, |born| born.mono_ns),
+            file,
+            mode: seen.mode,
+            path: seen.path,
+            unlinked: seen.unlinked,
+            birth_wall_ns: seen.birth_wall_ns,
+        }));
+        self.know(inode, seen.generation, seen.mode);
+        if born.is_none() {
+            self.tell_extents(file, seen.mode, emit);
+        }
+        file
+    }
+
+    /// An inode was made.
+    pub fn born(
+        &mut self,
+        inode: u64,
+        parent: u64,
+        mode: u16,
+        pid: u32,
+        mono_ns: u64,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        self.known.remove(&inode);
+        let born = Born {
+            mono_ns,
+            parent,
+            mode,
+            pid,
+        };
+        self.born.insert(inode, born);
+        self.christen(inode, emit);
+    }
+
+    /// An inode went away.
+    pub fn gone(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
+        self.christen(inode, emit);
+        if !self.known.contains_key(&inode) {
+            self.name_from_removal(inode, mono_ns, emit);
+        }
+        if let Some(known) = self.known.get(&inode).copied() {
+            self.last_rename(inode, known.generation, mono_ns, emit);
+            self.known.remove(&inode);
+            let file = key(inode, known.generation);
+            emit(Event::FileDeleted { mono_ns, file });
+        }
+        self.born.remove(&inode);
+    }
+
+    /// Tells of the last new name of a file that is about to be told gone.
+    fn last_rename(
+        &mut self,
+        inode: u64,
+        generation: u32,
+        mono_ns: u64,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        let news = self.namings.get(&inode).into_iter().flatten();
+        let mut renamed = news.filter(|(_, naming)| {
+            naming.change == Change::Renamed && naming.file.generation == generation
+        });
+        if let Some(naming) = renamed.next_back().map(|(_, naming)| naming.clone()) {
+            self.tell_change(&naming, mono_ns, emit);
+        }
+    }
+
+    /// A file that nothing spoke of until it went away still has its name in the news.
+    fn name_from_removal(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
+        let naming = self.namings.get_mut(&inode).and_then(VecDeque::pop_front);
+        if let Some((_, naming)) = naming {
+            let mode = if naming.directory {
+                DIRECTORY_MODE
+            } else {
+                REGULAR_MODE
+            };
+            self.tell_named(inode, mode, mono_ns, &naming, emit);
+        }
+    }
+
+    /// Gives an inode that was just made its name, if the news has it by now.
+    fn christen(&mut self, inode: u64, emit: &mut dyn FnMut(Event)) -> Option<FileKey> {
+        let born = *self.born.get(&inode)?;
+        let queue = self.namings.get_mut(&inode)?;
+        let at = queue.iter().position(|(_, naming)| {
+            let made = matches!(naming.change, Change::Made | Change::MadeAndRemoved);
+            made && naming.pid == born.pid && u64::from(naming.parent.inode) == born.parent
+        })?;
+        let (_, naming) = queue.remove(at)?;
+        self.born.remove(&inode);
+        Some(self.tell_named(inode, born.mode, born.mono_ns, &naming, emit))
+    }
+
+    fn tell_named(
+        &mut self,
+        inode: u64,
+        mode: u16,
+        mono_ns: u64,
+        naming: &Naming,
+        emit: &mut dyn FnMut(Event),
+    ) -> FileKey {
+        let file = key(inode, naming.file.generation);
+        emit(Event::File(File {
+            mono_ns,
+            file,
+            mode,
+            path: self.path(naming),
+            unlinked: false,
+            birth_wall_ns: None,
+        }));
+        self.know(inode, naming.file.generation, mode);
+        file
+    }
+
+    fn make_up(
+        &mut self,
+        inode: u64,
+        mono_ns: u64,
+        born: Option<Born>,
+        emit: &mut dyn FnMut(Event),
+    ) -> FileKey {
+        // A removal in the news is the last chance of a name.
+        self.name_from_removal(inode, mono_ns, emit);
+        if let Some(known) = self.known.get(&inode) {
+            return key(inode, known.generation);
+        }
+        self.made_up += 1;
+        let generation = self.made_up;
+        let mode = born.map_or(0, |born| born.mode);
+        emit(Event::File(File {
+            mono_ns: born.map_or(mono_ns, |born| born.mono_ns),
+            file: key(inode, generation),
+            mode,
+            path: None,
+            unlinked: false,
+            birth_wall_ns: None,
+        }));
+        self.know(inode, generation, mode);
+        key(inode, generation)
+    }
+
+    fn know(&mut self, inode: u64, generation: u32, mode: u16) {
+        self.known.insert(inode, Known { generation, mode });
+    }
+
+    fn visit(&mut self) -> Option<&Visit> {
+        if self.visit.is_none() {
+            let place = self.place.as_ref()?;
+            self.visit = Visit::start(&place.mount_point, place.device);
+        }
+        self.visit.as_ref()
+    }
+
+    fn inspect(&mut self, inode: u64) -> Option<Inspected> {
+        self.visit()?.inspect(inode)
+    }
+
+    /// Blocks that a file had before the trace: overwriting them makes no record of the mapping.
+    fn tell_extents(&mut self, file: FileKey, mode: u16, emit: &mut dyn FnMut(Event)) {
+        let mono_ns = self.start_ns;
+        let Some(visit) = self.visit() else {
+            return;
+        };
+        let Some(block_bytes) = visit.block_bytes() else {
+            return;
+        };
+        for placed in visit.extents(file.inode, file.generation, mode) {
+            emit(Event::Extent(Extent {
+                mono_ns,
+                inode: file.inode,
+                file_block: placed.offset_bytes / block_bytes,
+                fs_block: placed.device_bytes / block_bytes,
+                fs_blocks: u32::try_from(placed.length_bytes / block_bytes).unwrap_or(u32::MAX),
+            }));
+        }
+    }
+
+    fn path(&mut self, naming: &Naming) -> Option<String> {
+        let parent = naming.parent;
+        if !self.directories.contains_key(&parent) {
+            let path = self.visit()?.directory(parent);
+            self.directories.insert(parent, path);
+        }
+        let directory = self.directories.get(&parent)?.as_deref()?;
+        Some(format!(
+            "{}/{}",
+            directory.trim_end_matches('/'),
+            naming.name
+        ))
+    }
+}
+
+fn key(inode: u64, generation: u32) -> FileKey {
+    FileKey {
+        subvolume: 0,
+        inode,
+        generation,
+    }
+}
+
+/// When each inode goes away for the last time, in `(mono_ns, inode)` of a batch.
+pub(crate) fn last_freed(freed: impl Iterator<Item = (u64, u64)>) -> HashMap<u64, u64> {
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    for (mono_ns, inode) in freed {
+        let when = last.entry(inode).or_default();
+        *when = mono_ns.max(*when);
+    }
+    last
+}

@@ -1,0 +1,413 @@
+//! From records to the model's events.
+
+use std::collections::HashMap;
+
+use iostep_model::event::{
+    Completion, Content, Event, Extent, Queue, Segment, SyncEnter, Transfer,
+};
+use iostep_model::{Operation, SyncKey, SyncKind};
+
+use crate::bpf::Sums;
+use crate::tracefs::files::{Files, last_freed};
+use crate::tracefs::flush::Flushes;
+use crate::tracefs::hooks::{Piece, Range, Seen};
+use crate::tracefs::processes::Processes;
+use crate::tracefs::sums::{Point, Tally};
+use crate::tracefs::syncs::Syncs;
+
+const PAGE_BYTES: u64 = 4096;
+/// A page becomes dirty at most this long after the record of the write that made it so.
+const WRITE_TO_DIRTY_NS: u64 = 1_000_000;
+/// Caches start anew above this: what they save is told again then.
+const MAX_CACHED: usize = 1 << 16;
+
+/// One decoded record: when, by which thread, what.
+pub(crate) type Record = (u64, u32, Seen);
+
+/// The last write of an inode that was told of, or of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Written {
+    mono_ns: u64,
+    inode: u64,
+    pid: u32,
+    first_page: u64,
+    last_page: u64,
+}
+
+/// Keeps what one record needs to know of those before it.
+#[derive(Debug)]
+pub(crate) struct Translator {
+    processes: Processes,
+    files: Files,
+    syncs: Syncs,
+    flushes: Flushes,
+    tally: Tally,
+    /// The system calls of the sync family are recorded.
+    syscalls: bool,
+    /// Only a partition is traced.
+    partition: bool,
+    looked: HashMap<u64, Piece>,
+    written: HashMap<u64, Written>,
+    /// Each thread's last write, until the folio it made dirty is seen.
+    writing: HashMap<u32, Written>,
+}
+
+impl Translator {
+    pub fn new(processes: Processes, files: Files, syscalls: bool, partition: bool) -> Translator {
+        Translator {
+            processes,
+            files,
+            syncs: Syncs::default(),
+            flushes: Flushes::default(),
+            tally: Tally::default(),
+            syscalls,
+            partition,
+            looked: HashMap::new(),
+            written: HashMap::new(),
+            writing: HashMap::new(),
+        }
+    }
+
+    /// Sums over every record so far.
+    pub fn sums(&self) -> Sums {
+        self.tally.sums()
+    }
+
+    /// Translates the records of one drain, in the order of time.
+    pub fn batch(&mut self, records: Vec<Record>, emit: &mut dyn FnMut(Event)) {
+        let freed = records.iter().filter_map(|(mono_ns, _, seen)| match seen {
+            Seen::InodeFree(inode) => Some((*mono_ns, *inode)),
+            _ => None,
+        });
+        self.files.begin_batch(last_freed(freed));
+        self.bound_caches();
+        let end_ns = records.last().map(|(mono_ns, ..)| *mono_ns);
+        for (mono_ns, pid, seen) in records {
+            self.record(mono_ns, pid, seen, emit);
+        }
+        if let Some(end_ns) = end_ns {
+            self.files.end_batch(end_ns, emit);
+        }
+    }
+
+    fn bound_caches(&mut self) {
+        if self.looked.len() > MAX_CACHED {
+            self.looked.clear();
+        }
+        if self.written.len() > MAX_CACHED {
+            self.written.clear();
+        }
+        if self.writing.len() > MAX_CACHED {
+            self.writing.clear();
+        }
+    }
+
+    fn record(&mut self, mono_ns: u64, pid: u32, seen: Seen, emit: &mut dyn FnMut(Event)) {
+        match seen {
+            Seen::Queue(range) => self.queue(mono_ns, pid, range, emit),
+            Seen::Issue(range) => self.issue(mono_ns, range, emit),
+            Seen::Requeue(range) => {
+                self.tally.add(Point::Requeued, &range, true);
+                emit(Event::Requeue(transfer(mono_ns, range)));
+            }
+            Seen::Complete(range, errno) => self.complete(mono_ns, range, errno, emit),
+            Seen::Split(sector) => {
+                self.tally.split();
+                emit(Event::Split { mono_ns, sector });
+            }
+            Seen::Merge => self.tally.merge(),
+            Seen::Mapped(piece) => self.mapped(mono_ns, piece, emit),
+            Seen::Looked(piece) => self.looked(mono_ns, piece, emit),
+            Seen::Freed(fs_block, blocks) => freed(mono_ns, fs_block, blocks, emit),
+            Seen::Write {
+                inode,
+                offset_bytes,
+                bytes,
+            } => self.write(mono_ns, pid, inode, offset_bytes, bytes, emit),
+            Seen::Folio(inode, page) => self.folio(mono_ns, pid, inode, page, emit),
+            Seen::FsyncEnter { inode, datasync } => {
+                self.fsync(mono_ns, pid, inode, datasync, emit);
+            }
+            Seen::FsyncExit(result) => self.syncs.fsync_returned(pid, mono_ns, result, emit),
+            Seen::SyscallEnter(kind) => self.syncs.call(pid, kind, mono_ns),
+            Seen::SyscallExit(result) => self.syncs.call_returned(pid, mono_ns, result, emit),
+            Seen::SyncFs => {
+                self.touch(mono_ns, pid, None, emit);
+            }
+            Seen::Writepages(inode) => {
+                self.touch(mono_ns, pid, Some(inode), emit);
+            }
+            Seen::CommitStart(commit) => emit(Event::CommitStart { mono_ns, commit }),
+            Seen::CommitEnd(commit) => emit(Event::CommitEnd { mono_ns, commit }),
+            Seen::InodeNew {
+                inode,
+                parent,
+                mode,
+            } => {
+                self.files.mention(parent, mono_ns, emit);
+                self.files.born(inode, parent, mode, pid, mono_ns, emit);
+            }
+            Seen::InodeFree(inode) => {
+                self.looked.remove(&inode);
+                self.written.remove(&inode);
+                self.files.gone(inode, mono_ns, emit);
+            }
+            Seen::TaskNew(child, same_process, comm) => {
+                self.processes.made(pid, child, same_process, comm);
+            }
+            Seen::TaskRename(renamed, comm) => {
+                self.processes.renamed(renamed.unwrap_or(pid), comm);
+            }
+        }
+    }
+
+    /// A disk's sector 0 lies in no partition; its filter lets it through for flushes' sake.
+    fn elsewhere(&self, range: &Range) -> bool {
+        self.partition && range.sector == 0 && range.bytes > 0
+    }
+
+    fn queue(&mut self, mono_ns: u64, pid: u32, range: Range, emit: &mut dyn FnMut(Event)) {
+        if self.elsewhere(&range) {
+            return;
+        }
+        self.flushes.queued(&range);
+        self.tally.add(Point::Queued, &range, true);
+        let tgid = self.processes.mention(pid, mono_ns, emit);
+        let sync = self.syncs.touch(pid, tgid, None, emit);
+        let whole = Segment {
+            bytes: range.bytes,
+            content: Content::Unknown,
+            dirtier: None,
+        };
+        emit(Event::Queue(Queue {
+            mono_ns,
+            sector: range.sector,
+            bytes: range.bytes,
+            operation: range.operation,
+            flags: range.flags,
+            pid,
+            tgid,
+            sync,
+            segments: if range.bytes > 0 { vec![whole] } else { vec![] },
+        }));
+    }
+
+    fn issue(&mut self, mono_ns: u64, range: Range, emit: &mut dyn FnMut(Event)) {
+        if !self.elsewhere(&range) {
+            self.flushes.issued(&range);
+            self.tally.add(Point::Issued, &range, true);
+            emit(Event::Issue(transfer(mono_ns, range)));
+        }
+    }
+
+    fn complete(&mut self, mono_ns: u64, range: Range, errno: i32, emit: &mut dyn FnMut(Event)) {
+        if self.elsewhere(&range) {
+            return;
+        }
+        let in_flush_sequence = self.flushes.in_sequence(&range);
+        let ends = range.operation == Operation::Flush || !in_flush_sequence;
+        self.tally.add(Point::Completed, &range, ends);
+        emit(Event::Complete(Completion {
+            transfer: transfer(mono_ns, range),
+            status: status(errno),
+            in_flush_sequence,
+        }));
+    }
+
+    fn mapped(&mut self, mono_ns: u64, piece: Piece, emit: &mut dyn FnMut(Event)) {
+        self.looked.insert(piece.inode, piece);
+        emit(extent(mono_ns, piece));
+    }
+
+    fn looked(&mut self, mono_ns: u64, piece: Piece, emit: &mut dyn FnMut(Event)) {
+        let known = self.looked.get(&piece.inode);
+        if !known.is_some_and(|known| contains(known, &piece)) {
+            self.mapped(mono_ns, piece, emit);
+        }
+    }
+
+    fn write(
+        &mut self,
+        mono_ns: u64,
+        pid: u32,
+        inode: u64,
+        offset_bytes: u64,
+        bytes: u64,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        if bytes == 0 {
+            return;
+        }
+        let written = Written {
+            mono_ns,
+            inode,
+            pid,
+            first_page: offset_bytes / PAGE_BYTES,
+            last_page: offset_bytes.saturating_add(bytes - 1) / PAGE_BYTES,
+        };
+        self.writing.insert(pid, written);
+        let repeated = self.written.get(&inode).is_some_and(|last| {
+            last.pid == pid
+                && last.first_page <= written.first_page
+                && written.last_page <= last.last_page
+        });
+        if repeated {
+            return;
+        }
+        self.written.insert(inode, written);
+        self.files.mention(inode, mono_ns, emit);
+        self.processes.mention(pid, mono_ns, emit);
+        let first_bytes = written.first_page.saturating_mul(PAGE_BYTES);
+        let pages = written.last_page - written.first_page + 1;
+        emit(Event::Dirty {
+            mono_ns,
+            inode,
+            offset_bytes: first_bytes,
+            bytes: u32::try_from(pages.saturating_mul(PAGE_BYTES)).unwrap_or(u32::MAX),
+            pid,
+        });
+    }
+
+    /// A folio that became dirty other than by the write just recorded was mapped.
+    fn folio(
+        &mut self,
+        mono_ns: u64,
+        pid: u32,
+        inode: u64,
+        page: u64,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        let explained = self.writing.remove(&pid).is_some_and(|write| {
+            write.inode == inode
+                && page <= write.last_page
+                && mono_ns.saturating_sub(write.mono_ns) < WRITE_TO_DIRTY_NS
+        });
+        if explained {
+            return;
+        }
+        self.written.remove(&inode);
+        self.files.mention(inode, mono_ns, emit);
+        self.processes.mention(pid, mono_ns, emit);
+        emit(Event::Dirty {
+            mono_ns,
+            inode,
+            offset_bytes: page.saturating_mul(PAGE_BYTES),
+            bytes: 0,
+            pid,
+        });
+    }
+
+    fn fsync(
+        &mut self,
+        mono_ns: u64,
+        pid: u32,
+        inode: u64,
+        datasync: bool,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        let file = self.files.mention(inode, mono_ns, emit);
+        let tgid = self.processes.mention(pid, mono_ns, emit);
+        let kind = self.kind_of_fsync(pid, inode, datasync);
+        let sync = SyncKey {
+            pid,
+            enter_ns: mono_ns,
+        };
+        let enter = SyncEnter {
+            sync,
+            tgid,
+            kind,
+            file: Some(file),
+        };
+        self.syncs.fsync(enter, emit);
+    }
+
+    /// What made the filesystem sync one file. A write with O_SYNC comes here out of `write`
+    /// (`generic_write_sync`); direct ones that complete later do so from a kernel thread.
+    fn kind_of_fsync(&mut self, pid: u32, inode: u64, datasync: bool) -> SyncKind {
+        let by = |datasync: bool, whole, data| if datasync { data } else { whole };
+        if let Some(called) = self.syncs.called(pid) {
+            return match called {
+                SyncKind::Fsync | SyncKind::Fdatasync | SyncKind::Msync => called,
+                _ => SyncKind::Other,
+            };
+        }
+        if !self.syscalls {
+            return by(datasync, SyncKind::Fsync, SyncKind::Fdatasync);
+        }
+        let wrote = self.written.get(&inode).is_some_and(|last| last.pid == pid);
+        if wrote || self.processes.is_kernel(pid) {
+            by(datasync, SyncKind::OSync, SyncKind::ODsync)
+        } else if self.processes.is_uring_worker(pid) {
+            SyncKind::UringFsync
+        } else {
+            SyncKind::Other
+        }
+    }
+
+    fn touch(&mut self, mono_ns: u64, pid: u32, inode: Option<u64>, emit: &mut dyn FnMut(Event)) {
+        if self.syncs.called(pid).is_some() {
+            let file = inode.map(|inode| self.files.mention(inode, mono_ns, emit));
+            let tgid = self.processes.mention(pid, mono_ns, emit);
+            self.syncs.touch(pid, tgid, file, emit);
+        }
+    }
+}
+
+fn contains(outer: &Piece, inner: &Piece) -> bool {
+    let end = |piece: &Piece| piece.file_block.saturating_add(piece.blocks.into());
+    outer.file_block <= inner.file_block
+        && end(inner) <= end(outer)
+        && inner.fs_block.wrapping_sub(outer.fs_block)
+            == inner.file_block.wrapping_sub(outer.file_block)
+}
+
+fn extent(mono_ns: u64, piece: Piece) -> Event {
+    Event::Extent(Extent {
+        mono_ns,
+        inode: piece.inode,
+        file_block: piece.file_block,
+        fs_block: piece.fs_block,
+        fs_blocks: piece.blocks,
+    })
+}
+
+/// Inode 0 owns what was freed.
+fn freed(mono_ns: u64, fs_block: u64, blocks: u64, emit: &mut dyn FnMut(Event)) {
+    emit(Event::Extent(Extent {
+        mono_ns,
+        inode: 0,
+        file_block: 0,
+        fs_block,
+        fs_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+    }));
+}
+
+fn transfer(mono_ns: u64, range: Range) -> Transfer {
+    Transfer {
+        mono_ns,
+        sector: range.sector,
+        bytes: range.bytes,
+        operation: range.operation,
+        flags: range.flags,
+    }
+}
+
+/// `blk_status_t` of a negative errno (`blk_errors`, block/blk-core.c), 10 (I/O error) for any
+/// other.
+fn status(errno: i32) -> u8 {
+    match -errno {
+        0 => 0,
+        libc::EOPNOTSUPP => 1,
+        libc::ETIMEDOUT => 2,
+        libc::ENOSPC => 3,
+        libc::ENOLINK => 4,
+        libc::EREMOTEIO => 5,
+        libc::EBADE => 6,
+        libc::ENODATA => 7,
+        libc::EILSEQ => 8,
+        libc::ENOMEM => 9,
+        libc::EAGAIN => 12,
+        libc::EBUSY => 13,
+        _ => 10,
+    }
+}
