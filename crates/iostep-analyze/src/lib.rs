@@ -2,4 +2,5 @@
 
 pub mod explain;
 pub mod fixture;
+pub mod report;
 pub mod stats;

@@ -41,7 +41,7 @@ pub struct Caused {
     pub metadata_bytes: u64,
     /// Write requests with any of these bytes.
     pub writes: u64,
-    /// Flushes submitted inside the call.
+    /// Flushes that were asked for inside the call, or by these writes.
     pub flushes: u64,
 }
 
@@ -104,7 +104,8 @@ impl Collector {
 
     pub(super) fn add(&mut self, request: &Request, segments: &[Segment]) {
         let flushes = request.operation == Operation::Flush || request.flags.has(Flags::PREFLUSH);
-        if let Some(sync) = request.sync.filter(|_| flushes) {
+        let cause = segments.iter().find_map(|segment| segment.cause);
+        if let Some(sync) = request.sync.or(cause).filter(|_| flushes) {
             self.caused[sync as usize].flushes += 1;
         }
         if !request.operation.is_write() {

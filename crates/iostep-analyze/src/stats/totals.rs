@@ -45,7 +45,8 @@ pub struct Barriers {
 
 impl Barriers {
     fn add(&mut self, request: &Request) {
-        if request.operation == Operation::Flush {
+        let empty = request.bytes == 0 && request.flags.has(Flags::PREFLUSH);
+        if request.operation == Operation::Flush || empty {
             self.flushes += 1;
             return;
         }

@@ -1,0 +1,110 @@
+//! Numbers and names as people read them.
+
+use std::borrow::Cow;
+
+/// Bytes, exact up to 1 KiB and in whole KiB, and with three digits above: `512 B`, `12 KiB`,
+/// `1.46 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let exact = value.fract() == 0.0;
+    let digits = if exact || value >= 100.0 {
+        0
+    } else {
+        1 + usize::from(value < 10.0)
+    };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// A duration with three digits: `850 ns`, `12.3 µs`, `1.20 ms`, `2.05 s`.
+pub fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let digits = match value {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A count with thousands set apart: `1,234,567`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage, or `-`.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// Seconds with nine digits, from nanoseconds.
+pub fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// A name from the traced machine without what a terminal would obey: control characters are
+/// replaced.
+pub fn printable(name: &str) -> Cow<'_, str> {
+    match name.contains(char::is_control) {
+        true => name.replace(char::is_control, "\u{fffd}").into(),
+        false => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_keep_three_digits() {
+        let found = [0, 1023, 4096, 102_400, 1_536_000, 5 << 30].map(bytes);
+        assert_eq!(
+            found,
+            ["0 B", "1023 B", "4 KiB", "100 KiB", "1.46 MiB", "5 GiB"]
+        );
+    }
+
+    #[test]
+    fn durations_keep_three_digits() {
+        let found = [0, 999, 1_000, 12_345, 123_456, 2_049_000_000].map(duration);
+        assert_eq!(
+            found,
+            ["0 ns", "999 ns", "1.00 µs", "12.3 µs", "123 µs", "2.05 s"]
+        );
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(count),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\n"), "a\u{fffd}[31mb\u{fffd}");
+        assert!(matches!(printable("häh?"), Cow::Borrowed(_)));
+    }
+}
