@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 fn ns(time: Timespec) -> u64 {
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 /// `CLOCK_MONOTONIC`, ns.
@@ -14,16 +15,19 @@ pub fn mono_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// The step of the clock that filesystems stamp inodes and commits with
-/// (`ktime_get_coarse_real_ts64`), ns.
-pub fn tick_ns() -> u64 {
-    ns(clock_getres(ClockId::RealtimeCoarse))
+/// The clock that filesystems stamp commits with (`ktime_get_coarse_real_ts64`): it moves with the
+/// timer's tick, and stands still while that is late. ns since the epoch.
+pub fn coarse_wall_ns() -> u64 {
+    ns(clock_gettime(ClockId::RealtimeCoarse))
 }
 
-/// Sleeps until the coarse clock has moved on, so that what came before and what comes after have
-/// different times on disk.
+/// Sleeps until the coarse clock has passed the present moment, so that what came before and what
+/// comes after have different times on disk.
 pub fn let_the_coarse_clock_pass() {
-    std::thread::sleep(Duration::from_nanos(tick_ns() + 1_000_000));
+    let now = ns(clock_gettime(ClockId::Realtime));
+    while coarse_wall_ns() <= now {
+        std::thread::sleep(Duration::from_micros(500));
+    }
 }
 
 /// Two readings of one moment.

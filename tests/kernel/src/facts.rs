@@ -55,6 +55,8 @@ pub struct Sync {
     pub enter_ns: u64,
     /// After it.
     pub exit_ns: u64,
+    /// The filesystem's clock before and after the call, see [`crate::clock::coarse_wall_ns`].
+    pub coarse_wall_ns: (u64, u64),
     /// What it returned.
     pub result: i64,
     /// True if nobody else wrote or synced meanwhile, and the coarse clock moved before the next.

@@ -6,5 +6,16 @@
 //! made them, and sums by `/sys/block/X/stat`.
 
 pub mod clock;
+pub mod compare;
+pub mod counters;
+pub mod dmesg;
 pub mod facts;
+pub mod image;
+pub mod iostep;
+pub mod leftovers;
+pub mod requirement;
+pub mod score;
+pub mod sector_map;
 pub mod stamp;
+pub mod truth;
+pub mod written;

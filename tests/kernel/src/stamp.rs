@@ -79,7 +79,10 @@ impl Stamp {
 }
 
 fn checksum(block: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&block[..CRC_OFFSET]), &block[CRC_OFFSET + 4..])
+    crc32c::crc32c_append(
+        crc32c::crc32c(&block[..CRC_OFFSET]),
+        &block[CRC_OFFSET + 4..],
+    )
 }
 
 #[cfg(test)]

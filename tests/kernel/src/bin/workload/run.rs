@@ -168,15 +168,16 @@ impl Run {
         id: Option<u32>,
         call: impl FnOnce() -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let enter_ns = clock::mono_ns();
+        let (enter_wall_ns, enter_ns) = (clock::coarse_wall_ns(), clock::mono_ns());
         let result = call();
-        let exit_ns = clock::mono_ns();
+        let (exit_ns, exit_wall_ns) = (clock::mono_ns(), clock::coarse_wall_ns());
         let errno = result.as_ref().err().and_then(io::Error::raw_os_error);
         self.facts.syncs.push(facts::Sync {
             kind,
             file_id: id,
             enter_ns,
             exit_ns,
+            coarse_wall_ns: (enter_wall_ns, exit_wall_ns),
             result: errno.map_or(0, |e| -i64::from(e)),
             alone: self.alone,
         });
@@ -193,7 +194,9 @@ impl Run {
 
     /// `fdatasync(2)`.
     pub fn fdatasync(&mut self, target: &Target) -> anyhow::Result<()> {
-        self.sync(SyncKind::Fdatasync, Some(target.id), || target.file.sync_data())
+        self.sync(SyncKind::Fdatasync, Some(target.id), || {
+            target.file.sync_data()
+        })
     }
 
     /// Starts another process of this mode, with file numbers of its own.

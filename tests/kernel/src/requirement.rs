@@ -1,0 +1,113 @@
+//! What a test needs of the machine.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Something that a machine has or lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Effective user id 0.
+    Root,
+    /// `/sys/kernel/btf/vmlinux`.
+    Btf,
+    /// tracefs, mounted.
+    Tracefs,
+    /// `/dev/loop-control`.
+    Loop,
+    /// A filesystem that the kernel can mount.
+    Filesystem(&'static str),
+    /// A program on the path.
+    Program(&'static str),
+}
+
+impl Requirement {
+    /// The name that `IOSTEP_REQUIRE` and skip reasons use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Requirement::Root => "root",
+            Requirement::Btf => "btf",
+            Requirement::Tracefs => "tracefs",
+            Requirement::Loop => "loop",
+            Requirement::Filesystem(name) | Requirement::Program(name) => name,
+        }
+    }
+
+    /// What is missing, or `None` if nothing is.
+    pub fn missing(self) -> Option<String> {
+        let present = match self {
+            Requirement::Root => rustix::process::geteuid().is_root(),
+            Requirement::Btf => Path::new("/sys/kernel/btf/vmlinux").exists(),
+            Requirement::Tracefs => Path::new("/sys/kernel/tracing/instances").exists(),
+            Requirement::Loop => Path::new("/dev/loop-control").exists(),
+            Requirement::Filesystem(name) => has_filesystem(name),
+            Requirement::Program(name) => on_path(name),
+        };
+        (!present).then(|| match self {
+            Requirement::Root => "not root".to_owned(),
+            Requirement::Filesystem(name) => format!("the kernel has no {name}"),
+            Requirement::Program(name) => format!("{name} is not installed"),
+            other => format!("no {}", other.name()),
+        })
+    }
+}
+
+/// Why a test cannot run here; empty if it can.
+pub fn skip_reasons(requirements: &[Requirement]) -> Vec<String> {
+    requirements.iter().filter_map(|r| r.missing()).collect()
+}
+
+/// The requirements whose absence is a failure, not a skip: `IOSTEP_REQUIRE` is a list of names,
+/// separated by commas, or `all`.
+pub fn is_demanded(requirement: Requirement) -> bool {
+    let demanded = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
+    names(&demanded, requirement)
+}
+
+fn names(demanded: &str, requirement: Requirement) -> bool {
+    let mut names = demanded.split(',').map(str::trim);
+    names.any(|name| name == "all" || name == requirement.name())
+}
+
+fn has_filesystem(name: &str) -> bool {
+    let known = || {
+        let list = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        list.lines()
+            .any(|line| line.split_whitespace().last() == Some(name))
+    };
+    known() || {
+        // Not loaded yet, perhaps; the second look tells.
+        let load = Command::new("modprobe")
+            .arg(name)
+            .stderr(Stdio::null())
+            .status();
+        load.is_ok_and(|status| status.success()) && known()
+    }
+}
+
+fn on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demand_names_requirements_or_all() {
+        assert!(names("root, btf", Requirement::Btf));
+        assert!(names("all", Requirement::Filesystem("xfs")));
+        assert!(names("xfs", Requirement::Filesystem("xfs")));
+        assert!(!names("root", Requirement::Btf));
+        assert!(!names("", Requirement::Root));
+    }
+
+    #[test]
+    fn every_missing_thing_is_named() {
+        let reasons = skip_reasons(&[
+            Requirement::Program("no-such-program-1"),
+            Requirement::Program("no-such-program-2"),
+        ]);
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+    }
+}

@@ -1,0 +1,217 @@
+//! What an unmounted image says about its own blocks.
+
+pub mod btrfs;
+pub mod ext4;
+pub mod xfs;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+use iostep_model::Class;
+
+use crate::facts::{Facts, Process, Sync};
+use crate::image::Image;
+use crate::sector_map::SectorMap;
+
+/// What is known about an image without a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    /// The class of what lies where; the log apart.
+    pub classes: SectorMap<Class>,
+    /// The filesystem's log.
+    pub log: SectorMap<LogBlock>,
+    /// btrfs: the logical address of what lies where.
+    pub logical: SectorMap<u64>,
+}
+
+/// A piece of the filesystem's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogBlock {
+    /// What it is.
+    pub class: Class,
+    /// jbd2: the transaction.
+    pub commit: Option<u64>,
+    /// jbd2: the block that this is a copy of.
+    pub home: Option<u64>,
+    /// Which sync call made it necessary.
+    pub cause: Cause,
+}
+
+/// The sync call behind a piece of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The image does not tell.
+    Unknown,
+    /// None: the filesystem wrote it for itself.
+    Nobody,
+    /// One of these, by their place in [`Facts::syncs`].
+    OneOf(Vec<usize>),
+}
+
+impl Truth {
+    /// Reads an image that holds a filesystem of this kind, last written by this workload.
+    ///
+    /// `asked` are sectors whose class the caller wants to know; ext4 looks up their owners.
+    pub fn read(kind: &str, image: &Image, facts: &Facts, asked: &[u64]) -> anyhow::Result<Truth> {
+        match kind {
+            "ext4" => ext4::read(image, facts, asked),
+            "xfs" => xfs::read(image, facts),
+            "btrfs" => btrfs::read(image, facts),
+            other => anyhow::bail!("no truth is known about {other}"),
+        }
+    }
+}
+
+/// Runs a program of the filesystem's own tools and takes what it prints.
+///
+/// Errors: the program cannot be started or fails.
+pub fn tool(program: &str, arguments: &[&str], image: &Path) -> anyhow::Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .arg(image)
+        .output()
+        .with_context(|| format!("{program}: cannot run"))?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(
+        output.status.success(),
+        "{program}: {}: {error}",
+        output.status
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The first number behind `label` in a line.
+pub fn number_after(line: &str, label: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(label)?;
+    let rest = rest.trim_start();
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+/// Sync calls that ran at a time of the coarse wall clock.
+pub fn syncs_at(syncs: &[(&Process, &Sync)], wall_ns: u64) -> Vec<usize> {
+    let running = |index: &usize| {
+        let (enter, exit) = syncs[*index].1.coarse_wall_ns;
+        (enter..=exit).contains(&wall_ns)
+    };
+    (0..syncs.len()).filter(running).collect()
+}
+
+/// The inode that a sync call was made on.
+pub fn inode_of(facts: &Facts, sync: &Sync) -> Option<u64> {
+    Some(facts.files.get(&sync.file_id?)?.inode)
+}
+
+/// The sync call that a log which holds these changed inodes was written for. Times of change are
+/// coarse wall clock times.
+///
+/// It is the first of any of the inodes that ended after the newest change. Where others ran at
+/// the same time, it is one of the first of each inode after that inode's own newest change.
+pub fn first_sync_of(facts: &Facts, syncs: &[(&Process, &Sync)], changes: &[(u64, u64)]) -> Cause {
+    let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
+    for (inode, wall_ns) in changes {
+        if facts.files_with_inode(*inode).next().is_some() {
+            let time = newest.entry(*inode).or_default();
+            *time = (*time).max(*wall_ns);
+        }
+    }
+    let ended_after = |(process, sync): &(&Process, &Sync), wall_ns: u64| {
+        process.began.wall_at(sync.exit_ns) >= wall_ns
+    };
+    let last = newest.values().copied().max().unwrap_or(0);
+    let of_any = |sync: &Sync| inode_of(facts, sync).is_some_and(|i| newest.contains_key(&i));
+    match syncs
+        .iter()
+        .position(|call| of_any(call.1) && ended_after(call, last))
+    {
+        None => return Cause::Unknown,
+        Some(index) if syncs[index].1.alone => return Cause::OneOf(vec![index]),
+        Some(_) => {}
+    }
+    let first_of = |(inode, wall_ns): (&u64, &u64)| {
+        let of_it = |sync: &Sync| inode_of(facts, sync) == Some(*inode);
+        syncs
+            .iter()
+            .position(|call| of_it(call.1) && ended_after(call, *wall_ns))
+    };
+    let possible = newest.iter().filter_map(first_of);
+    Cause::OneOf(possible.filter(|&index| !syncs[index].1.alone).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Moment;
+    use crate::facts::File;
+    use iostep_model::SyncKind;
+
+    const MS: u64 = 1_000_000;
+
+    fn facts() -> Facts {
+        let sync = |file_id, enter_ns: u64, exit_ns: u64| Sync {
+            kind: SyncKind::Fsync,
+            file_id: Some(file_id),
+            enter_ns: enter_ns * MS,
+            exit_ns: exit_ns * MS,
+            coarse_wall_ns: ((enter_ns + 1_000) * MS, (exit_ns + 1_000) * MS),
+            result: 0,
+            alone: true,
+        };
+        let file = |id, inode| File {
+            id,
+            inode,
+            generation: None,
+            paths: vec![format!("/{id}")],
+            deleted: false,
+        };
+        let process = Process {
+            mode: "test".into(),
+            pid: 1,
+            comm: "test".into(),
+            began: Moment {
+                mono_ns: 0,
+                wall_ns: 1_000 * MS,
+            },
+            bytes: 0,
+            files: vec![file(1, 101), file(2, 102)],
+            syncs: vec![sync(1, 100, 120), sync(2, 200, 220), sync(1, 300, 320)],
+        };
+        let mut facts = Facts::default();
+        facts.add(process).expect("consistent");
+        facts
+    }
+
+    #[test]
+    fn a_time_belongs_to_the_sync_call_that_ran_then() {
+        let facts = facts();
+        assert_eq!(syncs_at(&facts.syncs(), 1_210 * MS), [1]);
+        assert!(syncs_at(&facts.syncs(), 1_250 * MS).is_empty());
+    }
+
+    #[test]
+    fn a_logged_inode_belongs_to_its_first_sync_after_the_change() {
+        let facts = facts();
+        let cause = |changes: &[(u64, u64)]| first_sync_of(&facts, &facts.syncs(), changes);
+        assert_eq!(cause(&[(101, 1_090 * MS)]), Cause::OneOf(vec![0]));
+        assert_eq!(
+            cause(&[(101, 1_090 * MS), (102, 1_190 * MS)]),
+            Cause::OneOf(vec![1])
+        );
+        assert_eq!(cause(&[(101, 1_130 * MS)]), Cause::OneOf(vec![2]));
+        assert_eq!(cause(&[(999, 1_130 * MS)]), Cause::Unknown);
+        assert_eq!(cause(&[(102, 1_400 * MS)]), Cause::Unknown);
+    }
+
+    #[test]
+    fn numbers_are_read_behind_their_label() {
+        assert_eq!(
+            number_after("length 8388608 owner 2", "length"),
+            Some(8_388_608)
+        );
+        assert_eq!(number_after("length none", "length"), None);
+    }
+}

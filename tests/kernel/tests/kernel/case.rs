@@ -1,0 +1,74 @@
+//! A test with its requirements.
+
+use std::path::{Path, PathBuf};
+
+use iostep_kernel_tests::dmesg::Mark;
+use iostep_kernel_tests::leftovers;
+use iostep_kernel_tests::requirement::{Requirement, is_demanded, skip_reasons};
+use libtest_mimic::{Completion, Failed, Trial};
+
+/// The body of a test.
+type Body = Box<dyn FnOnce() -> anyhow::Result<()> + Send>;
+
+/// A test.
+pub struct Case {
+    name: String,
+    requirements: Vec<Requirement>,
+    body: Body,
+}
+
+impl Case {
+    /// A test with a name that says what must be true, and what it needs.
+    pub fn new(
+        name: impl Into<String>,
+        requirements: impl Into<Vec<Requirement>>,
+        body: impl FnOnce() -> anyhow::Result<()> + Send + 'static,
+    ) -> Case {
+        Case {
+            name: name.into(),
+            requirements: requirements.into(),
+            body: Box::new(body),
+        }
+    }
+
+    /// The test as the harness runs it: skipped with every reason, or run, with nothing left
+    /// behind and no complaint in the kernel's log.
+    pub fn into_trial(self, scratch: &Path) -> Trial {
+        let scratch = scratch.to_owned();
+        Trial::ignorable_test(self.name.clone(), move || self.run(scratch))
+    }
+
+    fn run(self, scratch: PathBuf) -> Result<Completion, Failed> {
+        let reasons = skip_reasons(&self.requirements);
+        if !reasons.is_empty() {
+            let reasons = reasons.join(", ");
+            let demanded = self
+                .requirements
+                .iter()
+                .any(|r| is_demanded(*r) && r.missing().is_some());
+            return match demanded {
+                true => Err(format!("IOSTEP_REQUIRE asks for it: {reasons}").into()),
+                false => Ok(Completion::ignored_with(reasons)),
+            };
+        }
+        println!("{}", self.name);
+        let mark = Mark::now();
+        let result = (self.body)();
+        let mut faults: Vec<String> = leftovers::of_runs_below(&scratch)
+            .into_iter()
+            .map(|left| format!("left behind: {left}"))
+            .collect();
+        faults.extend(
+            mark.complaints()
+                .into_iter()
+                .map(|c| format!("kernel log: {c}")),
+        );
+        if let Err(error) = result {
+            faults.insert(0, format!("{error:#}"));
+        }
+        match faults.is_empty() {
+            true => Ok(Completion::Completed),
+            false => Err(faults.join("\n").into()),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Tests that need root and a real kernel.
+//!
+//! `cargo test -p iostep-kernel-tests --test kernel -- [FILTER]`; build `iostep` first. What a
+//! machine lacks makes a test be skipped, with the reasons; `IOSTEP_REQUIRE=all`, or a list such
+//! as `root,btf,xfs`, makes that a failure.
+
+mod case;
+mod ground_truth;
+mod stage;
+
+use std::path::Path;
+
+use libtest_mimic::Arguments;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // The tests measure the machine that they share.
+    arguments.test_threads.get_or_insert(1);
+    let scratch = tempfile::Builder::new()
+        .prefix("iostep-kernel-")
+        .tempdir()
+        .expect("a temporary directory can be made");
+    prepare(scratch.path());
+    let cases = ground_truth::cases();
+    let trials = cases
+        .into_iter()
+        .map(|case| case.into_trial(scratch.path()))
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    drop(scratch);
+    conclusion.exit();
+}
+
+/// Moves this process into mounts of its own, where that is allowed, and all temporary files of
+/// its children below `scratch`.
+fn prepare(scratch: &Path) {
+    // SAFETY: no other thread exists yet that could read the environment.
+    unsafe { std::env::set_var("TMPDIR", scratch) };
+    // Everybody can enter, so that tests can give up root.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(scratch, open).expect("the directory is ours");
+    // Without the right to do so there is no right to mount anything either: those tests skip.
+    let _ = iostep_lab::enter_private_mounts();
+}

@@ -1,0 +1,107 @@
+//! A filesystem of our own, a workload on it, and the image that remains.
+
+use std::path::Path;
+use std::process::Command;
+
+use iostep_kernel_tests::facts::Facts;
+use iostep_kernel_tests::image::Image;
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::image::{LoopImage, Options};
+use iostep_lab::{Kind, Mount};
+use tempfile::TempDir;
+
+/// Large enough for each filesystem's own rules, small enough to scan in a second.
+const IMAGE_BYTES: u64 = 512 << 20;
+
+/// What every test with a filesystem needs.
+pub fn requirements(kind: Kind) -> Vec<Requirement> {
+    let mut all = vec![Requirement::Root, Requirement::Loop];
+    all.push(Requirement::Filesystem(kind.name()));
+    all.extend(match kind {
+        Kind::Ext4 => ["mkfs.ext4", "debugfs", "dumpe2fs"]
+            .map(Requirement::Program)
+            .to_vec(),
+        Kind::Xfs => ["mkfs.xfs", "xfs_db"].map(Requirement::Program).to_vec(),
+        Kind::Btrfs => ["mkfs.btrfs", "btrfs"].map(Requirement::Program).to_vec(),
+    });
+    all
+}
+
+/// A mounted filesystem on a loop device.
+pub struct Stage {
+    /// Before the image: fields are dropped in order.
+    mount: Mount,
+    image: LoopImage,
+    facts: TempDir,
+}
+
+impl Stage {
+    /// Makes and mounts a filesystem, with nothing left to be written.
+    pub fn new(kind: Kind, mkfs: &[&str], options: &str) -> anyhow::Result<Stage> {
+        let image = LoopImage::create(&Options {
+            bytes: IMAGE_BYTES,
+            ..Options::default()
+        })?;
+        iostep_lab::mkfs(kind, &image, mkfs)?;
+        let mount = Mount::new(kind, &image, options)?;
+        let stage = Stage {
+            mount,
+            image,
+            facts: tempfile::tempdir()?,
+        };
+        stage.settle()?;
+        Ok(stage)
+    }
+
+    /// The mount point.
+    pub fn root(&self) -> &Path {
+        self.mount.path()
+    }
+
+    /// Where processes of the workload leave their facts.
+    pub fn facts_dir(&self) -> &Path {
+        self.facts.path()
+    }
+
+    /// Writes everything to the device.
+    pub fn settle(&self) -> anyhow::Result<()> {
+        let root = std::fs::File::open(self.root())?;
+        Ok(rustix::fs::syncfs(&root)?)
+    }
+
+    /// The command line that runs these modes of the workload here; all modes for none.
+    pub fn workload(&self, modes: &[&str]) -> Vec<String> {
+        let mut words = vec![env!("CARGO_BIN_EXE_workload").to_owned(), "run".to_owned()];
+        for path in [self.root(), self.facts_dir()] {
+            words.push(path.to_string_lossy().into_owned());
+        }
+        words.extend(modes.iter().map(|m| (*m).to_owned()));
+        words
+    }
+
+    /// Unmounts and hands out what remains.
+    pub fn unmount(self) -> anyhow::Result<Remains> {
+        let facts = Facts::read(self.facts_dir())?;
+        self.mount.unmount()?;
+        // Pages that the device's own cache has had since mkfs would hide what came later.
+        let status = Command::new("blockdev")
+            .arg("--flushbufs")
+            .arg(self.image.device())
+            .status()?;
+        anyhow::ensure!(status.success(), "blockdev --flushbufs: {status}");
+        Ok(Remains {
+            image: Image::open(self.image.device())?,
+            facts,
+            _device: self.image,
+        })
+    }
+}
+
+/// An unmounted filesystem and what was done to it.
+pub struct Remains {
+    /// What lies on the device.
+    pub image: Image,
+    /// What the workload said.
+    pub facts: Facts,
+    _device: LoopImage,
+}
