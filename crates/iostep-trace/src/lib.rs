@@ -4,6 +4,7 @@
 //! (the kernel's tracepoints through BPF), [`tracefs`] (where there is no BTF) and [`blkparse`]
 //! (text that somebody else recorded); all of them make [`iostep_model::event::Event`]s.
 
+pub mod blkparse;
 pub mod bpf;
 pub mod counters;
 pub mod error;
