@@ -43,13 +43,14 @@ fn role(name: &str) -> Command {
 }
 
 fn database(directory: &Path, disposable: bool) -> Database {
+    let path = directory.join("app.db");
     Database {
-        path: directory.join("app.db"),
+        disposable: disposable.then(|| path.clone()).into_iter().collect(),
+        path,
         settings: Settings {
             create: true,
             ..Settings::default()
         },
-        disposable,
     }
 }
 

@@ -8,6 +8,7 @@
 //! `fdatasync` where it is enough (without `HAVE_FDATASYNC` SQLite calls `fsync` everywhere, which
 //! costs more of the filesystem's log).
 
+mod copy;
 mod driver;
 mod protocol;
 mod runner;
@@ -16,6 +17,7 @@ mod server;
 mod settings;
 mod size;
 
+pub use copy::{copy, own_mode};
 pub use driver::Driver;
 pub use protocol::{Closed, Database, Opened};
 pub use runner::{Executed, Outcome, Runner, Transaction};

@@ -15,9 +15,9 @@ pub struct Database {
     pub path: PathBuf,
     /// How to set SQLite up.
     pub settings: Settings,
-    /// True for a copy in a directory of its own: the child removes both if its driver dies, which
-    /// nobody else could do after a SIGKILL.
-    pub disposable: bool,
+    /// Databases in directories of their own: the child removes these and those when its input
+    /// ends. Their maker does so too, unless it was killed.
+    pub disposable: Vec<PathBuf>,
 }
 
 /// What the connection is set to.

@@ -311,7 +311,7 @@ fn run_to_end(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<u64> 
     Ok(count)
 }
 
-fn check_is_file(path: &Path, create: bool) -> Result<()> {
+pub(crate) fn check_is_file(path: &Path, create: bool) -> Result<()> {
     let usage = |what: &str, hint: &str| Error::Usage {
         what: format!("{}: {what}", path.display()),
         hint: hint.into(),

@@ -8,8 +8,7 @@ use crate::error::{Error, Result};
 use crate::sql::protocol::{Answer, Closed, Database, Request};
 use crate::sql::runner::{Runner, mono_ns};
 
-/// Answers requests until the input ends, then closes the database; a disposable one whose driver
-/// died before it closed it is removed.
+/// Answers requests until the input ends, then closes the database and removes what is disposable.
 ///
 /// Errors: `Io` if the pipe breaks; `Usage` for anything that is no request.
 pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
@@ -91,8 +90,12 @@ impl Server {
 
     fn clean_up(&mut self) {
         self.runner = None;
-        if let Some(database) = self.database.take().filter(|database| database.disposable) {
-            remove_copy(&database.path);
+        for path in self
+            .database
+            .iter()
+            .flat_map(|database| &database.disposable)
+        {
+            remove_copy(path);
         }
     }
 }

@@ -1,0 +1,299 @@
+//! A copy of a database that starts where the original stands.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use rustix::fs::IFlags;
+
+use crate::error::{Error, Result};
+use crate::sql::Journal;
+use crate::sql::runner::{check_is_file, database_error};
+
+/// How long to wait for somebody else's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+const CHUNK_BYTES: usize = 1 << 20;
+/// Where the header holds the versions for writing and reading; 2 is WAL
+/// (sqlite.org/fileformat2.html, section 1.3).
+const VERSIONS_OFFSET: u64 = 18;
+
+/// Copies a database, and its WAL if it has one, into a directory.
+///
+/// The copy is of the files, byte by byte, so pages lie in it as in the original; `VACUUM INTO`
+/// and the backup API would tidy or re-log them. It never shares blocks with the original (no
+/// `FICLONE`, no `copy_file_range`): on a filesystem that copies on write the first change of a
+/// shared block costs what the original's would not. On btrfs it takes over the original's `chattr
+/// +C`. A read transaction keeps other processes from changing the files meanwhile, and nothing
+/// that is left of the original changes.
+///
+/// Errors: `Usage` for what is no file; `Database` for what SQLite cannot read, or if a crash left
+/// a rollback journal to play back; `Io`, such as a full disk.
+pub fn copy(original: &Path, directory: &Path) -> Result<PathBuf> {
+    check_is_file(original, false)?;
+    // Closing any descriptor of a file drops all of a process's POSIX locks on it, SQLite's too,
+    // so this one is opened first and closed last.
+    let source = File::open(original).map_err(Error::io(original, "open"))?;
+    let lock = lock(original, &source)?;
+    let name = original.file_name().unwrap_or_default();
+    let target = directory.join(name);
+    copy_file(original, &source, &target)?;
+    let wal = with_suffix(original, "-wal");
+    match File::open(&wal) {
+        Ok(source) => copy_file(&wal, &source, &with_suffix(&target, "-wal"))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io(&wal, "open")(error)),
+    }
+    drop(lock);
+    drop(source);
+    Ok(target)
+}
+
+/// The journal mode that a database file asks for: a WAL is written down in it, the other modes
+/// are each connection's own choice, and SQLite's is DELETE.
+///
+/// Errors: `Usage` for what is no file; `Io`.
+pub fn own_mode(path: &Path) -> Result<Journal> {
+    check_is_file(path, false)?;
+    let file = File::open(path).map_err(Error::io(path, "open"))?;
+    Ok(if is_wal(path, &file)? {
+        Journal::Wal
+    } else {
+        Journal::Delete
+    })
+}
+
+fn is_wal(path: &Path, file: &File) -> Result<bool> {
+    let mut versions = [0; 2];
+    match file.read_exact_at(&mut versions, VERSIONS_OFFSET) {
+        Ok(()) => Ok(versions == [2, 2]),
+        // An empty file is an empty database.
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(Error::io(path, "read")(error)),
+    }
+}
+
+/// A connection inside a read transaction.
+fn lock(path: &Path, file: &File) -> Result<Connection> {
+    let failed = |error| database_error(path, &error);
+    let wal = is_wal(path, file)?;
+    // Without write access SQLite cannot play back the journal of a crash, which would change the
+    // original; a WAL's shared memory on the other hand needs it.
+    let access = if wal {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    };
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    let frames = std::fs::metadata(with_suffix(path, "-wal")).map_or(0, |wal| wal.len());
+    if frames > 0 {
+        // What the original has in its WAL stays there. Without frames the close tidies away the
+        // files that this connection has made.
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(failed)?;
+    }
+    connection
+        .execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")
+        .map_err(|error| unreadable(path, &error))?;
+    Ok(connection)
+}
+
+fn unreadable(path: &Path, error: &rusqlite::Error) -> Error {
+    let readonly_rollback = rusqlite::ffi::SQLITE_READONLY_ROLLBACK;
+    if error
+        .sqlite_error()
+        .is_some_and(|e| e.extended_code == readonly_rollback)
+    {
+        return Error::Database {
+            path: path.to_owned(),
+            what: "a crash left a journal that must be played back".into(),
+            hint: "open it once with its own program or sqlite3, then try again".into(),
+        };
+    }
+    database_error(path, error)
+}
+
+fn copy_file(from: &Path, source: &File, to: &Path) -> Result<()> {
+    let mut target = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(to)
+        .map_err(Error::io(to, "create"))?;
+    keep_nocow(source, &target);
+    let mut source = source;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let read = source.read(&mut chunk).map_err(Error::io(from, "read"))?;
+        if read == 0 {
+            break;
+        }
+        target
+            .write_all(&chunk[..read])
+            .map_err(Error::io(to, "write"))?;
+    }
+    target.sync_all().map_err(Error::io(to, "sync"))
+}
+
+/// Only btrfs has the flag, and only an empty file takes it.
+fn keep_nocow(source: &File, target: &File) {
+    let flag = |file: &File| rustix::fs::ioctl_getflags(file).unwrap_or(IFlags::empty());
+    if flag(source).contains(IFlags::NOCOW) {
+        let _ = rustix::fs::ioctl_setflags(target, flag(target) | IFlags::NOCOW);
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    struct Original {
+        directory: tempfile::TempDir,
+        path: PathBuf,
+    }
+
+    impl Original {
+        fn new(mode: &str) -> Original {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let path = directory.path().join("app.db");
+            let original = Original { directory, path };
+            original
+                .connect()
+                .execute_batch(&format!(
+                    "PRAGMA journal_mode = {mode}; CREATE TABLE t (v); INSERT INTO t VALUES (1)"
+                ))
+                .expect("a table");
+            original
+        }
+
+        fn connect(&self) -> Connection {
+            Connection::open(&self.path).expect("it opens")
+        }
+
+        /// Every file beside the database, with its content, but the shared memory, which holds
+        /// locks and marks.
+        fn files(&self) -> BTreeMap<OsString, Vec<u8>> {
+            std::fs::read_dir(self.directory.path())
+                .expect("list")
+                .map(|entry| entry.expect("an entry"))
+                .filter(|entry| entry.file_name() != "app.db-shm")
+                .map(|entry| {
+                    (
+                        entry.file_name(),
+                        std::fs::read(entry.path()).expect("read"),
+                    )
+                })
+                .collect()
+        }
+    }
+
+    fn rows(path: &Path) -> i64 {
+        Connection::open(path)
+            .and_then(|c| c.query_row("SELECT count(*) FROM t", [], |row| row.get(0)))
+            .expect("the copy is a database")
+    }
+
+    #[test]
+    fn a_copy_is_equal_and_the_original_untouched() {
+        for mode in ["delete", "persist", "wal"] {
+            let original = Original::new(mode);
+            let before = original.files();
+            let target = tempfile::tempdir().expect("a temporary directory");
+            let copied = copy(&original.path, target.path()).expect("it can be copied");
+            assert_eq!(
+                std::fs::read(&copied).expect("read"),
+                before[&OsString::from("app.db")]
+            );
+            assert_eq!(rows(&copied), 1, "{mode}");
+            assert_eq!(original.files(), before, "{mode}");
+            assert!(!with_suffix(&original.path, "-shm").exists(), "{mode}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_in_the_wal_is_copied_and_stays_there() {
+        let original = Original::new("wal");
+        let writer = original.connect();
+        writer
+            .execute_batch("INSERT INTO t VALUES (2)")
+            .expect("insert");
+        let before = original.files();
+        let target = tempfile::tempdir().expect("a temporary directory");
+        let copied = copy(&original.path, target.path()).expect("it can be copied");
+        assert_eq!(rows(&copied), 2);
+        assert_eq!(original.files(), before);
+        drop(writer);
+        assert_eq!(own_mode(&original.path).expect("a file"), Journal::Wal);
+    }
+
+    #[test]
+    fn the_wal_of_a_crash_is_copied_and_not_checkpointed() {
+        let original = Original::new("wal");
+        let writer = original.connect();
+        writer
+            .execute_batch("INSERT INTO t VALUES (2)")
+            .expect("insert");
+        let crashed = tempfile::tempdir().expect("a temporary directory");
+        let crashed = Original {
+            path: copy(&original.path, crashed.path()).expect("it can be copied"),
+            directory: crashed,
+        };
+        let before = crashed.files();
+        let target = tempfile::tempdir().expect("a temporary directory");
+        let copied = copy(&crashed.path, target.path()).expect("it can be copied");
+        assert_eq!(crashed.files(), before);
+        assert_eq!(rows(&copied), 2);
+    }
+
+    #[test]
+    fn a_journal_to_play_back_is_refused_and_stays() {
+        let original = Original::new("delete");
+        let writer = original.connect();
+        writer
+            .execute_batch(
+                "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; \
+                            INSERT INTO t SELECT zeroblob(3000) FROM (VALUES (1), (2), (3), (4)); \
+                            UPDATE t SET v = zeroblob(2999)",
+            )
+            .expect("a transaction that spills");
+        let crashed = tempfile::tempdir().expect("a temporary directory");
+        for name in ["app.db", "app.db-journal"] {
+            let from = original.directory.path().join(name);
+            std::fs::copy(from, crashed.path().join(name)).expect("a copy of the moment");
+        }
+        let crashed = Original {
+            path: crashed.path().join("app.db"),
+            directory: crashed,
+        };
+        let before = crashed.files();
+        let target = tempfile::tempdir().expect("a temporary directory");
+        let error = copy(&crashed.path, target.path())
+            .expect_err("it is hot")
+            .to_string();
+        assert!(error.contains("must be played back"), "{error}");
+        assert_eq!(crashed.files(), before);
+    }
+
+    #[test]
+    fn a_database_in_exclusive_use_is_refused() {
+        let original = Original::new("delete");
+        let other = original.connect();
+        other.execute_batch("BEGIN EXCLUSIVE").expect("the lock");
+        let target = tempfile::tempdir().expect("a temporary directory");
+        let error = copy(&original.path, target.path()).expect_err("it is locked");
+        assert!(error.to_string().contains("database is locked"), "{error}");
+    }
+}
