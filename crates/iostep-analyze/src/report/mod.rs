@@ -1,5 +1,6 @@
 //! The forms in which a trace is shown.
 
 pub mod events;
+pub mod html;
 pub mod quantity;
 pub mod text;

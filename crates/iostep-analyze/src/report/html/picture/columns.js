@@ -1,0 +1,56 @@
+// Reads what columns.rs packed: byte planes, one column after the other, in one DEFLATE stream.
+
+async function inflate(base64) {
+    const binary = atob(base64);
+    const packed = new Uint8Array(binary.length);
+    for (let i = 0; i < binary.length; i++) packed[i] = binary.charCodeAt(i);
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// The narrowest array that holds the column; times and addresses may need more than 32 bits.
+function arrayFor({ rows, width, delta }) {
+    if (delta || width > 4) return new Float64Array(rows);
+    if (width > 2) return new Uint32Array(rows);
+    return width === 2 ? new Uint16Array(rows) : new Uint8Array(rows);
+}
+
+function unpackColumn(column, raw, start) {
+    const values = arrayFor(column);
+    const { rows, width, delta } = column;
+    for (let plane = 0, weight = 1; plane < width; plane++, weight *= 256) {
+        const from = start + plane * rows;
+        for (let i = 0; i < rows; i++) values[i] += raw[from + i] * weight;
+    }
+    if (delta) for (let i = 1; i < rows; i++) values[i] += values[i - 1];
+    return values;
+}
+
+// Everything the page knows: the lists of picture.rs, and `request.issue_ns` and its like as
+// `data.request.issue_ns`.
+async function readData() {
+    const data = JSON.parse(document.getElementById("picture-data").textContent);
+    const packed = document.getElementById("columns");
+    const raw = await inflate(packed.textContent);
+    packed.remove();
+    let start = 0;
+    for (const column of data.columns) {
+        const [table, name] = column.name.split(".");
+        data[table] ??= {};
+        data[table][name] = unpackColumn(column, raw, start);
+        start += column.rows * column.width;
+    }
+    return data;
+}
+
+// Index of the first value that is not below `value`; `values` ascends.
+function lowerBound(values, value) {
+    let low = 0;
+    let high = values.length;
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (values[middle] < value) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}

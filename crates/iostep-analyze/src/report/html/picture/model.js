@@ -1,0 +1,136 @@
+// What is drawn, and what is known about it.
+
+const SYNC_TRACKS = 3;
+
+class Model {
+    constructor(data) {
+        const { request, sync, commit } = data;
+        this.data = data;
+        this.marks = buildMarks(data);
+        this.barriers = buildBarriers(data);
+        const [first_ns, last_ns] = timeRange(data);
+        this.syncs = buildSpans(sync.enter_ns, sync.duration_ns_or_0, last_ns, SYNC_TRACKS);
+        this.commits = buildSpans(commit.start_ns, commit.duration_ns_or_0, last_ns, 1);
+        this.commitOfId = new Map(Array.from(commit.id, (id, i) => [id, i]));
+        this.time = new TimeAxis(request.issue_ns, first_ns, last_ns);
+        this.address = new AddressAxis(this.marks);
+        this.firstMark = firstMarks(data);
+        this.shown = new Uint8Array(this.marks.count).fill(1);
+        this.sumUpSyncs();
+        this.pinned = null;
+        this.hovered = null;
+    }
+
+    // Places the marks' middles on the address axis, again after each change of it.
+    placeMarks() {
+        const { marks, address } = this;
+        this.markV = new Float64Array(marks.count);
+        for (let i = 0; i < marks.count; i++) {
+            this.markV[i] = address.of(marks.sector[i] + marks.bytes[i] / 1024);
+        }
+    }
+
+    // Shows the groups and kinds that are set, of requests that the filter's text is found in.
+    filter(groups, kinds, text) {
+        const { marks, data } = this;
+        const found = text === "" ? null : this.search(text.toLowerCase());
+        for (let i = 0; i < marks.count; i++) {
+            const wanted =
+                groups[marks.group[i]] && (kinds[marks.kind[i]] || marks.kind[i] === FLUSH);
+            this.shown[i] = wanted && (found === null || found(i, data)) ? 1 : 0;
+        }
+    }
+
+    search(text) {
+        const has = (name) => name.toLowerCase().includes(text);
+        const { segment, request } = this.data;
+        const files = this.data.files.map((_, f) => has(this.fileName(f)));
+        const processes = this.data.processes.map(has);
+        const classes = this.data.classes.map(({ name }) => has(name));
+        return (i) => {
+            const s = this.marks.segment[i];
+            if (processes[request.submitter_or_0[this.marks.request[i]] - 1]) return true;
+            if (s < 0) return false;
+            return (
+                files[segment.file_or_0[s] - 1] ||
+                processes[segment.dirtier_or_0[s] - 1] ||
+                classes[segment.class[s]]
+            );
+        };
+    }
+
+    sumUpSyncs() {
+        const { marks } = this;
+        const count = this.syncs.count;
+        this.syncIos = new Uint32Array(count);
+        this.syncBytes = new Float64Array(count);
+        this.syncJournalBytes = new Float64Array(count);
+        for (let i = 0; i < marks.count; i++) {
+            const sync = this.causeOf(i);
+            if (sync === null) continue;
+            this.syncIos[sync]++;
+            this.syncBytes[sync] += marks.bytes[i];
+            if (marks.group[i] === JOURNAL) this.syncJournalBytes[sync] += marks.bytes[i];
+        }
+    }
+
+    // The sync call that made a mark's I/O necessary; of a flush, the one it was submitted in.
+    causeOf(mark) {
+        const s = this.marks.segment[mark];
+        const or0 =
+            s >= 0
+                ? this.data.segment.cause_or_0[s]
+                : this.data.request.sync_or_0[this.marks.request[mark]];
+        return or0 === 0 ? null : or0 - 1;
+    }
+
+    targetOfMark(mark) {
+        return { mark, sync: this.causeOf(mark) };
+    }
+
+    // The span in a lane that belongs to a target.
+    spanOf(target, spans) {
+        if (!target) return null;
+        if (spans === this.syncs) return target.sync;
+        const s = target.mark === null ? -1 : this.marks.segment[target.mark];
+        const or0 = s < 0 ? 0 : this.data.segment.commit_or_0[s];
+        return or0 === 0 ? null : this.commitOfId.get(or0 - 1);
+    }
+
+    fileName(file) {
+        const { path, inode } = this.data.files[file];
+        return path ?? `inode ${inode}`;
+    }
+
+    // The names of a sync call, the longest first.
+    syncNames(i) {
+        const { kind, file_or_0 } = this.data.sync;
+        const name = this.data.sync_kinds[kind[i]];
+        if (file_or_0[i] === 0) return [name];
+        const file = baseName(this.fileName(file_or_0[i] - 1));
+        return [`${name} ${file}`, file];
+    }
+}
+
+const baseName = (path) => path.slice(path.lastIndexOf("/", path.length - 2) + 1);
+
+function timeRange({ request, sync }) {
+    const { issue_ns, service_ns_or_0 } = request;
+    let first = Infinity;
+    let last = -Infinity;
+    const see = (from, to) => {
+        if (from < first) first = from;
+        if (to > last) last = to;
+    };
+    issue_ns.forEach((t, i) => see(t, t + service_ns_or_0[i]));
+    sync.enter_ns.forEach((t, i) => see(t, t + sync.duration_ns_or_0[i]));
+    return first <= last ? [first, last] : [0, 1e6];
+}
+
+// The first mark of each request, and the number of marks after the last.
+function firstMarks({ request }) {
+    const requests = request.issue_ns.length;
+    const first = new Uint32Array(requests + 1);
+    for (let r = 0; r < requests; r++) first[r + 1] = first[r] + Math.max(1, request.segments[r]);
+    return first;
+}

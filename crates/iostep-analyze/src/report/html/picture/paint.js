@@ -1,0 +1,409 @@
+// Draws the picture: regions, marks (or their density when there are too many to tell apart),
+// lanes of barriers, sync calls and commits, axes.
+
+const MARGIN = { left: 84, right: 14, top: 20 };
+const LANE = { gap: 6, barrier: 13, track: 11, commit: 7, axis: 22 };
+// Above this many marks in view they are counted in cells instead of drawn one by one.
+const MOST_SYMBOLS = 6000;
+const MOST_LABELS = 150;
+const CELL = 3;
+// How far beyond its end a sync call's I/O is looked for, and how much of it is ringed.
+const LATE_NS = 1e9;
+const MOST_RELATIVES = 4000;
+
+function readColors() {
+    const style = getComputedStyle(document.documentElement);
+    const read = (name) => style.getPropertyValue(`--${name}`).trim();
+    return {
+        text: read("text"),
+        muted: read("muted"),
+        line: read("line"),
+        paper: read("paper"),
+        region: read("region"),
+        accent: read("accent"),
+        span: read("span"),
+        groups: GROUPS.map(({ id }) => read(id)),
+    };
+}
+
+// Where things are, in CSS pixels.
+function layOutCanvas(width, height, syncTracks, hasCommits) {
+    const lanes = [];
+    let bottom = height - LANE.axis;
+    const lane = (name, size) => {
+        bottom -= size;
+        lanes.push({ name, y: bottom, height: size });
+        bottom -= LANE.gap;
+    };
+    if (hasCommits) lane("commits", LANE.commit);
+    lane("sync calls", syncTracks * LANE.track);
+    lane("flush, FUA", LANE.barrier);
+    return {
+        width,
+        height,
+        plot: {
+            x: MARGIN.left,
+            y: MARGIN.top,
+            width: Math.max(width - MARGIN.left - MARGIN.right, 50),
+            height: Math.max(bottom - MARGIN.top, 50),
+        },
+        lanes: Object.fromEntries(lanes.map((l) => [l.name, l])),
+    };
+}
+
+class Painter {
+    constructor(canvas, model) {
+        this.canvas = canvas;
+        this.model = model;
+        this.context = canvas.getContext("2d");
+        this.cells = document.createElement("canvas");
+        this.recolor();
+    }
+
+    recolor() {
+        this.colors = readColors();
+    }
+
+    resize() {
+        const { canvas, model } = this;
+        const ratio = window.devicePixelRatio || 1;
+        const { clientWidth, clientHeight } = canvas;
+        canvas.width = Math.round(clientWidth * ratio);
+        canvas.height = Math.round(clientHeight * ratio);
+        this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+        const hasCommits = model.commits.count > 0;
+        this.layout = layOutCanvas(clientWidth, clientHeight, model.syncs.tracks, hasCommits);
+    }
+
+    x(u) {
+        const { plot } = this.layout;
+        const [from, to] = this.view.u;
+        return plot.x + ((u - from) / (to - from)) * plot.width;
+    }
+
+    y(v) {
+        const { plot } = this.layout;
+        const [from, to] = this.view.v;
+        return plot.y + plot.height - ((v - from) / (to - from)) * plot.height;
+    }
+
+    u(x) {
+        const { plot } = this.layout;
+        const [from, to] = this.view.u;
+        return from + ((x - plot.x) / plot.width) * (to - from);
+    }
+
+    v(y) {
+        const { plot } = this.layout;
+        const [from, to] = this.view.v;
+        return from + ((plot.y + plot.height - y) / plot.height) * (to - from);
+    }
+
+    draw(view) {
+        this.view = view;
+        const { context, layout, colors } = this;
+        context.clearRect(0, 0, layout.width, layout.height);
+        context.font = '11px system-ui, "Segoe UI", sans-serif';
+        context.lineWidth = 1;
+        this.drawRegions();
+        this.drawAddressAxis();
+        this.drawTimeAxis();
+        const count = this.countInView();
+        this.base = this.baseRadius(count);
+        this.clipped(() => (count <= MOST_SYMBOLS ? this.drawSymbols() : this.drawCells()));
+        this.drawRegionNames();
+        this.drawMarkers();
+        this.drawLanes();
+        this.drawChosen();
+        context.strokeStyle = colors.line;
+        const { x, y, width, height } = layout.plot;
+        context.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
+        return { count, density: count > MOST_SYMBOLS };
+    }
+
+    clipped(body, lanes = false) {
+        const { context, layout } = this;
+        const { x, y, width, height } = layout.plot;
+        context.save();
+        context.beginPath();
+        context.rect(x, lanes ? 0 : y, width, lanes ? layout.height : height);
+        context.clip();
+        body();
+        context.restore();
+    }
+
+    // Marks [first, end) whose requests were issued in view.
+    range() {
+        const { time, firstMark } = this.model;
+        const first = time.requestAt(this.view.u[0]);
+        const end = time.requestAt(this.view.u[1]);
+        return [firstMark[first], firstMark[end]];
+    }
+
+    *visible() {
+        const { marks, shown, markV } = this.model;
+        const [from, to] = this.view.v;
+        const [first, end] = this.range();
+        for (let i = first; i < end; i++) {
+            if (shown[i] && marks.kind[i] !== FLUSH && markV[i] >= from && markV[i] <= to) yield i;
+        }
+    }
+
+    // As `visible`, but a generator is too slow for a count over everything.
+    countInView() {
+        const { marks, shown, markV } = this.model;
+        const [from, to] = this.view.v;
+        const [first, end] = this.range();
+        let count = 0;
+        for (let i = first; i < end; i++) {
+            if (shown[i] && marks.kind[i] !== FLUSH && markV[i] >= from && markV[i] <= to) count++;
+        }
+        return count;
+    }
+
+    // Radius of a 4 KiB mark: large when there is room.
+    baseRadius(count) {
+        if (count <= 80) return 4.4;
+        if (count <= 400) return 3.4;
+        return count <= 2000 ? 2.4 : 1.7;
+    }
+
+    radius(bytes) {
+        return Math.min(Math.max(this.base * Math.sqrt(bytes / 4096), 1.3), this.base * 6);
+    }
+
+    markX(i) {
+        return this.x(this.model.time.ofRequest(this.model.marks.request[i]));
+    }
+
+    markY(i) {
+        return this.y(this.model.markV[i]);
+    }
+
+    // The height of the addresses that a mark covers, in pixels.
+    markHeight(i) {
+        const { marks, address } = this.model;
+        const end = marks.sector[i] + marks.bytes[i] / 512;
+        return this.y(address.of(marks.sector[i])) - this.y(address.of(end));
+    }
+
+    drawSymbols() {
+        const paths = GROUPS.map(() => KINDS.map(() => new Path2D()));
+        const symbols = this.symbols();
+        this.drawTails(symbols);
+        for (const { x, y, r, group, kind } of symbols) {
+            SHAPES[GROUPS[group].shape](paths[group][kind], x, y, r);
+        }
+        paths.forEach((kinds, group) => this.fillPaths(kinds, this.colors.groups[group]));
+        if (symbols.length <= MOST_LABELS) this.drawSizes(symbols);
+    }
+
+    // One symbol for each mark in view, but for neighbours of one request and group that would
+    // cover each other: they are one I/O to the eye, and the papers' figures draw them so.
+    symbols() {
+        const { marks } = this.model;
+        const symbols = [];
+        let last = null;
+        for (const i of this.visible()) {
+            const height = this.markHeight(i);
+            const top = this.markY(i) - height / 2;
+            const joins = last?.request === marks.request[i] && last.group === marks.group[i];
+            if (joins && Math.abs(last.top - top) < 4 * this.base) {
+                last.bytes += marks.bytes[i];
+                last.top = top;
+            } else {
+                last = this.symbol(i, top, height);
+                symbols.push(last);
+            }
+        }
+        for (const symbol of symbols) {
+            symbol.y = (symbol.top + symbol.bottom) / 2;
+            symbol.r = this.radius(symbol.bytes);
+        }
+        return symbols;
+    }
+
+    symbol(i, top, height) {
+        const { marks, data, time } = this.model;
+        const request = marks.request[i];
+        const { issue_ns, service_ns_or_0 } = data.request;
+        const end_ns = issue_ns[request] + Math.max(service_ns_or_0[request] - 1, 0);
+        const x = this.markX(i);
+        return {
+            request,
+            group: marks.group[i],
+            kind: marks.kind[i],
+            bytes: marks.bytes[i],
+            x,
+            end: time.byOrder ? x : this.x(end_ns),
+            top,
+            bottom: top + height,
+        };
+    }
+
+    fillPaths(kinds, color) {
+        const { context, colors } = this;
+        context.save();
+        context.fillStyle = color;
+        context.strokeStyle = colors.paper;
+        context.lineWidth = this.base > 2 ? 1 : 0.4;
+        context.fill(kinds[WRITE]);
+        context.stroke(kinds[WRITE]);
+        context.fillStyle = colors.paper;
+        context.strokeStyle = color;
+        context.lineWidth = this.base > 2 ? 1.6 : 1;
+        for (const kind of [READ, DISCARD]) {
+            context.setLineDash(kind === DISCARD ? [2, 2] : []);
+            context.fill(kinds[kind]);
+            context.stroke(kinds[kind]);
+        }
+        context.restore();
+    }
+
+    // Lines from issue to completion, and over the addresses, where they are longer than the
+    // symbol.
+    drawTails(symbols) {
+        const { context, colors } = this;
+        context.globalAlpha = 0.5;
+        context.lineWidth = 2;
+        for (const { x, y, r, end, top, bottom, group } of symbols) {
+            const long = end - x > r + 2;
+            const high = bottom - top > 2.5 * r;
+            if (!long && !high) continue;
+            context.strokeStyle = colors.groups[group];
+            context.beginPath();
+            if (long) {
+                context.moveTo(x, y);
+                context.lineTo(end, y);
+            }
+            if (high) {
+                context.moveTo(x, top);
+                context.lineTo(x, bottom);
+            }
+            context.stroke();
+        }
+        context.globalAlpha = 1;
+    }
+
+    // The size in KiB beside each mark, as in ATC'13 figure 4, where it covers nothing.
+    drawSizes(symbols) {
+        const { context, colors } = this;
+        context.fillStyle = colors.text;
+        context.textBaseline = "middle";
+        context.textAlign = "left";
+        const taken = symbols.map(({ x, y, r }) => ({
+            x: x - r,
+            y: y - r,
+            width: 2 * r,
+            height: 2 * r,
+        }));
+        for (const { x, y, r, bytes } of symbols) {
+            const text = formatKib(bytes);
+            const width = context.measureText(text).width;
+            const spots = [
+                [x + r + 2, y - 5],
+                [x - width / 2, y - r - 12],
+                [x - width / 2, y + r + 2],
+                [x - r - 2 - width, y - 5],
+            ];
+            const boxes = spots.map(([left, top]) => ({ x: left, y: top, width, height: 10 }));
+            const box = boxes.find((spot) => !taken.some((other) => overlaps(spot, other)));
+            if (!box) continue;
+            taken.push(box);
+            context.fillText(text, box.x, box.y + 5);
+        }
+    }
+
+    // Cells of a few pixels, each in the colour of the class with the most bytes in it and the
+    // stronger the more marks it holds.
+    drawCells() {
+        const { plot } = this.layout;
+        const columns = Math.ceil(plot.width / CELL);
+        const rows = Math.ceil(plot.height / CELL);
+        const cells = this.countCells(columns, rows);
+        const image = new ImageData(columns, rows);
+        const pixels = new Uint32Array(image.data.buffer);
+        const colors = this.colors.groups.map(parseColor);
+        const most = Math.log1p(cells.most);
+        for (let c = 0; c < cells.count.length; c++) {
+            if (cells.count[c] === 0) continue;
+            const alpha = 0.4 + (0.6 * Math.log1p(cells.count[c])) / most;
+            pixels[c] = (Math.round(alpha * 255) << 24) | colors[cells.group(c)];
+        }
+        this.cells.width = columns;
+        this.cells.height = rows;
+        this.cells.getContext("2d").putImageData(image, 0, 0);
+        this.context.imageSmoothingEnabled = false;
+        this.context.drawImage(this.cells, plot.x, plot.y, columns * CELL, rows * CELL);
+    }
+
+    countCells(columns, rows) {
+        const { marks, shown, markV, time } = this.model;
+        const { plot } = this.layout;
+        const size = columns * rows;
+        const count = new Uint32Array(size);
+        const bytes = GROUPS.map(() => new Float32Array(size));
+        const [first, end] = this.range();
+        let most = 0;
+        for (let i = first; i < end; i++) {
+            if (!shown[i] || marks.kind[i] === FLUSH) continue;
+            const column = Math.floor((this.x(time.ofRequest(marks.request[i])) - plot.x) / CELL);
+            const row = Math.floor((this.y(markV[i]) - plot.y) / CELL);
+            if (column < 0 || column >= columns || row < 0 || row >= rows) continue;
+            const cell = row * columns + column;
+            most = Math.max(most, ++count[cell]);
+            bytes[marks.group[i]][cell] += marks.bytes[i];
+        }
+        const group = (cell) => {
+            let best = 0;
+            for (let g = 1; g < bytes.length; g++) if (bytes[g][cell] > bytes[best][cell]) best = g;
+            return best;
+        };
+        return { count, most, group };
+    }
+
+    // The target under the pointer and the pinned one, with all that shares their sync call.
+    drawChosen() {
+        const { model, colors } = this;
+        this.clipped(() => {
+            for (const target of [model.pinned, model.hovered]) {
+                if (target?.sync != null) this.drawRelatives(target.sync);
+                if (target?.mark != null) this.drawRing(target.mark, colors.text, 2);
+            }
+        }, true);
+    }
+
+    drawRelatives(sync) {
+        const { model, colors } = this;
+        const { start, end } = model.syncs;
+        const { issue_ns } = model.data.request;
+        const first = model.firstMark[lowerBound(issue_ns, start[sync])];
+        const last = model.firstMark[lowerBound(issue_ns, end[sync] + LATE_NS)];
+        for (let i = first; i < Math.min(last, first + MOST_RELATIVES); i++) {
+            if (model.shown[i] && model.causeOf(i) === sync) this.drawRing(i, colors.accent, 1.5);
+        }
+    }
+
+    drawRing(mark, color, width) {
+        const { context, model, layout } = this;
+        const isFlush = model.marks.kind[mark] === FLUSH;
+        const lane = layout.lanes["flush, FUA"];
+        const y = isFlush ? lane.y + lane.height / 2 : this.markY(mark);
+        if (!isFlush && (y < layout.plot.y || y > layout.plot.y + layout.plot.height)) return;
+        const r = isFlush ? 6 : this.radius(model.marks.bytes[mark]) + 3;
+        context.strokeStyle = color;
+        context.lineWidth = width;
+        context.beginPath();
+        context.arc(this.markX(mark), y, r, 0, 2 * Math.PI);
+        context.stroke();
+    }
+}
+
+const overlaps = (a, b) =>
+    a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+
+// `#rrggbb` as the low three bytes of a little-endian RGBA pixel.
+function parseColor(text) {
+    const [r, g, b] = [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+    return (b << 16) | (g << 8) | r;
+}

@@ -1,0 +1,189 @@
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use iostep_model::class::Class;
+use iostep_model::event::Marker;
+use iostep_model::table::{MarkerRow, Trace};
+use serde_json::Value;
+
+use super::columns::tests::unpack;
+use crate::fixture;
+use crate::stats::Summary;
+
+const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{2028}\"'--><!--";
+
+fn page(trace: &Trace) -> String {
+    let mut out = Vec::new();
+    super::write(&mut out, trace, &Summary::of(trace)).expect("writing to memory");
+    String::from_utf8(out).expect("a page is UTF-8")
+}
+
+/// The text of the element with this id.
+fn element<'a>(page: &'a str, id: &str) -> &'a str {
+    let start = page.find(&format!("id=\"{id}\"")).expect("the element");
+    let rest = &page[start..];
+    let text = &rest[rest.find('>').expect("the tag's end") + 1..];
+    &text[..text.find("</").expect("the end tag")]
+}
+
+fn picture(page: &str) -> (Value, BTreeMap<String, Vec<u64>>) {
+    let data: Value = serde_json::from_str(element(page, "picture-data")).expect("JSON");
+    let stream = STANDARD.decode(element(page, "columns")).expect("base64");
+    let columns = unpack(&data["columns"], &stream);
+    (data, columns)
+}
+
+fn or_0(index: Option<u32>) -> u64 {
+    index.map_or(0, |index| u64::from(index) + 1)
+}
+
+#[test]
+fn every_request_and_segment_is_in_the_page() {
+    let trace = fixture::sqlite_on_ext4(700);
+    let (data, columns) = picture(&page(&trace));
+    let zero_ns = trace.manifest.clocks.mono_ns;
+    assert_eq!(columns["request.sector"].len(), 700);
+    for (row, request) in trace.requests.iter().enumerate() {
+        let issue_ns = columns["request.issue_ns"][row] + zero_ns;
+        let complete_ns = issue_ns + columns["request.service_ns_or_0"][row] - 1;
+        assert_eq!(issue_ns, request.issue_ns);
+        assert_eq!(Some(complete_ns), request.complete_ns);
+        assert_eq!(issue_ns - columns["request.wait_ns"][row], request.queue_ns);
+        assert_eq!(columns["request.sector"][row], request.sector);
+        assert_eq!(columns["request.bytes"][row], u64::from(request.bytes));
+        let operation = columns["request.operation"][row] as usize;
+        assert_eq!(data["operations"][operation], request.operation.name());
+    }
+    assert_eq!(columns["segment.bytes"].len(), trace.segments.len());
+    for (row, segment) in trace.segments.iter().enumerate() {
+        let request = &trace.requests[segment.request as usize];
+        let sector = request.sector + columns["segment.distance_sectors"][row];
+        assert_eq!(sector, segment.sector);
+        assert_eq!(columns["segment.bytes"][row], u64::from(segment.bytes));
+        let class = &data["classes"][columns["segment.class"][row] as usize];
+        assert_eq!(class["name"], segment.class.name());
+        assert_eq!(class["layer"], segment.class.layer().name());
+        assert_eq!(columns["segment.file_or_0"][row], or_0(segment.file));
+        assert_eq!(columns["segment.cause_or_0"][row], or_0(segment.cause));
+    }
+    assert_eq!(columns["sync.kind"].len(), trace.syncs.len());
+    assert_eq!(columns["commit.id"].len(), trace.commits.len());
+    assert_eq!(data["files"][0]["path"], "/app/app.db");
+}
+
+#[test]
+fn requests_out_of_order_are_sorted_with_their_segments() {
+    let mut trace = fixture::sqlite_on_ext4(40);
+    trace.requests.reverse();
+    let last = trace.requests.len() as u32 - 1;
+    for segment in &mut trace.segments {
+        segment.request = last - segment.request;
+    }
+    assert_eq!(
+        picture(&page(&trace)).1["segment.bytes"],
+        picture(&page(&fixture::sqlite_on_ext4(40))).1["segment.bytes"]
+    );
+}
+
+#[test]
+fn names_from_the_trace_never_become_markup() {
+    let mut trace = fixture::sqlite_on_ext4(60);
+    trace.files[0].path = Some(HOSTILE.to_owned());
+    trace.processes[0].comm = HOSTILE.to_owned();
+    trace.processes[0].command_line = Some(HOSTILE.to_owned());
+    trace.manifest.device.name = HOSTILE.to_owned();
+    trace.manifest.kernel = HOSTILE.to_owned();
+    trace.manifest.iostep_version = HOSTILE.to_owned();
+    trace.manifest.check.differences = vec![HOSTILE.to_owned()];
+    trace.manifest.interrupts[0].description = HOSTILE.to_owned();
+    let filesystem = trace.manifest.filesystem.as_mut().expect("ext4");
+    filesystem.options = HOSTILE.to_owned();
+    filesystem.mount_point = HOSTILE.to_owned();
+    let command = trace.manifest.command.as_mut().expect("a command");
+    command.argv = vec![HOSTILE.to_owned()];
+    trace.markers.push(MarkerRow {
+        mono_ns: trace.manifest.clocks.mono_ns,
+        marker: Marker::Step(HOSTILE.to_owned()),
+    });
+    let page = page(&trace);
+    assert!(!page.contains("<img"));
+    assert_eq!(page.matches("<script").count(), 3);
+    assert_eq!(page.matches("</script").count(), 3);
+    assert!(!page.contains("<!--") && !page.contains("-->"));
+    assert!(!element(&page, "picture-data").contains('\u{2028}'));
+    let (data, _) = picture(&page);
+    assert_eq!(data["files"][0]["path"], HOSTILE);
+}
+
+#[test]
+fn a_failed_check_comes_before_everything_else() {
+    let mut trace = fixture::sqlite_on_ext4(20);
+    assert!(!page(&trace).contains("role=\"alert\""));
+    trace.manifest.check.lost_events = 312;
+    trace.manifest.check.differences = vec!["written: 4096 bytes are missing".to_owned()];
+    let page = page(&trace);
+    let body = &page[page.find("<body>").expect("a body")..];
+    let alert = body.find("role=\"alert\"").expect("an alarm");
+    assert!(alert < body.find("<header>").expect("a header"));
+    assert!(body.contains("312 events were lost"));
+    assert!(body.contains("written: 4096 bytes are missing"));
+}
+
+#[test]
+fn a_trace_without_requests_or_filesystem_has_a_page() {
+    let page = page(&fixture::empty());
+    let (data, columns) = picture(&page);
+    assert!(columns["request.bytes"].is_empty());
+    assert_eq!(data["journal"], serde_json::json!([]));
+    assert!(page.contains("none found"));
+}
+
+#[test]
+fn a_single_request_has_a_page() {
+    let page = page(&fixture::sqlite_on_ext4(1));
+    let (_, columns) = picture(&page);
+    assert_eq!(columns["request.bytes"], [4096]);
+    assert_eq!(columns["segment.bytes"], [4096]);
+}
+
+#[test]
+fn a_request_without_segments_is_in_the_page() {
+    let mut trace = fixture::sqlite_on_ext4(1);
+    trace.requests[0].segments = 0;
+    trace.segments.clear();
+    let (_, columns) = picture(&page(&trace));
+    assert_eq!(columns["request.segments"], [0]);
+    assert_eq!(columns["request.bytes"], [4096]);
+}
+
+#[test]
+fn the_journal_is_the_layouts_range_or_else_what_was_seen_of_it() {
+    let mut trace = fixture::sqlite_on_ext4(60);
+    let (data, _) = picture(&page(&trace));
+    assert_eq!(
+        data["journal"],
+        serde_json::json!([[131_072 * 8, 8_192 * 8]])
+    );
+    assert_eq!(data["journal_observed"], false);
+    trace.manifest.filesystem = None;
+    let (data, _) = picture(&page(&trace));
+    let logged = |s: &&iostep_model::table::Segment| {
+        matches!(
+            s.class,
+            Class::LogDescriptor | Class::LoggedBlock | Class::LogCommit
+        )
+    };
+    let sectors = trace.segments.iter().filter(logged).map(|s| s.sector);
+    assert_eq!(data["journal"][0][0], sectors.min().expect("a commit"));
+    assert_eq!(data["journal_observed"], true);
+}
+
+#[test]
+fn the_page_asks_for_nothing_from_elsewhere() {
+    let page = page(&fixture::sqlite_on_ext4(60));
+    for reference in ["src=", "href=", "url(", "@import", "import(", "fetch("] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
