@@ -1,5 +1,6 @@
 //! What a trace means: attribution, statistics, reports.
 
+pub mod compare;
 pub mod explain;
 pub mod fixture;
 pub mod report;

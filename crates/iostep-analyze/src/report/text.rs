@@ -1,6 +1,7 @@
 //! The summary as text: what `iostep trace` and `iostep report` print.
 
 mod blocks;
+pub mod comparison;
 pub(crate) mod grid;
 mod owners;
 

@@ -55,15 +55,24 @@ impl Grid {
 
     /// The table below its title; nothing if it has no rows.
     pub(crate) fn titled(self, title: &str) -> String {
-        if self.table.is_empty() {
-            return String::new();
+        match self.table.is_empty() {
+            true => String::new(),
+            false => format!("\n{}\n{}", self.style.bold(title), self.lines()),
         }
-        let mut text = format!("\n{}\n", self.style.bold(title));
-        for line in self.table.lines() {
-            text.push(' ');
-            text.push_str(line.trim_end());
-            text.push('\n');
+    }
+
+    /// The table below an empty line; nothing if it has no rows.
+    pub(crate) fn untitled(self) -> String {
+        match self.table.is_empty() {
+            true => String::new(),
+            false => format!("\n{}", self.lines()),
         }
-        text
+    }
+
+    fn lines(&self) -> String {
+        let lines = self.table.lines();
+        lines
+            .map(|line| format!(" {}\n", line.trim_end()))
+            .collect()
     }
 }
