@@ -1,0 +1,558 @@
+//! Whose bytes a bio carries, from what the filesystem told while the trace ran.
+//!
+//! The tracefs probe cannot look into bios. It records where ext4 puts each part of a file and
+//! who writes to it; a bio's blocks then belong to the file whose extent was told last before
+//! the bio was queued. Blocks that move from a deleted file to a new one follow the new extent.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use iostep_model::event::{Dirtier, Event, Queue};
+use iostep_model::manifest::{LayoutRange, Manifest};
+use iostep_model::{Class, Evidence, FileKey, Flags, SECTOR_BYTES};
+
+use super::classify::Piece;
+use super::dirtiers::Dirtiers;
+use super::names::Names;
+use super::runs::{Along, Runs};
+
+/// ext4's inode numbers below `EXT4_GOOD_OLD_FIRST_INO` (fs/ext4/ext4.h) are its own.
+const ROOT_INODE: u64 = 2;
+const JOURNAL_INODE: u64 = 8;
+const FIRST_USER_INODE: u64 = 11;
+/// `S_IFMT` and `S_IFDIR`.
+const KIND_MASK: u16 = 0o170_000;
+const DIRECTORY: u16 = 0o040_000;
+/// More ranges than any filesystem of ours has; what comes above is not remembered.
+const MAX_RUNS: usize = 8 << 20;
+
+/// A block's place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    inode: u64,
+    file_block: u64,
+}
+
+impl Along for Place {
+    fn along(self, by: u64) -> Place {
+        Place {
+            inode: self.inode,
+            file_block: self.file_block.saturating_add(by),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    file: FileKey,
+    mode: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    tgid: u32,
+    kernel: bool,
+}
+
+/// A part of a bio with one owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Length.
+    pub bytes: u32,
+    /// What the bytes are; [`Class::Unknown`] if neither the layout nor an extent says so.
+    pub class: Class,
+    /// Which of the two said so.
+    pub evidence: Evidence,
+    /// Whose they are.
+    pub file: Option<FileKey>,
+    /// Where in the file they begin.
+    pub file_offset_bytes: Option<u64>,
+    /// Who wrote them into the file; `None` for reads.
+    pub dirtier: Option<Dirtier>,
+    /// Log blocks: the commit that writes them.
+    pub commit: Option<u64>,
+}
+
+/// The state of the filesystem as the events tell it, up to the last one applied.
+#[derive(Clone, Debug)]
+pub(crate) struct Extents {
+    start_sector: u64,
+    block_bytes: u64,
+    layout: Vec<LayoutRange>,
+    places: Runs<Place>,
+    dirtiers: Dirtiers,
+    files: HashMap<u64, Known>,
+    /// For inodes that were named after they were first used.
+    first_files: HashMap<u64, Known>,
+    threads: HashMap<u32, Thread>,
+    /// The commit under way: jbd2 has one at a time.
+    commit: Option<u64>,
+}
+
+impl Extents {
+    /// Prepares for a trace; `None` if there is no filesystem to attribute to.
+    ///
+    /// `events` are only looked at for names that come late; [`Extents::apply`] them one by one.
+    pub fn new(manifest: &Manifest, events: &[Event]) -> Option<Extents> {
+        let filesystem = manifest.filesystem.as_ref().filter(|f| f.block_bytes > 0)?;
+        let block_bytes = u64::from(filesystem.block_bytes);
+        let mut extents = Extents {
+            start_sector: manifest.device.start_sector,
+            block_bytes,
+            layout: filesystem.layout.clone(),
+            places: Runs::new(),
+            dirtiers: Dirtiers::new(block_bytes),
+            files: HashMap::new(),
+            first_files: HashMap::new(),
+            threads: HashMap::new(),
+            commit: None,
+        };
+        for event in events {
+            match event {
+                Event::File(file) => {
+                    let known = Known {
+                        file: file.file,
+                        mode: file.mode,
+                    };
+                    extents.first_files.entry(file.file.inode).or_insert(known);
+                }
+                Event::Process(_) => extents.apply(event),
+                _ => {}
+            }
+        }
+        Some(extents)
+    }
+
+    /// Takes notice of an event; they come in the order of time.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Extent(extent) => {
+                let end = extent.fs_block.saturating_add(extent.fs_blocks.into());
+                let place = Place {
+                    inode: extent.inode,
+                    file_block: extent.file_block,
+                };
+                if extent.inode == 0 {
+                    self.places.remove(extent.fs_block..end);
+                } else if self.places.len() < MAX_RUNS {
+                    self.places.insert(extent.fs_block..end, place);
+                }
+            }
+            Event::Dirty {
+                inode,
+                offset_bytes,
+                bytes,
+                pid,
+                ..
+            } => self.dirtiers.wrote(*inode, *offset_bytes, *bytes, *pid),
+            Event::File(file) => {
+                let known = Known {
+                    file: file.file,
+                    mode: file.mode,
+                };
+                self.files.insert(file.file.inode, known);
+            }
+            Event::FileDeleted { file, .. } => {
+                self.files.remove(&file.inode);
+                self.first_files.remove(&file.inode);
+                self.dirtiers.gone(file.inode);
+            }
+            Event::Process(process) => {
+                let thread = Thread {
+                    tgid: process.tgid,
+                    kernel: process.kernel,
+                };
+                self.threads.insert(process.pid, thread);
+            }
+            Event::CommitStart { commit, .. } => self.commit = Some(*commit),
+            Event::CommitEnd { .. } => self.commit = None,
+            _ => {}
+        }
+    }
+
+    /// The parts of a bio as pieces of the tables' files and processes.
+    pub fn pieces(&mut self, queue: &Queue, names: &Names) -> Vec<Piece> {
+        let parts = self.parts(queue).into_iter();
+        let pieces = parts.map(|part| Piece {
+            file: part.file.and_then(|file| names.file(file)),
+            file_offset_bytes: part.file_offset_bytes,
+            dirtier: part
+                .dirtier
+                .and_then(|d| names.process(d.pid, queue.mono_ns)),
+            dirtier_by_inode: part.dirtier.is_some_and(|d| d.by_inode),
+            commit: part.commit,
+            ..Piece::of(part.bytes, part.class, part.evidence)
+        });
+        pieces.collect()
+    }
+
+    /// The parts of a bio, in the order of sectors; their bytes add up to the bio's.
+    ///
+    /// The blocks of a write count as written back from here on.
+    pub fn parts(&mut self, queue: &Queue) -> Vec<Part> {
+        let Some(sector) = queue.sector.checked_sub(self.start_sector) else {
+            return vec![unknown(queue.bytes)];
+        };
+        let mut byte = sector.saturating_mul(SECTOR_BYTES);
+        let end = byte.saturating_add(queue.bytes.into());
+        let mut parts: Vec<Part> = Vec::new();
+        while byte < end {
+            let (part, until_block) = self.part_at(byte, queue);
+            let until = until_block.saturating_mul(self.block_bytes).min(end);
+            let bytes = u32::try_from(until - byte).unwrap_or(u32::MAX);
+            match parts.last_mut() {
+                Some(last) if continues(last, &part) => last.bytes += bytes,
+                _ => parts.push(Part { bytes, ..part }),
+            }
+            byte = until;
+        }
+        if queue.operation.is_write() {
+            self.write_back(&parts);
+        }
+        parts
+    }
+
+    fn write_back(&mut self, parts: &[Part]) {
+        for part in parts {
+            if let (Some(file), Some(offset)) = (part.file, part.file_offset_bytes) {
+                let end = offset.saturating_add(part.bytes.into());
+                let blocks = offset / self.block_bytes..end.div_ceil(self.block_bytes);
+                self.dirtiers.written_back(file.inode, blocks);
+            }
+        }
+    }
+
+    /// The part that begins at a byte of the filesystem, and the block before which it ends.
+    fn part_at(&self, byte: u64, queue: &Queue) -> (Part, u64) {
+        let block = byte / self.block_bytes;
+        let (reserved, layout_until) = self.reserved(block);
+        if let Some(class) = reserved {
+            return self.reserved_part(class, block, layout_until, queue);
+        }
+        let (place, until) = self.places.at(block);
+        let until = until.min(layout_until);
+        let Some(place) = place else {
+            return (unknown(0), until);
+        };
+        let known = self.files.get(&place.inode);
+        let known = known.or_else(|| self.first_files.get(&place.inode));
+        let offset_bytes = place.file_block.saturating_mul(self.block_bytes);
+        let (dirtier, same_blocks) = self.dirtier(place, queue);
+        let part = Part {
+            bytes: 0,
+            class: class_of(place.inode, known.map_or(0, |known| known.mode)),
+            evidence: Evidence::ExtentEvent,
+            file: known.map(|known| known.file),
+            file_offset_bytes: Some(offset_bytes + byte % self.block_bytes),
+            dirtier,
+            commit: None,
+        };
+        (part, until.min(block.saturating_add(same_blocks)))
+    }
+
+    /// A log block's kind is not seen, but jbd2 writes its commit block, and no other, with a
+    /// flush before it and FUA (`journal_submit_commit_record`, fs/jbd2/commit.c). Its
+    /// superblock is the first block of its first range.
+    fn reserved_part(&self, class: Class, block: u64, until: u64, queue: &Queue) -> (Part, u64) {
+        let mut part = Part {
+            class,
+            evidence: Evidence::LayoutRange,
+            ..unknown(0)
+        };
+        if class != Class::LogOther {
+            return (part, until);
+        }
+        let log = self.layout.iter().find(|range| range.class == class);
+        if log.is_some_and(|log| log.first_block == block) {
+            part.class = Class::LogSuperblock;
+            return (part, block + 1);
+        }
+        if queue.flags.has(Flags::PREFLUSH.with(Flags::FUA)) {
+            part.class = Class::LogCommit;
+        }
+        part.commit = self.commit.filter(|_| queue.operation.is_write());
+        (part, until)
+    }
+
+    /// The class that the layout reserves a block for, and the first block with another answer.
+    fn reserved(&self, block: u64) -> (Option<Class>, u64) {
+        let after = self
+            .layout
+            .partition_point(|range| range.first_block <= block);
+        let next = self
+            .layout
+            .get(after)
+            .map_or(u64::MAX, |range| range.first_block);
+        let here = after.checked_sub(1).map(|at| &self.layout[at]);
+        match here.map(|range| (range.class, blocks_of(range).end)) {
+            Some((class, end)) if block < end => (Some(class), end),
+            _ => (None, next),
+        }
+    }
+
+    /// Who wrote a block of a file, and for how many blocks from there that holds.
+    fn dirtier(&self, place: Place, queue: &Queue) -> (Option<Dirtier>, u64) {
+        if !queue.operation.is_write() {
+            return (None, u64::MAX);
+        }
+        let kernel = self
+            .threads
+            .get(&queue.pid)
+            .is_some_and(|thread| thread.kernel);
+        let submitter = (!kernel).then_some(queue.pid);
+        let (found, until) = self.dirtiers.of(place.inode, place.file_block, submitter);
+        let dirtier = found.map(|found| Dirtier {
+            pid: found.pid,
+            tgid: match self.threads.get(&found.pid) {
+                Some(thread) => thread.tgid,
+                None if found.pid == queue.pid => queue.tgid,
+                None => found.pid,
+            },
+            by_inode: found.by_inode,
+        });
+        (dirtier, until - place.file_block)
+    }
+}
+
+fn blocks_of(range: &LayoutRange) -> Range<u64> {
+    range.first_block..range.first_block.saturating_add(range.blocks)
+}
+
+fn class_of(inode: u64, mode: u16) -> Class {
+    match inode {
+        JOURNAL_INODE => Class::LogOther,
+        ROOT_INODE => Class::Directory,
+        inode if inode < FIRST_USER_INODE => Class::SystemFile,
+        _ if mode & KIND_MASK == DIRECTORY => Class::Directory,
+        _ => Class::FileData,
+    }
+}
+
+fn unknown(bytes: u32) -> Part {
+    Part {
+        bytes,
+        class: Class::Unknown,
+        evidence: Evidence::None,
+        file: None,
+        file_offset_bytes: None,
+        dirtier: None,
+        commit: None,
+    }
+}
+
+/// True if `next` is of the same kind and file, and goes on where `last` ends.
+fn continues(last: &Part, next: &Part) -> bool {
+    let end = last
+        .file_offset_bytes
+        .map(|offset| offset + u64::from(last.bytes));
+    last.class == next.class
+        && last.evidence == next.evidence
+        && last.file == next.file
+        && last.dirtier == next.dirtier
+        && last.commit == next.commit
+        && end == next.file_offset_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostep_model::Operation;
+    use iostep_model::event::{Extent, File, Process};
+    use iostep_model::manifest::Filesystem;
+
+    const APP: u32 = 100;
+    const OTHER: u32 = 200;
+    const KWORKER: u32 = 7;
+    const BLOCK: u64 = 4096;
+
+    fn extents(start_sector: u64) -> Extents {
+        let mut manifest = crate::fixture::sqlite_on_ext4(1).manifest;
+        manifest.device.start_sector = start_sector;
+        let range = |first_block, blocks, class| LayoutRange {
+            first_block,
+            blocks,
+            class,
+        };
+        manifest.filesystem = Some(Filesystem {
+            kind: "ext4".into(),
+            mount_point: "/mnt".into(),
+            options: String::new(),
+            block_bytes: BLOCK as u32,
+            layout: vec![
+                range(0, 1, Class::Superblock),
+                range(500, 100, Class::LogOther),
+            ],
+        });
+        let mut extents = Extents::new(&manifest, &[]).expect("a filesystem");
+        for (pid, kernel) in [(APP, false), (OTHER, false), (KWORKER, true)] {
+            extents.apply(&Event::Process(Process {
+                mono_ns: 0,
+                pid,
+                tgid: pid,
+                parent_tgid: 1,
+                comm: String::new(),
+                kernel,
+                command_line: None,
+            }));
+        }
+        extents
+    }
+
+    fn file(inode: u64, generation: u32) -> Event {
+        Event::File(File {
+            mono_ns: 0,
+            file: key(inode, generation),
+            mode: 0o100_644,
+            path: None,
+            unlinked: false,
+            birth_wall_ns: None,
+        })
+    }
+
+    fn key(inode: u64, generation: u32) -> FileKey {
+        FileKey {
+            subvolume: 0,
+            inode,
+            generation,
+        }
+    }
+
+    fn extent(inode: u64, file_block: u64, fs_block: u64, fs_blocks: u32) -> Event {
+        Event::Extent(Extent {
+            mono_ns: 0,
+            inode,
+            file_block,
+            fs_block,
+            fs_blocks,
+        })
+    }
+
+    fn dirty(inode: u64, block: u64, blocks: u64, pid: u32) -> Event {
+        Event::Dirty {
+            mono_ns: 0,
+            inode,
+            offset_bytes: block * BLOCK,
+            bytes: (blocks * BLOCK) as u32,
+            pid,
+        }
+    }
+
+    fn write(sector: u64, blocks: u32, pid: u32) -> Queue {
+        Queue {
+            mono_ns: 0,
+            sector,
+            bytes: blocks * BLOCK as u32,
+            operation: Operation::Write,
+            flags: Flags::default(),
+            pid,
+            tgid: pid,
+            sync: None,
+            segments: vec![],
+        }
+    }
+
+    fn owners(parts: &[Part]) -> Vec<(u32, Option<u32>, Option<u32>)> {
+        let owner = |part: &Part| {
+            (
+                part.bytes / BLOCK as u32,
+                part.file.map(|file| file.generation),
+                part.dirtier.map(|dirtier| dirtier.pid),
+            )
+        };
+        parts.iter().map(owner).collect()
+    }
+
+    #[test]
+    fn a_bio_over_two_files_is_cut_where_one_ends() {
+        let mut extents = extents(2048);
+        let told = [
+            file(12, 1),
+            file(13, 2),
+            extent(12, 0, 1000, 4),
+            extent(13, 0, 1004, 4),
+            dirty(12, 0, 4, APP),
+            dirty(13, 0, 4, OTHER),
+        ];
+        told.iter().for_each(|event| extents.apply(event));
+        let parts = extents.parts(&write(2048 + 1002 * 8, 4, KWORKER));
+        let expected = [(2, Some(1), Some(APP)), (2, Some(2), Some(OTHER))];
+        assert_eq!(owners(&parts), expected);
+        assert_eq!(parts[0].file_offset_bytes, Some(2 * BLOCK));
+        assert_eq!(parts[1].file_offset_bytes, Some(0));
+    }
+
+    #[test]
+    fn a_reused_block_belongs_to_its_new_file() {
+        let mut extents = extents(0);
+        let told = [file(12, 1), extent(12, 0, 1000, 4), dirty(12, 0, 4, APP)];
+        told.iter().for_each(|event| extents.apply(event));
+        let first = extents.parts(&write(8000, 4, KWORKER));
+        assert_eq!(owners(&first), [(4, Some(1), Some(APP))]);
+        let file_gone = Event::FileDeleted {
+            mono_ns: 0,
+            file: key(12, 1),
+        };
+        let told = [
+            extent(0, 0, 1000, 4),
+            file_gone,
+            file(12, 9),
+            extent(12, 0, 1002, 2),
+            dirty(12, 0, 2, OTHER),
+        ];
+        told.iter().for_each(|event| extents.apply(event));
+        let second = extents.parts(&write(8000, 4, KWORKER));
+        let expected = [(2, None, None), (2, Some(9), Some(OTHER))];
+        assert_eq!(owners(&second), expected);
+        assert_eq!(second[0].class, Class::Unknown);
+    }
+
+    #[test]
+    fn the_layout_outranks_extents_and_the_log_knows_its_commit() {
+        let mut extents = extents(0);
+        extents.apply(&extent(12, 0, 0, 2000));
+        extents.apply(&Event::CommitStart {
+            mono_ns: 0,
+            commit: 42,
+        });
+        let mut commit = write(510 * 8, 1, KWORKER);
+        commit.flags = Flags::PREFLUSH.with(Flags::FUA);
+        let parts = extents.parts(&commit);
+        assert_eq!(
+            (parts[0].class, parts[0].commit),
+            (Class::LogCommit, Some(42))
+        );
+        let superblock = extents.parts(&write(500 * 8, 1, KWORKER));
+        assert_eq!(superblock[0].class, Class::LogSuperblock);
+        let first = extents.parts(&write(0, 2, KWORKER));
+        assert_eq!(first[0].class, Class::Superblock);
+        assert_eq!(first[1].evidence, Evidence::ExtentEvent);
+    }
+
+    #[test]
+    fn bytes_of_the_parts_add_up_even_off_block_borders() {
+        let mut extents = extents(0);
+        extents.apply(&file(12, 1));
+        extents.apply(&extent(12, 5, 1000, 1));
+        let mut queue = write(1000 * 8 + 3, 1, APP);
+        queue.bytes = 4096;
+        let parts = extents.parts(&queue);
+        assert_eq!(parts.iter().map(|part| part.bytes).sum::<u32>(), 4096);
+        assert_eq!(parts[0].bytes, 5 * 512);
+        assert_eq!(parts[0].file_offset_bytes, Some(5 * BLOCK + 3 * 512));
+        let before_the_device = extents.parts(&Queue {
+            sector: 0,
+            ..write(0, 1, APP)
+        });
+        assert_eq!(before_the_device.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_named_only_later_is_still_the_owner() {
+        let manifest = crate::fixture::sqlite_on_ext4(1).manifest;
+        let mut extents = Extents::new(&manifest, &[file(12, 3)]).expect("a filesystem");
+        let free = 3_000_000_000;
+        extents.apply(&extent(12, 0, free, 1));
+        let parts = extents.parts(&write(free * 8, 1, APP));
+        assert_eq!(parts[0].file, Some(key(12, 3)));
+    }
+}
