@@ -42,6 +42,8 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// The device that they belong to.
     pub device: Device,
+    /// Events that blkparse says it had to skip.
+    pub skipped: u64,
     /// What became of every line.
     pub ledger: Ledger,
 }
@@ -139,6 +141,7 @@ pub fn parse(input: impl BufRead, name: &Path, device: Option<Device>) -> Result
         ledger: Ledger::default(),
         events: Vec::new(),
         threads: HashMap::new(),
+        skipped: 0,
         flushes: Flushes::default(),
     };
     reader.read(input)?;
@@ -154,6 +157,7 @@ struct Reader {
     events: Vec<Event>,
     /// The last name of every thread.
     threads: HashMap<u32, Vec<u8>>,
+    skipped: u64,
     flushes: Flushes,
 }
 
@@ -214,7 +218,7 @@ impl Reader {
     }
 
     /// A line that does not begin with a device's numbers.
-    fn no_event(&self, text: &[u8]) -> Result<LeftOut> {
+    fn no_event(&mut self, text: &[u8]) -> Result<LeftOut> {
         let text = text.trim_ascii();
         let notice = [&b"#"[..], b"Input file "];
         if text.is_empty() || notice.iter().any(|start| text.starts_with(start)) {
@@ -222,6 +226,9 @@ impl Reader {
         }
         if self.found.is_none() {
             return Err(not_default(&self.name, self.ledger.lines));
+        }
+        if let Some(skips) = text.strip_prefix(b"Skips: ") {
+            self.skipped += line::skipped(skips);
         }
         Ok(LeftOut::Summary)
     }
@@ -303,6 +310,7 @@ impl Reader {
             Some(device) if self.ledger.kept > 0 => Ok(Recording {
                 events: self.events,
                 device,
+                skipped: self.skipped,
                 ledger: self.ledger,
             }),
             Some((major, minor)) if other > 0 => Err(Error::usage(

@@ -53,6 +53,14 @@ pub(super) fn device(text: &[u8]) -> Option<Device> {
     Some((number(major)?, number(&minor[1..])?))
 }
 
+/// The events in `2 forward (1,234 -   0.1%)`; 0 if there is no such number.
+pub(super) fn skipped(text: &[u8]) -> u64 {
+    let inside = text.split(|byte| *byte == b'(').nth(1).unwrap_or(&[]);
+    let count = inside.split(|byte| *byte == b'-').next().unwrap_or(&[]);
+    let digits: Vec<u8> = count.iter().copied().filter(u8::is_ascii_digit).collect();
+    number(&digits).unwrap_or(0)
+}
+
 fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     // `parse` would take a sign.
     let digits = text.first()?.is_ascii_digit();

@@ -227,3 +227,10 @@ fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
     let error = parse(endless, Path::new("text"), None).expect_err("too long");
     assert!(error.to_string().contains("4096"), "{error}");
 }
+
+#[test]
+fn what_blkparse_skipped_is_told() {
+    let text = TEXT.replace("0 forward (0 -   0.0%)", "2 forward (1,234 -   0.1%)");
+    assert_eq!(parsed(&text).expect("parse").skipped, 1234);
+    assert_eq!(parsed(TEXT).expect("parse").skipped, 0);
+}
