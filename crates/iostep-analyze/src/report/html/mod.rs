@@ -57,7 +57,7 @@ struct Page<'a> {
 /// Writes the page of `trace`, whose statistics are `summary`, to `out`.
 ///
 /// Every name in it comes from the traced machine and is escaped for the place it goes to. Size:
-/// about 16 bytes a request on top of 130 KiB.
+/// about 16 bytes a request on top of 110 KiB.
 /// Errors: those of `out`.
 pub fn write(out: &mut impl Write, trace: &Trace, summary: &Summary) -> io::Result<()> {
     let (picture, stream) = picture::of(trace);

@@ -56,7 +56,8 @@ class Control {
         this.overview.draw();
         const all = formatCount(this.model.marks.count - this.model.flushMarks);
         const how = density
-            ? `each cell counts the marks in it and has the colour of the class with the most bytes; zoom in below ${formatCount(MOST_SYMBOLS)} for single marks`
+            ? "too many to draw one by one: a cell has the colour of the class with the most bytes, " +
+              "and the stronger the more marks; zoom in to see them"
             : "area of a mark: its bytes; a number: KiB; a tail: until complete";
         this.status.textContent = `${formatCount(count)} of ${all} marks in view · ${how}`;
         this.writeHash();
@@ -74,7 +75,7 @@ class Control {
         const kinds = KINDS.map(() => 0);
         for (let i = 0; i < marks.count; i++) {
             bytes[marks.group[i]] += marks.bytes[i];
-            kinds[marks.kind[i]]++;
+            if (i === 0 || marks.request[i] !== marks.request[i - 1]) kinds[marks.kind[i]]++;
         }
         this.model.flushMarks = kinds[FLUSH];
         const legend = this.find("legend");

@@ -60,7 +60,7 @@ function segmentRows(model, s) {
 
 function fileText(model, file, offset_or_0) {
     const { file_type, deleted } = model.data.files[file];
-    const offset = offset_or_0 === 0 ? "" : ` at ${formatCount(offset_or_0 - 1)}`;
+    const offset = offset_or_0 === 0 ? "" : ` at byte ${formatCount(offset_or_0 - 1)}`;
     return `${model.fileName(file)}${offset} · ${file_type}${deleted ? ", deleted" : ""}`;
 }
 

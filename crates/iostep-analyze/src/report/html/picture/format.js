@@ -37,7 +37,7 @@ function formatTick(ns, step) {
     return `${(ns / size).toFixed(Math.min(digits, 9))} ${unit}`;
 }
 
-// An address in the greatest unit that shows it in full with two digits after the point.
+// An address in the greatest unit that shows it in full with three digits after the point.
 function formatAddress(sector) {
     const units = [
         [2 ** 31, "TiB"],
@@ -45,7 +45,8 @@ function formatAddress(sector) {
         [2 ** 11, "MiB"],
         [2, "KiB"],
     ];
-    const isExact = ([size]) => sector >= size && (sector * 100) % size === 0;
+    if (sector === 0) return "0";
+    const isExact = ([size]) => sector >= size && (sector * 1000) % size === 0;
     const [size, unit] = units.find(isExact) ?? units[3];
-    return `${(sector / size).toLocaleString("en-US", { maximumFractionDigits: 2 })} ${unit}`;
+    return `${(sector / size).toLocaleString("en-US", { maximumFractionDigits: 3 })} ${unit}`;
 }

@@ -69,7 +69,7 @@ class Overview {
         context.fillRect(left, 0, from - left, height);
         context.fillRect(to, 0, right - to, height);
         context.globalAlpha = 1;
-        context.strokeStyle = colors.accent;
+        context.strokeStyle = colors.muted;
         context.lineWidth = 1.5;
         context.strokeRect(from, 0.75, Math.max(to - from, 2), height - 1.5);
         context.fillStyle = colors.muted;
