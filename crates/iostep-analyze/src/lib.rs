@@ -1,5 +1,6 @@
 //! What a trace means: attribution, statistics, reports.
 
+pub mod attribute;
 pub mod compare;
 pub mod explain;
 pub mod fixture;

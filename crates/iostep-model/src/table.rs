@@ -57,7 +57,8 @@ pub struct Request {
     pub bios: u16,
     /// Who submitted the first bio: index into `processes`.
     pub submitter: Option<u32>,
-    /// The sync call that the submitter was in: index into `syncs`.
+    /// The sync call that the submitter was in; for a flush, the one that made it necessary: index
+    /// into `syncs`.
     pub sync: Option<u32>,
     /// Index of its first segment.
     pub first_segment: u32,

@@ -226,7 +226,10 @@ static __always_inline void set_direct(struct wire_segment *segment, struct bio_
 		segment->content = CONTENT_BUFFER;
 	} else {
 		know_file(inode, SLOT_QUEUE);
-		set_file(segment, inode, BPF_CORE_READ(iocb, ki_pos), CONTENT_FILE_DIRECT);
+		/* dio->size counts what was submitted so far, this bio included (fs/iomap/direct-io.c). */
+		set_file(segment, inode,
+			 BPF_CORE_READ(iocb, ki_pos) + BPF_CORE_READ(dio, size) - segment->bytes,
+			 CONTENT_FILE_DIRECT);
 	}
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;

@@ -200,6 +200,7 @@ struct kiocb {
 
 struct iomap_dio {
 	struct kiocb *iocb;
+	__s64 size;
 } KERNEL_TYPE;
 
 /* ext4 and jbd2. */

@@ -1,0 +1,279 @@
+//! Which sync call made an I/O necessary.
+//!
+//! - A bio that the syncing thread itself submits is that call's (all filesystems; this is all of
+//!   btrfs's fsync and of ext4's data).
+//! - A jbd2 commit is caused by a sync call that was under way when it began and that needs this
+//!   very transaction (`i_sync_tid`, `i_datasync_tid`): either condition alone says too much. Of
+//!   several such calls the first to enter is named; the rest found the work begun.
+//! - An xfs checkpoint is caused by a sync call that forced its CIL sequence before its record
+//!   was written.
+//! - A commit that nobody waits for belongs to the filesystem's own timer: no cause.
+
+use iostep_model::event::{Content, Event, Queue};
+use iostep_model::manifest::Manifest;
+use iostep_model::table::{Commit, Sync};
+use iostep_model::{Class, SyncKey, SyncKind};
+use rustc_hash::FxHashMap;
+
+use super::classify::Piece;
+use super::names::Names;
+
+/// jbd2 writes its superblock just before it announces a commit.
+const SUPERBLOCK_LEAD_NS: u64 = 5_000_000;
+/// How far back a call that is still open is looked for: more than the threads of any workload.
+const MAX_OVERLAP: usize = 4096;
+
+/// A sync call and what it was seen to need.
+#[derive(Debug)]
+struct Call {
+    key: SyncKey,
+    row: Sync,
+    needs: Vec<(u64, u64)>,
+}
+
+/// The sync calls and commits of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Causes {
+    calls: Vec<Call>,
+    by_key: FxHashMap<SyncKey, u32>,
+    commits: Vec<Commit>,
+    by_commit: FxHashMap<u64, u32>,
+    /// Log records in the order of queueing: time and commit, for records that carry none.
+    records: Vec<(u64, u64)>,
+    is_btrfs: bool,
+}
+
+impl Causes {
+    /// Collects sync calls and commits and finds each commit's cause.
+    pub(super) fn learn(manifest: &Manifest, names: &Names, events: &[Event]) -> Causes {
+        let kind = manifest.filesystem.as_ref().map(|f| f.kind.as_str());
+        let mut causes = Causes {
+            is_btrfs: kind == Some("btrfs"),
+            ..Causes::default()
+        };
+        for event in events {
+            causes.collect(names, event);
+        }
+        causes.calls.sort_by_key(|call| call.key.enter_ns);
+        let places = causes.calls.iter().zip(0..);
+        causes.by_key = places.map(|(call, index)| (call.key, index)).collect();
+        causes.find_jbd2_causes();
+        causes.find_xfs_causes();
+        causes
+    }
+
+    fn collect(&mut self, names: &Names, event: &Event) {
+        match event {
+            Event::SyncEnter(enter) => {
+                self.by_key.insert(enter.sync, self.calls.len() as u32);
+                self.calls.push(Call {
+                    key: enter.sync,
+                    row: Sync {
+                        enter_ns: enter.sync.enter_ns,
+                        exit_ns: None,
+                        kind: enter.kind,
+                        process: names.process(enter.sync.pid, enter.sync.enter_ns),
+                        file: enter.file.and_then(|file| names.file(file)),
+                        result: None,
+                        commit: None,
+                    },
+                    needs: Vec::new(),
+                });
+            }
+            Event::SyncExit {
+                mono_ns,
+                sync,
+                result,
+            } => {
+                if let Some(call) = self.call_mut(*sync) {
+                    call.row.exit_ns = Some(*mono_ns);
+                    call.row.result = *result;
+                }
+            }
+            Event::SyncNeeds {
+                mono_ns,
+                sync,
+                commit,
+            } => {
+                if let Some(call) = self.call_mut(*sync) {
+                    call.needs.push((*mono_ns, *commit));
+                    call.row.commit = call.row.commit.max(Some(*commit));
+                }
+            }
+            Event::CommitStart { mono_ns, commit } => self.start_commit(*commit, *mono_ns),
+            Event::CommitEnd { mono_ns, commit } => {
+                if let Some(index) = self.by_commit.get(commit) {
+                    self.commits[*index as usize].end_ns = Some(*mono_ns);
+                }
+            }
+            Event::Queue(queue) => self.collect_log_record(queue),
+            _ => {}
+        }
+    }
+
+    fn call_mut(&mut self, key: SyncKey) -> Option<&mut Call> {
+        let index = *self.by_key.get(&key)?;
+        self.calls.get_mut(index as usize)
+    }
+
+    fn start_commit(&mut self, id: u64, start_ns: u64) {
+        self.by_commit.entry(id).or_insert_with(|| {
+            self.commits.push(Commit {
+                id,
+                start_ns,
+                end_ns: None,
+                cause: None,
+            });
+            (self.commits.len() - 1) as u32
+        });
+    }
+
+    fn collect_log_record(&mut self, queue: &Queue) {
+        for segment in &queue.segments {
+            if let Content::XfsLog {
+                sequence: Some(sequence),
+            } = segment.content
+            {
+                self.start_commit(sequence, queue.mono_ns);
+                self.records.push((queue.mono_ns, sequence));
+            }
+        }
+    }
+
+    fn find_jbd2_causes(&mut self) {
+        let mut waiting: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
+        for (index, call) in self.calls.iter().enumerate() {
+            for (_, commit) in &call.needs {
+                waiting.entry(*commit).or_default().push(index as u32);
+            }
+        }
+        for commit in &mut self.commits {
+            let under_way = |index: &&u32| {
+                let call = &self.calls[**index as usize].row;
+                call.enter_ns <= commit.start_ns
+                    && call.exit_ns.is_none_or(|exit| exit >= commit.start_ns)
+            };
+            let waiters = waiting.get(&commit.id);
+            commit.cause = waiters
+                .and_then(|calls| calls.iter().find(under_way).copied())
+                .or_else(|| whole_filesystem_sync(&self.calls, commit.start_ns));
+        }
+    }
+
+    /// xfs tells the need before the record is written, and a record can end several
+    /// checkpoints: the call may need any sequence since the last record.
+    fn find_xfs_causes(&mut self) {
+        let mut before = 0;
+        for (queued_ns, sequence) in &self.records {
+            let asked = |call: &Call| {
+                call.needs.iter().any(|(asked_ns, needed)| {
+                    asked_ns <= queued_ns && *needed > before && needed <= sequence
+                })
+            };
+            let caused = under_way(&self.calls, *queued_ns)
+                .find(|(_, call)| asked(call))
+                .map(|(index, _)| index);
+            let commit = self.by_commit.get(sequence).copied();
+            if let Some(commit) = commit.map(|index| &mut self.commits[index as usize]) {
+                commit.cause = caused.or(commit.cause);
+            }
+            before = before.max(*sequence);
+        }
+    }
+
+    /// The row of a sync call.
+    pub(crate) fn sync(&self, key: SyncKey) -> Option<u32> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// The sync call that made a piece of a bio necessary. Fills in the commit of log records
+    /// that carry none themselves.
+    pub(crate) fn of_piece(&self, names: &Names, queue: &Queue, piece: &mut Piece) -> Option<u32> {
+        if piece.class == Class::LogRecord && piece.commit.is_none() {
+            piece.commit = self.next_record(queue.mono_ns);
+        }
+        if piece.class == Class::LogSuperblock && piece.commit.is_none() {
+            piece.commit = self.commit_about_to_start(names, queue);
+        }
+        let own = queue.sync.and_then(|key| self.sync(key));
+        if own.is_some() {
+            return own;
+        }
+        if let Some(commit) = piece.commit.and_then(|id| self.by_commit.get(&id)) {
+            return self.commits[*commit as usize].cause;
+        }
+        if names.is_jbd2(queue.pid, queue.mono_ns) {
+            return self.commit_at(queue.mono_ns).and_then(|c| c.cause);
+        }
+        if self.is_btrfs {
+            return self.btrfs_worker(piece, queue.mono_ns);
+        }
+        None
+    }
+
+    /// The checkpoint whose commit record comes next.
+    fn next_record(&self, mono_ns: u64) -> Option<u64> {
+        let after = self.records.partition_point(|(at, _)| *at <= mono_ns);
+        self.records.get(after).map(|(_, sequence)| *sequence)
+    }
+
+    fn commit_about_to_start(&self, names: &Names, queue: &Queue) -> Option<u64> {
+        if !names.is_jbd2(queue.pid, queue.mono_ns) {
+            return None;
+        }
+        if let Some(commit) = self.commit_at(queue.mono_ns) {
+            return Some(commit.id);
+        }
+        let after = self
+            .commits
+            .partition_point(|commit| commit.start_ns <= queue.mono_ns);
+        let next = self.commits.get(after)?;
+        (next.start_ns - queue.mono_ns <= SUPERBLOCK_LEAD_NS).then_some(next.id)
+    }
+
+    /// The jbd2 commit under way at a time.
+    fn commit_at(&self, mono_ns: u64) -> Option<&Commit> {
+        let after = self
+            .commits
+            .partition_point(|commit| commit.start_ns <= mono_ns);
+        let commit = self.commits.get(after.checked_sub(1)?)?;
+        commit
+            .end_ns
+            .is_none_or(|end| end >= mono_ns)
+            .then_some(commit)
+    }
+
+    /// btrfs hands checksumming and submission to workers: the call is the one under way for the
+    /// same file, or for its log.
+    fn btrfs_worker(&self, piece: &Piece, mono_ns: u64) -> Option<u32> {
+        let is_log = piece.class == Class::TreeLog;
+        if piece.file.is_none() && !is_log {
+            return None;
+        }
+        under_way(&self.calls, mono_ns)
+            .find(|(_, call)| is_log || call.row.file == piece.file)
+            .map(|(index, _)| index)
+    }
+
+    /// The tables.
+    pub(super) fn into_tables(self) -> (Vec<Sync>, Vec<Commit>) {
+        let syncs = self.calls.into_iter().map(|call| call.row).collect();
+        (syncs, self.commits)
+    }
+}
+
+/// The calls under way at a time, the first to enter first.
+fn under_way(calls: &[Call], mono_ns: u64) -> impl Iterator<Item = (u32, &Call)> {
+    let entered = calls.partition_point(|call| call.row.enter_ns <= mono_ns);
+    // Few calls overlap: the open ones are among the last that entered.
+    let from = entered.saturating_sub(MAX_OVERLAP);
+    let indexed = (from as u32..).zip(&calls[from..entered]);
+    indexed.filter(move |(_, call)| call.row.exit_ns.is_none_or(|exit| exit >= mono_ns))
+}
+
+/// `sync` and `syncfs` commit whatever is there, without naming it.
+fn whole_filesystem_sync(calls: &[Call], mono_ns: u64) -> Option<u32> {
+    under_way(calls, mono_ns)
+        .find(|(_, call)| matches!(call.row.kind, SyncKind::Sync | SyncKind::Syncfs))
+        .map(|(index, _)| index)
+}

@@ -1,0 +1,285 @@
+//! What a bio's bytes are: content and layout to class, file and evidence.
+
+use iostep_model::event::{Content, Event, Queue, Segment};
+use iostep_model::manifest::{Backend, LayoutRange, Manifest};
+use iostep_model::{Class, Evidence, Operation, SECTOR_BYTES};
+
+use super::extents::Extents;
+use super::names::Names;
+use super::{btrfs, ext4, xfs};
+
+/// btrfs keeps free space caches as files of the root tree; ext4 keeps quotas and the like in
+/// inodes below the first ordinary one.
+const BTRFS_ROOT_TREE: u64 = 1;
+const EXT4_FIRST_INODE: u64 = 11;
+
+/// A part of a bio with everything known of it but its cause.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) bytes: u32,
+    pub(crate) class: Class,
+    pub(crate) evidence: Evidence,
+    pub(crate) file: Option<u32>,
+    pub(crate) file_offset_bytes: Option<u64>,
+    pub(crate) dirtier: Option<u32>,
+    pub(crate) dirtier_by_inode: bool,
+    pub(crate) commit: Option<u64>,
+    pub(crate) home: Option<u64>,
+    pub(crate) home_class: Option<Class>,
+}
+
+impl Piece {
+    /// Bytes of a class, by some evidence.
+    pub(crate) fn of(bytes: u32, class: Class, evidence: Evidence) -> Piece {
+        Piece {
+            bytes,
+            class,
+            evidence,
+            file: None,
+            file_offset_bytes: None,
+            dirtier: None,
+            dirtier_by_inode: false,
+            commit: None,
+            home: None,
+            home_class: None,
+        }
+    }
+}
+
+/// Classifies bios of one device.
+#[derive(Debug)]
+pub(crate) struct Classifier<'a> {
+    names: &'a Names,
+    layout: Layout<'a>,
+    /// Where the probe could not look into bios.
+    extents: Option<Extents>,
+}
+
+/// The filesystem on the device, as the manifest has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout<'a> {
+    kind: &'a str,
+    start_sector: u64,
+    block_bytes: u64,
+    ranges: &'a [LayoutRange],
+}
+
+impl<'a> Layout<'a> {
+    fn new(manifest: &'a Manifest) -> Layout<'a> {
+        let filesystem = manifest.filesystem.as_ref();
+        Layout {
+            kind: filesystem.map_or("", |f| f.kind.as_str()),
+            start_sector: manifest.device.start_sector,
+            block_bytes: filesystem.map_or(4096, |f| u64::from(f.block_bytes.max(512))),
+            ranges: filesystem.map_or(&[], |f| f.layout.as_slice()),
+        }
+    }
+
+    /// The filesystem block that holds a sector.
+    pub(crate) fn block_of(&self, sector: u64) -> u64 {
+        sector.saturating_sub(self.start_sector) * SECTOR_BYTES / self.block_bytes
+    }
+
+    /// What the layout reserves a block for.
+    pub(crate) fn class_of(&self, fs_block: u64) -> Option<Class> {
+        let after = self
+            .ranges
+            .partition_point(|range| range.first_block <= fs_block);
+        let range = self.ranges.get(after.checked_sub(1)?)?;
+        (fs_block - range.first_block < range.blocks).then_some(range.class)
+    }
+
+    /// True on ext2, ext3 and ext4.
+    fn is_ext(&self) -> bool {
+        self.kind.starts_with("ext")
+    }
+}
+
+impl<'a> Classifier<'a> {
+    /// A classifier for the device and filesystem of a manifest.
+    pub(super) fn new(
+        manifest: &'a Manifest,
+        names: &'a Names,
+        events: &[Event],
+    ) -> Classifier<'a> {
+        let blind = manifest.backend == Backend::Tracefs;
+        Classifier {
+            names,
+            layout: Layout::new(manifest),
+            extents: blind.then(|| Extents::new(manifest, events)).flatten(),
+        }
+    }
+
+    /// Learns from an event that is no I/O.
+    pub(super) fn observe(&mut self, event: &Event) {
+        if let Some(extents) = &mut self.extents {
+            extents.apply(event);
+        }
+    }
+
+    /// The parts of a bio, in the order of sectors. Their bytes add up to the bio's.
+    pub(super) fn segments(&mut self, queue: &Queue) -> Vec<Piece> {
+        let transfers = queue.operation.is_write() || queue.operation == Operation::Read;
+        if let Some(extents) = self.extents.as_mut().filter(|_| transfers) {
+            return extents.pieces(queue, self.names);
+        }
+        let mut sector = queue.sector;
+        let mut pieces = Vec::with_capacity(queue.segments.len().max(1));
+        for segment in &queue.segments {
+            pieces.push(self.piece(queue, segment, sector));
+            sector += u64::from(segment.bytes) / SECTOR_BYTES;
+        }
+        if pieces.is_empty() && queue.bytes > 0 {
+            pieces.push(self.without_pages(queue));
+        }
+        pieces
+    }
+
+    /// Discards and the like name a range, not pages.
+    fn without_pages(&self, queue: &Queue) -> Piece {
+        let class = match queue.operation {
+            Operation::Read | Operation::Write => Class::Unknown,
+            _ => Class::Free,
+        };
+        Piece::of(queue.bytes, class, Evidence::None)
+    }
+
+    fn piece(&self, queue: &Queue, segment: &Segment, sector: u64) -> Piece {
+        let mut piece = self.content(queue, segment, sector);
+        let Some(dirtier) = segment.dirtier else {
+            return piece;
+        };
+        let Some(row) = self.names.process(dirtier.pid, queue.mono_ns) else {
+            return piece;
+        };
+        // jbd2 marks a metadata buffer dirty long after the process changed it.
+        let is_data = matches!(piece.class, Class::FileData | Class::DeviceData);
+        if is_data || !self.names.process_at(row).kernel {
+            piece.dirtier = Some(row);
+            piece.dirtier_by_inode = dirtier.by_inode;
+        }
+        piece
+    }
+
+    fn content(&self, queue: &Queue, segment: &Segment, sector: u64) -> Piece {
+        let bytes = segment.bytes;
+        match &segment.content {
+            Content::File {
+                file,
+                offset_bytes,
+                direct,
+            } => {
+                let evidence = if *direct {
+                    Evidence::DirectIo
+                } else {
+                    Evidence::PageCache
+                };
+                let system = file.subvolume == BTRFS_ROOT_TREE
+                    || self.layout.is_ext() && file.inode < EXT4_FIRST_INODE;
+                let class = if system {
+                    Class::SystemFile
+                } else {
+                    Class::FileData
+                };
+                Piece {
+                    file: self.names.file(*file),
+                    file_offset_bytes: Some(*offset_bytes),
+                    ..Piece::of(bytes, class, evidence)
+                }
+            }
+            Content::Buffer { head } => self.buffer(bytes, sector, head),
+            Content::JournalBlock {
+                head,
+                home_fs_block,
+                home_file,
+                commit,
+                fast,
+            } => Piece {
+                commit: *commit,
+                ..self.journal_block(bytes, head, *home_fs_block, *home_file, *fast)
+            },
+            Content::XfsBuffer { structure } => {
+                Piece::of(bytes, xfs::class_of(structure), Evidence::StructureName)
+            }
+            Content::XfsLog { sequence } => Piece {
+                commit: *sequence,
+                ..Piece::of(bytes, Class::LogRecord, Evidence::LogBuffer)
+            },
+            Content::BtrfsNode { bytenr, owner, .. } => Piece {
+                home: Some(*bytenr),
+                ..Piece::of(bytes, btrfs::class_of(*owner), Evidence::BlockHeader)
+            },
+            Content::BtrfsSuperblock => {
+                Piece::of(bytes, Class::Superblock, Evidence::StructureName)
+            }
+            Content::Unknown => self.unseen(queue, bytes, sector),
+        }
+    }
+
+    /// Nothing was seen behind the pages: the layout is all there is.
+    fn unseen(&self, _queue: &Queue, bytes: u32, sector: u64) -> Piece {
+        match self.layout.class_of(self.layout.block_of(sector)) {
+            Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
+            None => Piece::of(bytes, Class::Unknown, Evidence::None),
+        }
+    }
+
+    /// A buffer of the block device: metadata of ext4, or what a user wrote past it.
+    fn buffer(&self, bytes: u32, sector: u64, head: &[u8; 16]) -> Piece {
+        if self.layout.kind.is_empty() {
+            return Piece::of(bytes, Class::DeviceData, Evidence::PageCache);
+        }
+        match self.layout.class_of(self.layout.block_of(sector)) {
+            Some(Class::LogOther) => {
+                let class = ext4::log_class(head).unwrap_or(Class::LogOther);
+                Piece::of(bytes, class, Evidence::LayoutRange)
+            }
+            Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
+            None if self.layout.is_ext() => self.by_header(bytes, head),
+            None => Piece::of(bytes, Class::DeviceData, Evidence::PageCache),
+        }
+    }
+
+    fn by_header(&self, bytes: u32, head: &[u8; 16]) -> Piece {
+        match ext4::header_class(head, self.layout.block_bytes) {
+            Some(class) => Piece::of(bytes, class, Evidence::BlockHeader),
+            None => Piece::of(bytes, Class::OtherMetadata, Evidence::PageCache),
+        }
+    }
+
+    fn journal_block(
+        &self,
+        bytes: u32,
+        head: &[u8; 16],
+        home: Option<u64>,
+        home_file: Option<(iostep_model::FileKey, u64)>,
+        fast: bool,
+    ) -> Piece {
+        if fast {
+            return Piece::of(bytes, Class::FastCommit, Evidence::LogBuffer);
+        }
+        if let Some((file, offset_bytes)) = home_file {
+            return Piece {
+                file: self.names.file(file),
+                file_offset_bytes: Some(offset_bytes),
+                home,
+                home_class: Some(Class::FileData),
+                ..Piece::of(bytes, Class::LoggedData, Evidence::LogBuffer)
+            };
+        }
+        let Some(home) = home else {
+            let class = ext4::log_class(head).unwrap_or(Class::LogOther);
+            return Piece::of(bytes, class, Evidence::BlockHeader);
+        };
+        let home_class = self
+            .layout
+            .class_of(home)
+            .or_else(|| ext4::header_class(head, self.layout.block_bytes))
+            .unwrap_or(Class::OtherMetadata);
+        Piece {
+            home: Some(home),
+            home_class: Some(home_class),
+            ..Piece::of(bytes, Class::LoggedBlock, Evidence::LogBuffer)
+        }
+    }
+}

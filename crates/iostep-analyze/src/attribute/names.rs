@@ -1,0 +1,128 @@
+//! Files and threads by identity.
+
+use iostep_model::FileKey;
+use iostep_model::event::{self, Event};
+use iostep_model::table::{File, ProcessRow};
+use rustc_hash::FxHashMap;
+
+use super::file_type;
+
+/// A thread is told about just after the event that made it known, and its comm changes with
+/// exec: the row that is meant may be this much younger than the event.
+const ROW_LAG_NS: u64 = 200_000;
+
+/// The files and threads of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    files: Vec<File>,
+    by_key: FxHashMap<FileKey, u32>,
+    processes: Vec<ProcessRow>,
+    by_pid: FxHashMap<u32, Vec<u32>>,
+}
+
+impl Names {
+    /// Collects every file and thread that the events name or mention.
+    pub(super) fn learn(events: &[Event]) -> Names {
+        let mut names = Names::default();
+        for event in events {
+            match event {
+                Event::File(file) => names.add_file(file),
+                Event::FileDeleted { mono_ns, file } => {
+                    let row = names.file_row(*file);
+                    row.deleted_ns.get_or_insert(*mono_ns);
+                }
+                Event::Process(process) => names.add_process(process),
+                Event::Queue(queue) => names.mention(queue),
+                Event::SyncEnter(enter) => {
+                    if let Some(file) = enter.file {
+                        names.file_row(file);
+                    }
+                }
+                _ => {}
+            }
+        }
+        file_type::assign(&mut names.files);
+        names
+    }
+
+    fn mention(&mut self, queue: &event::Queue) {
+        for segment in &queue.segments {
+            match &segment.content {
+                event::Content::File { file, .. }
+                | event::Content::JournalBlock {
+                    home_file: Some((file, _)),
+                    ..
+                } => {
+                    self.file_row(*file);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_file(&mut self, file: &event::File) {
+        let row = self.file_row(file.file);
+        row.mode = file.mode;
+        if file.path.is_some() {
+            row.path.clone_from(&file.path);
+        }
+        row.birth_wall_ns = file.birth_wall_ns.or(row.birth_wall_ns);
+        if file.unlinked {
+            row.deleted_ns.get_or_insert(file.mono_ns);
+        }
+    }
+
+    fn file_row(&mut self, key: FileKey) -> &mut File {
+        let index = *self.by_key.entry(key).or_insert_with(|| {
+            let index = self.files.len() as u32;
+            self.files.push(File {
+                key,
+                path: None,
+                mode: 0,
+                file_type: iostep_model::FileType::Other,
+                birth_wall_ns: None,
+                deleted_ns: None,
+            });
+            index
+        });
+        &mut self.files[index as usize]
+    }
+
+    fn add_process(&mut self, process: &ProcessRow) {
+        let rows = self.by_pid.entry(process.pid).or_default();
+        rows.push(self.processes.len() as u32);
+        self.processes.push(process.clone());
+    }
+
+    /// The row of a file.
+    pub(crate) fn file(&self, key: FileKey) -> Option<u32> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// The row of a thread under the name it had at a time.
+    pub(crate) fn process(&self, pid: u32, mono_ns: u64) -> Option<u32> {
+        let rows = self.by_pid.get(&pid)?;
+        let after = rows.partition_point(|row| {
+            self.processes[*row as usize].mono_ns <= mono_ns.saturating_add(ROW_LAG_NS)
+        });
+        rows.get(after.saturating_sub(1)).copied()
+    }
+
+    /// A thread's description.
+    pub(crate) fn process_at(&self, row: u32) -> &ProcessRow {
+        &self.processes[row as usize]
+    }
+
+    /// True if the thread is a jbd2 commit thread.
+    pub(crate) fn is_jbd2(&self, pid: u32, mono_ns: u64) -> bool {
+        self.process(pid, mono_ns).is_some_and(|row| {
+            let process = self.process_at(row);
+            process.kernel && process.comm.starts_with("jbd2/")
+        })
+    }
+
+    /// The tables.
+    pub(super) fn into_tables(self) -> (Vec<File>, Vec<ProcessRow>) {
+        (self.files, self.processes)
+    }
+}

@@ -1,0 +1,306 @@
+//! Bios to requests: merged, split and requeued ones included.
+//!
+//! A request covers consecutive sectors, and each bio in it begins at its own first sector or
+//! where it was split: walking the request's sectors finds its bios. Of two bios for the same
+//! sector the older one goes first.
+
+use std::collections::VecDeque;
+
+use iostep_model::event::{Completion, Queue, Transfer};
+use iostep_model::manifest::Manifest;
+use iostep_model::table::{Phase, Request, Segment};
+use iostep_model::{Class, Evidence, Operation, SECTOR_BYTES};
+use rustc_hash::FxHashMap;
+
+use super::Phases;
+use super::causes::Causes;
+use super::classify::Piece;
+use super::flushes::{Asker, Flushes};
+use super::names::Names;
+
+/// A piece that waits for its request.
+#[derive(Clone, Debug)]
+struct Waiting {
+    asker: Asker,
+    by_tracer: bool,
+    piece: Piece,
+    cause: Option<u32>,
+    /// First piece of its bio.
+    starts_bio: bool,
+}
+
+type Place = (Operation, u64);
+
+/// Follows bios to their requests.
+#[derive(Debug)]
+pub(crate) struct Requests<'a> {
+    names: &'a Names,
+    causes: &'a Causes,
+    phases: &'a Phases,
+    tracer_tgid: u32,
+    waiting: FxHashMap<Place, VecDeque<Waiting>>,
+    flushes: Flushes,
+    /// Requests at the driver, by operation and the sector that completes next.
+    under_way: FxHashMap<Place, VecDeque<u32>>,
+    requeued: FxHashMap<Place, u32>,
+    /// FUA requests whose data is written and whose last flush is not done.
+    finishing: FxHashMap<Place, u32>,
+    requests: Vec<Request>,
+    segments: Vec<Segment>,
+}
+
+impl<'a> Requests<'a> {
+    /// An empty set for a device.
+    pub(super) fn new(
+        manifest: &Manifest,
+        names: &'a Names,
+        causes: &'a Causes,
+        phases: &'a Phases,
+    ) -> Requests<'a> {
+        Requests {
+            names,
+            causes,
+            phases,
+            tracer_tgid: manifest.tracer_tgid,
+            waiting: FxHashMap::default(),
+            flushes: Flushes::new(manifest.device.fua),
+            under_way: FxHashMap::default(),
+            requeued: FxHashMap::default(),
+            finishing: FxHashMap::default(),
+            requests: Vec::new(),
+            segments: Vec::new(),
+        }
+    }
+
+    /// A bio was queued, with its pieces in the order of sectors.
+    pub(super) fn queue(&mut self, queue: &Queue, pieces: Vec<Piece>) {
+        let mut asker = Asker {
+            queue_ns: queue.mono_ns,
+            submitter: self.names.process(queue.pid, queue.mono_ns),
+            sync: queue.sync.and_then(|key| self.causes.sync(key)),
+        };
+        let mut sector = queue.sector;
+        let mut first_cause = None;
+        for (index, mut piece) in pieces.into_iter().enumerate() {
+            let cause = self.causes.of_piece(self.names, queue, &mut piece);
+            first_cause = first_cause.or(cause);
+            let bytes = piece.bytes;
+            let waiting = Waiting {
+                asker,
+                by_tracer: self.is_tracers(queue, &piece),
+                piece,
+                cause,
+                starts_bio: index == 0,
+            };
+            let place = (queue.operation, sector);
+            self.waiting.entry(place).or_default().push_back(waiting);
+            sector += u64::from(bytes) / SECTOR_BYTES;
+        }
+        asker.sync = asker.sync.or(first_cause);
+        self.flushes.queue(queue, asker);
+    }
+
+    /// The tracer's own bytes: what it dirtied, or, where nobody dirtied anything, what it
+    /// submitted. What its syncing pushes out is others'.
+    fn is_tracers(&self, queue: &Queue, piece: &Piece) -> bool {
+        match piece.dirtier {
+            Some(row) => self.names.process_at(row).tgid == self.tracer_tgid,
+            None => {
+                queue.tgid == self.tracer_tgid
+                    && self.phases.at(queue.mono_ns) != Phase::Settle
+                    && queue.sync.is_none()
+            }
+        }
+    }
+
+    /// A request went to the driver.
+    pub(super) fn issue(&mut self, transfer: &Transfer) {
+        let place = place_of(transfer);
+        if let Some(index) = self.requeued.remove(&place) {
+            self.requests[index as usize].issue_ns = transfer.mono_ns;
+            self.under_way.entry(place).or_default().push_back(index);
+            return;
+        }
+        let index = self.requests.len() as u32;
+        let first_segment = self.segments.len() as u32;
+        let mut request = Request {
+            queue_ns: transfer.mono_ns,
+            issue_ns: transfer.mono_ns,
+            complete_ns: None,
+            sector: place.1,
+            bytes: transfer.bytes,
+            operation: transfer.operation,
+            flags: transfer.flags,
+            status: 0,
+            bios: 0,
+            submitter: None,
+            sync: None,
+            first_segment,
+            segments: 0,
+            phase: self.phases.at(transfer.mono_ns),
+            by_tracer: false,
+        };
+        if transfer.operation == Operation::Flush {
+            if let Some(asker) = self.flushes.issue() {
+                ask(&mut request, asker);
+            }
+        } else {
+            self.gather(index, transfer, &mut request);
+        }
+        request.phase = self.phases.at(request.queue_ns);
+        request.segments = (self.segments.len() as u32 - first_segment) as u16;
+        self.requests.push(request);
+        self.under_way.entry(place).or_default().push_back(index);
+    }
+
+    /// Moves the pieces that a request covers into the table.
+    fn gather(&mut self, index: u32, transfer: &Transfer, request: &mut Request) {
+        let mut sector = transfer.sector;
+        let mut left = transfer.bytes;
+        while left > 0 {
+            let waiting = self.take(transfer.operation, sector, left);
+            let bytes = waiting.piece.bytes;
+            if request.bios == 0 && waiting.starts_bio || request.submitter.is_none() {
+                ask(request, waiting.asker);
+            }
+            request.bios = request.bios.saturating_add(u16::from(waiting.starts_bio));
+            request.by_tracer |= waiting.by_tracer;
+            self.segments.push(segment(index, sector, waiting));
+            sector += u64::from(bytes) / SECTOR_BYTES;
+            left -= bytes;
+        }
+    }
+
+    /// The oldest piece that begins at a sector, cut to `left` bytes; if none was seen, an
+    /// unknown one up to the next piece that was.
+    fn take(&mut self, operation: Operation, sector: u64, left: u32) -> Waiting {
+        let place = (operation, sector);
+        let found = self.waiting.get_mut(&place).and_then(VecDeque::pop_front);
+        if self.waiting.get(&place).is_some_and(VecDeque::is_empty) {
+            self.waiting.remove(&place);
+        }
+        let Some(mut waiting) = found else {
+            return self.unseen(operation, sector, left);
+        };
+        if waiting.piece.bytes > left {
+            let rest = self.cut(&mut waiting, left);
+            let sectors = u64::from(left) / SECTOR_BYTES;
+            let place = (operation, sector + sectors);
+            self.waiting.entry(place).or_default().push_front(rest);
+        }
+        waiting
+    }
+
+    /// Cuts a piece that a split divides; gives the second part.
+    fn cut(&self, waiting: &mut Waiting, bytes: u32) -> Waiting {
+        let mut rest = waiting.clone();
+        rest.starts_bio = false;
+        rest.piece.bytes -= bytes;
+        if let Some(offset) = &mut rest.piece.file_offset_bytes {
+            *offset += u64::from(bytes);
+        }
+        waiting.piece.bytes = bytes;
+        rest
+    }
+
+    fn unseen(&self, operation: Operation, sector: u64, left: u32) -> Waiting {
+        let sectors = u64::from(left) / SECTOR_BYTES;
+        let next = (1..sectors)
+            .find(|offset| self.waiting.contains_key(&(operation, sector + offset)))
+            .unwrap_or(sectors);
+        let bytes = if next == sectors {
+            left
+        } else {
+            (next * SECTOR_BYTES) as u32
+        };
+        Waiting {
+            asker: Asker::default(),
+            by_tracer: false,
+            piece: Piece::of(bytes, Class::Unknown, Evidence::None),
+            cause: None,
+            starts_bio: false,
+        }
+    }
+
+    /// The driver gave a request back.
+    pub(super) fn requeue(&mut self, transfer: &Transfer) {
+        let place = place_of(transfer);
+        if let Some(index) = self.under_way.get_mut(&place).and_then(VecDeque::pop_front) {
+            self.requeued.insert(place, index);
+        }
+    }
+
+    /// A request, or a part of it, came back.
+    pub(super) fn complete(&mut self, completion: &Completion) {
+        let transfer = &completion.transfer;
+        let place = place_of(transfer);
+        if transfer.bytes > 0 && transfer.operation != Operation::Flush {
+            self.flushes.data_done(transfer);
+        }
+        let Some(index) = self.under_way.get_mut(&place).and_then(VecDeque::pop_front) else {
+            // The second completion of a FUA request, or a request from before the recording.
+            if let Some(index) = self.finishing.remove(&place) {
+                self.requests[index as usize].complete_ns = Some(transfer.mono_ns);
+            }
+            return;
+        };
+        if self.under_way.get(&place).is_some_and(VecDeque::is_empty) {
+            self.under_way.remove(&place);
+        }
+        let request = &mut self.requests[index as usize];
+        if request.status == 0 {
+            request.status = completion.status;
+        }
+        let done = place.1 + u64::from(transfer.bytes) / SECTOR_BYTES;
+        let end = request.sector + u64::from(request.bytes) / SECTOR_BYTES;
+        if transfer.bytes > 0 && done < end {
+            let place = (transfer.operation, done);
+            self.under_way.entry(place).or_default().push_back(index);
+        } else {
+            request.complete_ns = Some(transfer.mono_ns);
+            if completion.in_flush_sequence && transfer.operation != Operation::Flush {
+                self.finishing.insert(place, index);
+            }
+        }
+    }
+
+    /// The tables, in the order of issue.
+    pub(super) fn finish(self) -> (Vec<Request>, Vec<Segment>) {
+        (self.requests, self.segments)
+    }
+}
+
+fn ask(request: &mut Request, asker: Asker) {
+    if asker.queue_ns > 0 {
+        request.queue_ns = asker.queue_ns;
+    }
+    request.submitter = asker.submitter;
+    request.sync = asker.sync;
+}
+
+fn segment(request: u32, sector: u64, waiting: Waiting) -> Segment {
+    let piece = waiting.piece;
+    Segment {
+        request,
+        sector,
+        bytes: piece.bytes,
+        class: piece.class,
+        evidence: piece.evidence,
+        file: piece.file,
+        file_offset_bytes: piece.file_offset_bytes,
+        dirtier: piece.dirtier,
+        dirtier_by_inode: piece.dirtier_by_inode,
+        cause: waiting.cause,
+        commit: piece.commit,
+        home: piece.home,
+        home_class: piece.home_class,
+    }
+}
+
+/// A flush has no place: the kernel leaves its sector at -1.
+fn place_of(transfer: &Transfer) -> Place {
+    match transfer.operation {
+        Operation::Flush => (Operation::Flush, 0),
+        operation => (operation, transfer.sector),
+    }
+}
