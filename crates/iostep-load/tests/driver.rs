@@ -30,8 +30,12 @@ fn main() -> ExitCode {
         Trial::test("errors_cross_the_pipe_as_they_are", errors),
         Trial::test("an_interrupt_ends_a_statement_that_never_would", interrupt),
         Trial::test("a_child_that_dies_is_reported", dead_child),
-        Trial::test("a_killed_drivers_copy_is_removed", killed_driver),
-        Trial::test("a_copy_beside_other_files_leaves_them_alone", other_files),
+        Trial::test("what_a_killed_driver_made_is_removed", killed_driver),
+        Trial::test("what_iostep_did_not_make_is_never_removed", other_directory),
+        Trial::test(
+            "a_driver_that_ends_in_order_cleans_up_itself",
+            ends_in_order,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
@@ -43,10 +47,12 @@ fn role(name: &str) -> Command {
 }
 
 fn database(directory: &Path, disposable: bool) -> Database {
-    let path = directory.join("app.db");
     Database {
-        disposable: disposable.then(|| path.clone()).into_iter().collect(),
-        path,
+        path: directory.join("app.db"),
+        disposable: disposable
+            .then(|| directory.to_owned())
+            .into_iter()
+            .collect(),
         settings: Settings {
             create: true,
             ..Settings::default()
@@ -143,46 +149,59 @@ fn dead_child() -> Result<(), Failed> {
     )
 }
 
-/// Opens a disposable database in the directory named by the first argument, says so, and waits.
+/// Opens a disposable database in the directory named by the first argument, says
+/// who serves it, and waits.
 fn drive_until_killed() -> ExitCode {
     let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
     let never = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &never).expect("it starts");
-    driver.open(&database(&directory, true)).expect("it opens");
+    let opened = driver.open(&database(&directory, true)).expect("it opens");
     driver.load("CREATE TABLE t (v)").expect("a statement");
     driver.step().expect("it runs");
-    fs::write(directory.with_extension("ready"), b"").expect("it can say so");
+    let ready = format!("{}\n", opened.pid);
+    fs::write(directory.with_extension("ready"), ready).expect("it can say so");
     std::thread::sleep(PATIENCE);
     ExitCode::FAILURE
 }
 
-fn killed_driver() -> Result<(), Failed> {
-    let parent = tempfile::tempdir()?;
-    let copy = parent.path().join("copy");
-    fs::create_dir(&copy)?;
-    let mut driver = role("driver").arg(&copy).spawn()?;
-    wait_until(|| copy.with_extension("ready").exists())?;
-    check(copy.join("app.db").exists(), "there is no copy")?;
+/// Kills a driver whose disposable directory has this name, and waits for its server to end; gives
+/// the directory back.
+fn kill_driver_with(parent: &Path, name: &str) -> Result<PathBuf, Failed> {
+    let directory = parent.join(name);
+    fs::create_dir(&directory)?;
+    let mut driver = role("driver").arg(&directory).spawn()?;
+    let server = || fs::read_to_string(directory.with_extension("ready"));
+    wait_until(|| server().is_ok_and(|pid| pid.ends_with('\n')))?;
+    let program = PathBuf::from(format!("/proc/{}/exe", server()?.trim()));
+    check(directory.join("app.db").exists(), "there is no database")?;
     driver.kill()?;
     driver.wait()?;
-    wait_until(|| !copy.exists())
+    wait_until(|| fs::read_link(&program).is_err())?;
+    Ok(directory)
 }
 
-fn other_files() -> Result<(), Failed> {
-    let directory = tempfile::tempdir()?;
+fn killed_driver() -> Result<(), Failed> {
+    let parent = tempfile::tempdir()?;
+    let directory = kill_driver_with(parent.path(), "iostep-explain-1")?;
+    check(!directory.exists(), "it is still there")
+}
+
+fn other_directory() -> Result<(), Failed> {
+    let parent = tempfile::tempdir()?;
+    let directory = kill_driver_with(parent.path(), "precious")?;
+    check(directory.join("app.db").exists(), "it is gone")
+}
+
+fn ends_in_order() -> Result<(), Failed> {
+    let parent = tempfile::tempdir()?;
+    let directory = parent.path().join("iostep-explain-1");
+    fs::create_dir(&directory)?;
     let never = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &never)?;
-    driver.open(&database(directory.path(), true))?;
-    fs::write(directory.path().join("precious"), b"content")?;
+    driver.open(&database(&directory, true))?;
+    driver.settle()?;
     drop(driver);
-    check(
-        !directory.path().join("app.db").exists(),
-        "the copy is still there",
-    )?;
-    check(
-        directory.path().join("precious").exists(),
-        "it removed too much",
-    )
+    check(directory.join("app.db").exists(), "the child removed it")
 }
 
 fn wait_until(fact: impl Fn() -> bool) -> Result<(), Failed> {

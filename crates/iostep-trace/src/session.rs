@@ -36,6 +36,20 @@ pub struct Options {
     pub iostep_version: String,
     /// The filesystem on the device with its layout, where it is known.
     pub filesystem: Option<Filesystem>,
+    /// How to take events.
+    pub backend: BackendChoice,
+}
+
+/// How to take events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// BPF where the kernel has what it needs, tracefs elsewhere.
+    #[default]
+    Auto,
+    /// BPF or nothing.
+    Bpf,
+    /// tracefs.
+    Tracefs,
 }
 
 /// A recording under way. Dropping it without [`Session::finish`] stops the probe and leaves the

@@ -1,2 +1,40 @@
-//! The iostep command.
-fn main() {}
+//! The `iostep` command: where every byte of a database's I/O goes, and how to take the waste
+//! away.
+
+mod command;
+mod recording;
+mod trace_dir;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Shows where every byte of a database's I/O goes, and takes the waste away.
+#[derive(Debug, Parser)]
+#[command(
+    name = "iostep",
+    version,
+    max_term_width = 80,
+    after_help = "\
+Examples:
+  iostep demo
+  iostep trace /var/lib/app -o app.iostep --settle -- sqlite3 /var/lib/app/app.db < insert.sql
+  iostep explain app.db \"INSERT INTO notes VALUES ('hello')\" --journal delete,wal
+
+Exit status: 0 done, 1 failed, 2 bad usage, 4 this machine cannot do it."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: command::Command,
+}
+
+fn main() -> ExitCode {
+    match command::run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("iostep: {error:#}");
+            command::exit_code(&error)
+        }
+    }
+}

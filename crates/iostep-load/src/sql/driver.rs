@@ -84,6 +84,16 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Writes back everything that the database's filesystem holds in memory.
+    ///
+    /// Errors: `Io`; those of the pipe.
+    pub fn settle(&mut self) -> Result<()> {
+        match self.ask(&Request::Settle)? {
+            Answer::Settled => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// Closes the database.
     ///
     /// Errors: `Database`; those of the pipe.
@@ -95,22 +105,24 @@ impl<'a> Driver<'a> {
     }
 
     fn ask(&mut self, request: &Request) -> Result<Answer> {
-        let mut line = serde_json::to_vec(request).map_err(|error| Error::Usage {
-            what: format!("the database's name cannot be passed on: {error}"),
-            hint: "rename the file".into(),
-        })?;
-        line.push(b'\n');
-        let sent = match &mut self.requests {
-            Some(requests) => requests.write_all(&line).is_ok(),
-            None => false,
-        };
-        if !sent {
+        if !self.send(request)? {
             return Err(self.died());
         }
         match self.read_line()? {
             Answer::Failed(error) => Err(error),
             answer => Ok(answer),
         }
+    }
+
+    /// False if nobody is there to read it.
+    fn send(&mut self, request: &Request) -> Result<bool> {
+        let mut line = serde_json::to_vec(request).map_err(|error| Error::Usage {
+            what: format!("the database's name cannot be passed on: {error}"),
+            hint: "rename the file".into(),
+        })?;
+        line.push(b'\n');
+        let requests = self.requests.as_mut();
+        Ok(requests.is_some_and(|requests| requests.write_all(&line).is_ok()))
     }
 
     fn read_line(&mut self) -> Result<Answer> {
@@ -168,8 +180,9 @@ impl<'a> Driver<'a> {
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
-        // The end of its input lets the child close its database; unless it is in the middle of
-        // something that nobody waits for any more.
+        // Lets the child close its database; unless it is in the middle of something that nobody
+        // waits for any more. It may be gone already, and then nothing is left to do.
+        let _ = self.send(&Request::Quit);
         self.requests = None;
         if self.interrupted.load(Ordering::Relaxed) {
             let _ = self.child.kill();

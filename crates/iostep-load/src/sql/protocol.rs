@@ -15,8 +15,8 @@ pub struct Database {
     pub path: PathBuf,
     /// How to set SQLite up.
     pub settings: Settings,
-    /// Databases in directories of their own: the child removes these and those when its input
-    /// ends. Their maker does so too, unless it was killed.
+    /// Directories, or mount points, that the driver's process has made for the experiment. It
+    /// removes them itself; if it is killed, the child does.
     pub disposable: Vec<PathBuf>,
 }
 
@@ -52,7 +52,10 @@ pub(crate) enum Request {
     Load(String),
     WarmUp,
     Step,
+    Settle,
     Close,
+    /// The end is in order: the driver cleans up.
+    Quit,
 }
 
 /// From the child; each request gets one.
@@ -62,6 +65,7 @@ pub(crate) enum Answer {
     Opened(Opened),
     Loaded(usize),
     WarmedUp,
+    Settled,
     Stepped(Option<Transaction>),
     Closed(Closed),
     Failed(Error),

@@ -18,7 +18,7 @@ use crate::sql::size::stored_bytes;
 use crate::sql::{Journal, script};
 
 /// Characters of a statement that reports and errors show.
-const PREVIEW_CHARACTERS: usize = 160;
+const PREVIEW_CHARACTERS: usize = 80;
 
 /// A database and the script that runs on it.
 #[derive(Debug)]

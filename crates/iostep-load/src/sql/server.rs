@@ -1,21 +1,32 @@
 //! The child's side of the pipe.
 
-use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, Write};
 use std::path::Path;
+
+use rustix::mount::UnmountFlags;
 
 use crate::error::{Error, Result};
 use crate::sql::protocol::{Answer, Closed, Database, Request};
 use crate::sql::runner::{Runner, mono_ns};
 
-/// Answers requests until the input ends, then closes the database and removes what is disposable.
+/// Answers requests until it is told to quit. If the input just ends, the driver was killed, and
+/// what is disposable is removed.
 ///
 /// Errors: `Io` if the pipe breaks; `Usage` for anything that is no request.
 pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
     let mut server = Server::default();
     let served = server.answer_all(input, &mut output);
-    server.clean_up();
-    served
+    server.runner = None;
+    if !matches!(served, Ok(End::Quit)) {
+        server.clean_up();
+    }
+    served.map(|_| ())
+}
+
+enum End {
+    Quit,
+    Killed,
 }
 
 #[derive(Default)]
@@ -25,13 +36,16 @@ struct Server {
 }
 
 impl Server {
-    fn answer_all(&mut self, input: impl BufRead, output: &mut impl Write) -> Result<()> {
+    fn answer_all(&mut self, input: impl BufRead, output: &mut impl Write) -> Result<End> {
         for line in input.lines() {
             let line = line.map_err(Error::io("the pipe", "read from"))?;
             let request = serde_json::from_str(&line).map_err(|error| Error::Usage {
                 what: format!("not a request: {error}"),
                 hint: "this command is for iostep's own use".into(),
             })?;
+            if request == Request::Quit {
+                return Ok(End::Quit);
+            }
             let answer = self.answer(request).unwrap_or_else(Answer::Failed);
             let mut line = serde_json::to_vec(&answer).expect("answers have only JSON's types");
             line.push(b'\n');
@@ -40,7 +54,7 @@ impl Server {
                 .and_then(|()| output.flush())
                 .map_err(Error::io("the pipe", "write to"))?;
         }
-        Ok(())
+        Ok(End::Killed)
     }
 
     fn answer(&mut self, request: Request) -> Result<Answer> {
@@ -53,7 +67,9 @@ impl Server {
                 Ok(Answer::WarmedUp)
             }
             Request::Step => Ok(Answer::Stepped(self.runner()?.0.step()?)),
+            Request::Settle => self.settle(),
             Request::Close => self.close(),
+            Request::Quit => Err(nothing_open()),
         }
     }
 
@@ -81,34 +97,45 @@ impl Server {
     fn runner(&mut self) -> Result<(&mut Runner, &Path)> {
         match (&mut self.runner, &self.database) {
             (Some(runner), Some(database)) => Ok((runner, &database.path)),
-            _ => Err(Error::Usage {
-                what: "no database is open".into(),
-                hint: "open one first".into(),
-            }),
+            _ => Err(nothing_open()),
         }
     }
 
+    /// In this process, so that the I/O of settling is not taken for the recorder's own.
+    fn settle(&mut self) -> Result<Answer> {
+        let database = self.database.as_ref().ok_or_else(nothing_open)?;
+        let directory = database.path.parent().unwrap_or(Path::new("/"));
+        let opened = File::open(directory).map_err(Error::io(directory, "open"))?;
+        rustix::fs::syncfs(&opened)
+            .map_err(|errno| Error::io(directory, "sync the filesystem of")(errno.into()))?;
+        Ok(Answer::Settled)
+    }
+
     fn clean_up(&mut self) {
-        self.runner = None;
-        for path in self
+        for directory in self
             .database
             .iter()
             .flat_map(|database| &database.disposable)
         {
-            remove_copy(path);
+            remove(directory);
         }
     }
 }
 
-/// Removes a database, its side files and then its directory, which stays if it holds anything
-/// else. The driver may have been faster: what is not there is fine.
-fn remove_copy(path: &Path) {
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        let mut name = OsString::from(path);
-        name.push(suffix);
-        let _ = std::fs::remove_file(name);
+fn nothing_open() -> Error {
+    Error::Usage {
+        what: "no database is open".into(),
+        hint: "open one first".into(),
     }
-    if let Some(directory) = path.parent() {
-        let _ = std::fs::remove_dir(directory);
+}
+
+/// Removes a directory that iostep made, and nothing else, whatever the request says.
+fn remove(directory: &Path) {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    if !name.trim_start_matches('.').starts_with("iostep-") {
+        return;
     }
+    // Fails for what is no mount point, which is most of them.
+    let _ = rustix::mount::unmount(directory, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
+    let _ = std::fs::remove_dir_all(directory);
 }

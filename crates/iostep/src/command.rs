@@ -1,0 +1,53 @@
+//! The commands, one file each.
+
+mod demo;
+mod explain;
+mod report;
+mod sql_child;
+mod trace;
+
+use std::process::ExitCode;
+
+/// Bad usage.
+const USAGE: u8 = 2;
+/// This machine cannot do it (as kselftest's skip).
+const UNSUPPORTED: u8 = 4;
+
+/// What to do.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show the journaling of journal on a filesystem of its own
+    Demo(demo::Args),
+    /// Run SQL and explain what each transaction cost
+    Explain(explain::Args),
+    /// Record every block I/O of a device
+    Trace(trace::Args),
+    /// Show what a trace says, or two traces side by side
+    Report(report::Args),
+    /// The process in which `explain` and `demo` run SQL
+    #[command(name = "__sql-child", hide = true)]
+    SqlChild(sql_child::Args),
+}
+
+/// Runs a command.
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Demo(args) => demo::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Trace(args) => trace::run(args),
+        Command::SqlChild(args) => sql_child::run(args),
+    }
+}
+
+/// The exit status for an error: the first cause that knows its own decides.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    for cause in error.chain() {
+        match cause.downcast_ref::<iostep_trace::Error>() {
+            Some(iostep_trace::Error::Usage { .. }) => return ExitCode::from(USAGE),
+            Some(iostep_trace::Error::Unsupported { .. }) => return ExitCode::from(UNSUPPORTED),
+            _ => {}
+        }
+    }
+    ExitCode::FAILURE
+}

@@ -1,0 +1,120 @@
+//! `iostep demo`: the journaling of journal on a filesystem of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use iostep_analyze::explain::text;
+use iostep_lab::image::Options;
+use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs};
+use iostep_load::sql::{Database, Driver, Journal, Settings, Synchronous};
+
+use super::explain::{Explained, Interrupt, On, Plan, child_command, explain};
+
+/// ATC'15 section 3: one record of 100 bytes into an empty table.
+const TABLE: &str = "CREATE TABLE records (value TEXT)";
+const RECORD_BYTES: usize = 100;
+const IMAGE_BYTES: u64 = 256 << 20;
+const REPORT: &str = "demo-report.html";
+
+/// Show the journaling of journal: one 100-byte insert under every journal mode of SQLite.
+///
+/// Makes an ext4 image in memory or a temporary file, runs ATC'15 table 1 on it, and takes
+/// everything down again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  iostep demo --keep report.html
+
+Needs root. Nothing is left behind but the report.")]
+pub struct Args {
+    /// Where to write the report
+    #[arg(long, value_name = "FILE", default_value = REPORT)]
+    keep: PathBuf,
+
+    /// Filesystem to make: ext4, xfs, btrfs
+    #[arg(long, value_name = "KIND", default_value = "ext4")]
+    fs: Kind,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // Before any thread is started: only what comes later is inside.
+    enter_private_mounts()?;
+    let interrupt = Interrupt::install()?;
+    let explained = on_own_filesystem(args.fs, &interrupt)?;
+    explained.write_html(&args.keep)?;
+    if args.json {
+        println!("{}", explained.json());
+    } else {
+        print!("{}", summary(&explained, &args.keep));
+    }
+    Ok(explained.exit_code(false))
+}
+
+fn on_own_filesystem(kind: Kind, interrupt: &Interrupt) -> anyhow::Result<Explained> {
+    let image = LoopImage::create(&Options {
+        bytes: IMAGE_BYTES.max(kind.smallest_bytes()),
+        ..Options::default()
+    })?;
+    mkfs(kind, &image, mkfs_options(kind))?;
+    let mount = Mount::new(kind, &image, "")?;
+    let database = mount.path().join("app.db");
+    make_table(&database, interrupt.flag())?;
+    let plan = Plan {
+        database,
+        script: format!(
+            "INSERT INTO records VALUES ('{}')",
+            "x".repeat(RECORD_BYTES)
+        ),
+        modes: Journal::ALL.to_vec(),
+        synchronous: Some(Synchronous::Full),
+        warm_up: true,
+        on: On::Copy,
+        disposable: vec![mount.path().to_owned()],
+    };
+    explain(&plan, interrupt)
+}
+
+/// The papers' block size; mkfs.ext4 would choose 1 KB for an image as small as this one.
+fn mkfs_options(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Ext4 => &["-b", "4096"],
+        Kind::Xfs | Kind::Btrfs => &[],
+    }
+}
+
+fn make_table(path: &Path, interrupted: &AtomicBool) -> anyhow::Result<()> {
+    let command: Command = child_command()?;
+    let mut driver = Driver::start(command, interrupted)?;
+    driver.open(&Database {
+        path: path.to_owned(),
+        settings: Settings {
+            create: true,
+            ..Settings::default()
+        },
+        disposable: Vec::new(),
+    })?;
+    driver.load(TABLE)?;
+    driver.step()?.context("the table was not made")?;
+    driver.close()?;
+    Ok(())
+}
+
+fn summary(explained: &Explained, report: &Path) -> String {
+    let explanation = &explained.explanation;
+    format!(
+        "{}One {RECORD_BYTES}-byte insert into an empty table\n{}advice: {}\nreport: {}\n",
+        text::warnings(explanation),
+        text::render_comparison(explanation),
+        explanation.advice,
+        std::path::absolute(report)
+            .unwrap_or_else(|_| report.to_owned())
+            .display(),
+    )
+}

@@ -1,0 +1,163 @@
+//! `iostep explain`: what SQL statements cost on the device, layer by layer.
+
+mod drive;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use iostep_load::sql::{self, Journal, Synchronous};
+
+pub use drive::{On, Plan, child_command};
+pub use run::{Explained, Interrupt, explain};
+
+/// Explain what SQL costs on the device, transaction by transaction.
+///
+/// Runs the SQL on a copy beside the database, so on the same filesystem, and records every I/O
+/// that it causes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep explain app.db \"INSERT INTO notes VALUES ('hello')\"
+  iostep explain app.db --file script.sql --journal delete,truncate,persist,wal,memory,off
+
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. docs/explain.md explains the numbers.")]
+pub struct Args {
+    /// SQLite database
+    database: PathBuf,
+
+    /// SQL: one or more statements
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    sql: Option<String>,
+
+    /// Read the SQL from this file
+    #[arg(long, value_name = "SCRIPT")]
+    file: Option<PathBuf>,
+
+    /// Compare journal modes: delete, truncate, persist, wal, memory, off
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    journal: Vec<Journal>,
+
+    /// PRAGMA synchronous: off, normal, full, extra
+    #[arg(long, value_name = "SETTING")]
+    sync: Option<Synchronous>,
+
+    /// Change the database itself instead of a copy
+    #[arg(long, conflicts_with_all = ["journal", "keep"])]
+    in_place: bool,
+
+    /// Do not commit an empty transaction first: the first one makes the journal or WAL
+    #[arg(long)]
+    cold: bool,
+
+    /// Keep the copies and print where they are
+    #[arg(long)]
+    keep: bool,
+
+    /// Write the recording's report to this file, as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Exit with status 0 even if the recording's self-check failed
+    #[arg(long)]
+    allow_loss: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let plan = plan(&args)?;
+    let interrupt = Interrupt::install()?;
+    let explained = explain(&plan, &interrupt)?;
+    if let Some(path) = &args.html {
+        explained.write_html(path)?;
+    }
+    if args.json {
+        println!("{}", explained.json());
+    } else {
+        print!("{}", explained.text());
+    }
+    Ok(explained.exit_code(args.allow_loss))
+}
+
+fn plan(args: &Args) -> anyhow::Result<Plan> {
+    let script = match (&args.file, &args.sql) {
+        (Some(path), _) => std::fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot read the script", path.display()))?,
+        (None, sql) => sql.clone().unwrap_or_default(),
+    };
+    sql::split(&script)?;
+    // The mode tells a missing file and a directory from a database, in better words than
+    // canonicalize() has.
+    sql::own_mode(&args.database)?;
+    let database = std::fs::canonicalize(&args.database)
+        .with_context(|| format!("{}: cannot resolve", args.database.display()))?;
+    Ok(Plan {
+        database,
+        script,
+        modes: without_repetition(&args.journal),
+        synchronous: args.sync,
+        warm_up: !args.cold && !args.in_place,
+        on: match (args.in_place, args.keep) {
+            (true, _) => On::Original,
+            (false, true) => On::KeptCopy,
+            (false, false) => On::Copy,
+        },
+        disposable: Vec::new(),
+    })
+}
+
+/// A mode named twice would be measured twice under one name.
+fn without_repetition(modes: &[Journal]) -> Vec<Journal> {
+    let mut once = Vec::new();
+    for mode in modes {
+        if !once.contains(mode) {
+            once.push(*mode);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
+        let all = ["explain"].iter().chain(arguments);
+        Command::try_parse_from(all).map(|command| command.args)
+    }
+
+    #[test]
+    fn a_list_of_modes_is_read_once_each() {
+        let args = parse(&["a.db", "SELECT 1", "--journal", "wal,DELETE,wal"]).expect("valid");
+        assert_eq!(
+            without_repetition(&args.journal),
+            [Journal::Wal, Journal::Delete]
+        );
+    }
+
+    #[test]
+    fn contradictions_are_bad_usage() {
+        for arguments in [
+            &["a.db"][..],
+            &["a.db", "SELECT 1", "--file", "x.sql"],
+            &["a.db", "SELECT 1", "--in-place", "--journal", "wal"],
+            &["a.db", "SELECT 1", "--in-place", "--keep"],
+            &["a.db", "SELECT 1", "--journal", "walrus"],
+            &["a.db", "SELECT 1", "--sync", "most"],
+        ] {
+            assert!(parse(arguments).is_err(), "{arguments:?}");
+        }
+    }
+}

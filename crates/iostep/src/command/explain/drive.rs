@@ -1,0 +1,256 @@
+//! Runs a script under each journal mode, with a milestone before and after every transaction.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use iostep_analyze::explain::{Asked, Edge, Experiment, Run, Step, Subject};
+use iostep_load::sql::{
+    Database, Driver, Journal, Opened, Outcome, Settings, Synchronous, Transaction, copy, own_mode,
+};
+use iostep_model::event::Marker;
+use tempfile::TempDir;
+
+/// How long to wait for somebody else's lock on the database.
+const BUSY_TIMEOUT_MS: u32 = 1_000;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Plan {
+    /// The database, as an absolute path.
+    pub database: PathBuf,
+    /// The SQL.
+    pub script: String,
+    /// Journal modes to run it under; empty for the database's own.
+    pub modes: Vec<Journal>,
+    /// Synchronous setting; `None` for SQLite's own.
+    pub synchronous: Option<Synchronous>,
+    /// Commit one transaction without changes first, so that no mode pays for its first file.
+    pub warm_up: bool,
+    /// What to work on.
+    pub on: On,
+    /// Directories and mount points that are to go even if iostep is killed.
+    pub disposable: Vec<PathBuf>,
+}
+
+/// What a script works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// Copies that are removed afterwards.
+    Copy,
+    /// Copies that stay.
+    KeptCopy,
+    /// The database itself.
+    Original,
+}
+
+/// A plan with the state that every run starts from.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    plan: &'a Plan,
+    interrupted: &'a AtomicBool,
+    start: Option<Copy>,
+    own_mode: Journal,
+    disposable: Vec<PathBuf>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Looks at the database and sets a copy of it aside.
+    ///
+    /// Errors: what [`own_mode`] and [`copy`] return.
+    pub fn new(plan: &'a Plan, interrupted: &'a AtomicBool) -> anyhow::Result<Prepared<'a>> {
+        let own_mode = own_mode(&plan.database)?;
+        let start = match plan.on {
+            On::Original => None,
+            On::Copy | On::KeptCopy => Some(Copy::beside(&plan.database, &plan.database)?),
+        };
+        Ok(Prepared {
+            plan,
+            interrupted,
+            start,
+            own_mode,
+            disposable: plan.disposable.clone(),
+        })
+    }
+
+    /// Adds a directory that is to go even if iostep is killed.
+    pub fn dispose_of(&mut self, directory: &Path) {
+        self.disposable.push(directory.to_owned());
+    }
+
+    /// Runs the script under each mode. `mark` sets a milestone in the recording.
+    ///
+    /// Errors: those of [`Driver`], of `mark`, and of making copies.
+    pub fn run(
+        &self,
+        mut mark: impl FnMut(Marker) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Experiment> {
+        let mut driver = Driver::start(child_command()?, self.interrupted)?;
+        let modes: Vec<_> = match self.plan.modes.as_slice() {
+            [] => vec![None],
+            modes => modes.iter().copied().map(Some).collect(),
+        };
+        let mut sql_tgid = 0;
+        let mut runs = Vec::new();
+        for mode in modes {
+            let (opened, run) = self.run_mode(&mut driver, mode, &mut mark)?;
+            sql_tgid = opened.pid;
+            runs.push(run);
+        }
+        let name = self.plan.database.file_name().unwrap_or_default();
+        Ok(Experiment {
+            database: name.to_string_lossy().into_owned(),
+            sql_tgid,
+            own_mode: self.own_mode.name().into(),
+            runs,
+        })
+    }
+
+    fn run_mode(
+        &self,
+        driver: &mut Driver<'_>,
+        mode: Option<Journal>,
+        mark: &mut dyn FnMut(Marker) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Opened, Run)> {
+        let work = match &self.start {
+            Some(start) => Some(Copy::beside(&start.database, &self.plan.database)?),
+            None => None,
+        };
+        let path = work
+            .as_ref()
+            .map_or(&self.plan.database, |copy| &copy.database);
+        let opened = driver.open(&self.database(path, mode))?;
+        if self.plan.warm_up {
+            driver.warm_up()?;
+        }
+        let mut steps = Steps {
+            mode: opened.journal.name().into(),
+            mark,
+        };
+        let transactions = steps.run_script(driver, &self.plan.script)?;
+        steps.step(driver, Subject::Close, |driver| Ok(driver.close()?))?;
+        if self.plan.on == On::KeptCopy
+            && let Some(copy) = work
+        {
+            eprintln!("{}: {}", opened.journal.name(), copy.keep().display());
+        }
+        let run = Run {
+            mode: opened.journal.name().into(),
+            synchronous: opened.synchronous.name().into(),
+            fragile: opened.is_fragile(),
+            transactions,
+        };
+        Ok((opened, run))
+    }
+
+    fn database(&self, path: &Path, mode: Option<Journal>) -> Database {
+        let start = self.start.as_ref().map(|copy| copy.directory.path());
+        let work = path.parent().filter(|_| self.plan.on == On::Copy);
+        let directories = start.into_iter().chain(work).map(Path::to_owned);
+        Database {
+            path: path.to_owned(),
+            settings: Settings {
+                journal: mode,
+                synchronous: self.plan.synchronous,
+                busy_timeout_ms: BUSY_TIMEOUT_MS,
+                ..Settings::default()
+            },
+            disposable: self.disposable.iter().cloned().chain(directories).collect(),
+        }
+    }
+}
+
+/// The milestones of a run under one mode.
+struct Steps<'a> {
+    mode: String,
+    mark: &'a mut dyn FnMut(Marker) -> anyhow::Result<()>,
+}
+
+impl Steps<'_> {
+    fn run_script(&mut self, driver: &mut Driver<'_>, script: &str) -> anyhow::Result<Vec<Asked>> {
+        let mut left = driver.load(script)?;
+        let mut transactions = Vec::new();
+        while left > 0 {
+            let subject = Subject::Transaction(transactions.len() + 1);
+            let done = self.step(driver, subject, |driver| Ok(driver.step()?))?;
+            let done = done.context("the SQL process ended its script early")?;
+            left = left.saturating_sub(done.statements.len());
+            transactions.push(asked(&done));
+        }
+        Ok(transactions)
+    }
+
+    /// Does something on a settled filesystem, and settles it again.
+    fn step<T>(
+        &mut self,
+        driver: &mut Driver<'_>,
+        subject: Subject,
+        action: impl FnOnce(&mut Driver<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let step = Step {
+            mode: self.mode.clone(),
+            subject,
+        };
+        driver.settle()?;
+        (self.mark)(step.marker(Edge::Start))?;
+        let done = action(driver)?;
+        (self.mark)(step.marker(Edge::End))?;
+        driver.settle()?;
+        (self.mark)(step.marker(Edge::Settled))?;
+        Ok(done)
+    }
+}
+
+/// A copy of a database in a directory of its own. The drop removes both.
+#[derive(Debug)]
+struct Copy {
+    directory: TempDir,
+    database: PathBuf,
+}
+
+impl Copy {
+    /// A copy of `source` on the filesystem, and in the directory, of `place`.
+    fn beside(source: &Path, place: &Path) -> anyhow::Result<Copy> {
+        let parent = place.parent().unwrap_or(Path::new("."));
+        let directory = tempfile::Builder::new()
+            .prefix(".iostep-explain-")
+            .tempdir_in(parent)
+            .with_context(|| format!("{}: cannot put a copy here", parent.display()))?;
+        let database = copy(source, directory.path())?;
+        Ok(Copy {
+            directory,
+            database,
+        })
+    }
+
+    fn keep(self) -> PathBuf {
+        // The name is unique already; only its removal is given up.
+        let _ = self.directory.keep();
+        self.database
+    }
+}
+
+/// The process that runs SQL: this program in another role.
+pub fn child_command() -> anyhow::Result<Command> {
+    let program = std::env::current_exe().context("cannot find iostep's own program")?;
+    let mut command = Command::new(program);
+    command.arg("__sql-child");
+    Ok(command)
+}
+
+fn asked(transaction: &Transaction) -> Asked {
+    let statements = &transaction.statements;
+    Asked {
+        statements: statements.iter().map(|s| s.text.clone()).collect(),
+        outcome: match transaction.outcome {
+            Outcome::Committed => "committed",
+            Outcome::RolledBack => "rolled back",
+            Outcome::Open => "left open",
+        }
+        .into(),
+        rows: statements.iter().map(|s| s.rows_changed).sum(),
+        user_bytes: statements.iter().map(|s| s.user_bytes).sum(),
+        elapsed_ns: transaction.end_ns - transaction.start_ns,
+    }
+}

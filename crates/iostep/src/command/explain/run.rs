@@ -1,0 +1,110 @@
+//! A plan, recorded and explained.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use iostep_analyze::explain::{Explanation, text};
+use iostep_analyze::report::html;
+use iostep_analyze::stats::Summary;
+use iostep_model::table::Trace;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::drive::{Plan, Prepared};
+
+/// Directories in memory, where a recording does not write to the device that it records.
+const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
+
+/// Signals that ask for the end, as a flag: whoever sees it returns, and so cleans up.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
+    pub fn install() -> anyhow::Result<Interrupt> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&flag))
+                .context("cannot catch signals")?;
+        }
+        Ok(Interrupt(flag))
+    }
+
+    /// The flag.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// An explanation and the recording that it is made from.
+#[derive(Debug)]
+pub struct Explained {
+    /// The explanation.
+    pub explanation: Explanation,
+    trace: Trace,
+}
+
+/// Runs a plan under a recording and explains it.
+///
+/// Errors: those of the recording, of SQLite, and of making copies.
+pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> {
+    let mut prepared = Prepared::new(plan, interrupt.flag())?;
+    let scratch = tempfile::Builder::new()
+        .prefix("iostep-trace-")
+        .tempdir_in(memory_directory(&plan.database))
+        .context("cannot make a directory for the recording")?;
+    prepared.dispose_of(scratch.path());
+    let mut experiment = None;
+    let trace =
+        crate::recording::record(&plan.database, &scratch.path().join("trace"), |session| {
+            experiment = Some(prepared.run(|marker| Ok(session.mark(marker)?))?);
+            Ok(())
+        })?;
+    let experiment = experiment.context("the recording ended before the SQL ran")?;
+    let explanation = iostep_analyze::explain::explain(&trace, &experiment)?;
+    Ok(Explained { explanation, trace })
+}
+
+fn memory_directory(database: &Path) -> PathBuf {
+    let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
+    MEMORY
+        .iter()
+        .map(PathBuf::from)
+        .find(|path| path.is_dir() && device(path) != device(database))
+        .unwrap_or_else(std::env::temp_dir)
+}
+
+impl Explained {
+    /// For people.
+    pub fn text(&self) -> String {
+        text::render(&self.explanation)
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(&self.explanation)
+            .expect("an explanation has only JSON's types")
+    }
+
+    /// The whole recording's report as one page.
+    ///
+    /// Errors: the file cannot be written.
+    pub fn write_html(&self, path: &Path) -> anyhow::Result<()> {
+        let summary = Summary::of(&self.trace);
+        iostep_model::publish::write_with(path, |file| {
+            html::write(file, &self.trace, &summary).map_err(iostep_model::Error::io(path, "write"))
+        })
+        .context("cannot write the report")
+    }
+
+    /// 1 if the recording's self-check failed and that is not allowed.
+    pub fn exit_code(&self, allow_loss: bool) -> ExitCode {
+        if allow_loss || self.trace.manifest.check.passed() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}

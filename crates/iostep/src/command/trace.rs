@@ -1,0 +1,250 @@
+//! `iostep trace`: record every block I/O of a device while a command runs, or for a time.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use iostep_analyze::report::text;
+use iostep_analyze::stats::Summary;
+use iostep_model::event::Marker;
+use iostep_model::table::Trace;
+use iostep_trace::session::{BackendChoice, Session};
+
+use crate::{recording, terminal};
+
+mod child;
+
+use child::Child;
+
+/// How often Ctrl-C and the end of the time are looked for.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Record every block I/O of a device, and say whose it was and why.
+///
+/// TARGET is a block device, a partition, or any path on a mounted filesystem. Recording begins
+/// before the command's first I/O and ends after its last write has reached the device; without
+/// a command it ends with --duration or Ctrl-C, which keeps what was recorded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep trace /var/lib/app -o app.iostep --settle -- ./app --once
+  iostep trace /dev/nvme0n1 --duration 30
+
+The trace directory is for `iostep report`; docs/format-trace.md describes it.
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.")]
+pub struct Args {
+    /// Block device, partition, or any path on a mounted filesystem
+    target: PathBuf,
+
+    /// Trace directory to make [default: DEVICE-N.iostep in this directory]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// Sync the filesystem at the end, and mark what that adds
+    #[arg(long)]
+    settle: bool,
+
+    /// Exit with status 0 even if events were lost or sums do not agree
+    #[arg(long)]
+    allow_loss: bool,
+
+    /// How to take events
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Command to run, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Backend {
+    /// BPF where the kernel has BTF, tracefs elsewhere
+    Auto,
+    /// BPF programs on tracepoints
+    Bpf,
+    /// A private tracefs instance: ext4 only, no look into the bios
+    Tracefs,
+}
+
+impl From<Backend> for BackendChoice {
+    fn from(backend: Backend) -> BackendChoice {
+        match backend {
+            Backend::Auto => BackendChoice::Auto,
+            Backend::Bpf => BackendChoice::Bpf,
+            Backend::Tracefs => BackendChoice::Tracefs,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    if seconds > 0.0 {
+        Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    } else {
+        Err("must be more than 0".into())
+    }
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
+    }
+    let directory = match &args.output {
+        Some(directory) => directory.clone(),
+        None => free_name(&args.target)?,
+    };
+    let existed = directory.exists();
+    let mut session = recording::start(&args.target, &directory, args.backend.into())?;
+    if let Err(error) = watch(&args, &mut session, &stop) {
+        drop(session);
+        if !existed {
+            discard(&directory);
+        }
+        return Err(error);
+    }
+    let trace = recording::finish(session)?;
+    show(&args, &directory, &trace);
+    let failed = !args.allow_loss && !trace.manifest.check.passed();
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Runs the command or waits, then settles.
+fn watch(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<()> {
+    if args.command.is_empty() {
+        wait(args.duration, session, stop);
+    } else {
+        run_command(args, session, stop)?;
+    }
+    if args.settle {
+        session.mark(Marker::SettleStart)?;
+        settle(session)?;
+        session.mark(Marker::SettleEnd)?;
+    }
+    Ok(())
+}
+
+fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<()> {
+    session.mark(Marker::CommandStart)?;
+    let mut child = Child::spawn(&args.command)?;
+    session.set_command(child.description(&args.command));
+    let end = args.duration.map(|duration| Instant::now() + duration);
+    let over = |session: &Session| {
+        stop.load(Ordering::Relaxed)
+            || !session.is_recording()
+            || end.is_some_and(|end| Instant::now() >= end)
+    };
+    while !child.wait(TICK)? && !over(session) {}
+    if child.outlived_by_descendants() {
+        eprintln!("iostep: the command ended, processes it started go on; Ctrl-C ends the trace");
+        while child.outlived_by_descendants() && !over(session) {
+            std::thread::sleep(TICK);
+        }
+    }
+    session.set_command(child.description(&args.command));
+    session.mark(Marker::CommandEnd)?;
+    if let Some(signal) = child.signal() {
+        eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
+    }
+    Ok(())
+}
+
+/// Waits for the time to be over or for Ctrl-C.
+fn wait(duration: Option<Duration>, session: &Session, stop: &AtomicBool) {
+    let begin = Instant::now();
+    let bar = progress(duration);
+    while !stop.load(Ordering::Relaxed) && session.is_recording() {
+        let elapsed = begin.elapsed();
+        if duration.is_some_and(|duration| elapsed >= duration) {
+            break;
+        }
+        bar.set_position(elapsed.as_millis() as u64);
+        let left = duration.map_or(TICK, |duration| duration.saturating_sub(elapsed));
+        std::thread::sleep(left.min(TICK));
+    }
+    bar.finish_and_clear();
+}
+
+fn progress(duration: Option<Duration>) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match duration {
+        Some(duration) => (
+            ProgressBar::new(duration.as_millis() as u64),
+            "recording {bar:40} {elapsed} of {duration}, {eta} left",
+        ),
+        None => (
+            ProgressBar::new_spinner(),
+            "recording {spinner} {elapsed}, Ctrl-C ends it",
+        ),
+    };
+    let style = ProgressStyle::with_template(template).expect("the template is a constant");
+    bar.with_style(style)
+}
+
+/// Syncs the traced filesystem; a device without one is synced itself.
+fn settle(session: &Session) -> anyhow::Result<()> {
+    let target = session.target();
+    let path = match &target.mount {
+        Some(mount) => mount.point.clone(),
+        None => target.node(),
+    };
+    let file =
+        std::fs::File::open(&path).with_context(|| format!("{}: cannot open", path.display()))?;
+    match &target.mount {
+        Some(_) => rustix::fs::syncfs(&file),
+        None => rustix::fs::fsync(&file),
+    }
+    .with_context(|| format!("{}: cannot sync", path.display()))
+}
+
+/// `DEVICE-N.iostep` with the first free N.
+fn free_name(target: &Path) -> anyhow::Result<PathBuf> {
+    let name = iostep_trace::target::Target::resolve(target)?.device.name;
+    (1..10_000)
+        .map(|n| PathBuf::from(format!("{name}-{n}.iostep")))
+        .find(|path| !path.exists())
+        .context("no free name for the trace directory; name one with -o")
+}
+
+/// A recording whose command could not be run is worth nothing.
+fn discard(directory: &Path) {
+    for file in [
+        iostep_model::spool::FILE_NAME,
+        iostep_model::manifest::FILE_NAME,
+    ] {
+        let _ = std::fs::remove_file(directory.join(file));
+    }
+    let _ = std::fs::remove_dir(directory);
+}
+
+fn show(args: &Args, directory: &Path, trace: &Trace) {
+    let summary = Summary::of(trace);
+    if args.json {
+        let json = serde_json::to_string_pretty(&summary).expect("a summary has only JSON's types");
+        println!("{json}");
+        return;
+    }
+    print!("{}", text::render(&summary, terminal::style()));
+    println!("\ntrace: {}", directory.display());
+}

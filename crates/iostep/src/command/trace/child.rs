@@ -1,0 +1,94 @@
+//! The traced command: its process and whatever that leaves behind.
+
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use anyhow::Context;
+use iostep_model::manifest;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+
+/// A running command.
+#[derive(Debug)]
+pub struct Child {
+    process: std::process::Child,
+    pidfd: OwnedFd,
+    status: Option<ExitStatus>,
+}
+
+impl Child {
+    /// Starts a command. Processes that outlive it become this process's children, so that they
+    /// can be waited for.
+    ///
+    /// Errors: the command cannot be run.
+    pub fn spawn(command: &[String]) -> anyhow::Result<Child> {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .context("cannot adopt the command's descendants")?;
+        let mut process = Command::new(&command[0])
+            .args(&command[1..])
+            .spawn()
+            .with_context(|| format!("{}: cannot run the command", command[0]))?;
+        let pid = Pid::from_child(&process);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())
+            .inspect_err(|_| {
+                // Without a handle the command cannot be watched: it must not run on alone.
+                let _ = process.kill();
+                let _ = process.wait();
+            })
+            .context("cannot watch the command")?;
+        Ok(Child {
+            process,
+            pidfd,
+            status: None,
+        })
+    }
+
+    /// True once the command has ended; waits for that, at most `timeout`.
+    pub fn wait(&mut self, timeout: Duration) -> anyhow::Result<bool> {
+        let timeout = Timespec::try_from(timeout).context("a timeout out of range")?;
+        let mut handles = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        match poll(&mut handles, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the command"),
+        }
+        if self.status.is_none() {
+            self.status = self
+                .process
+                .try_wait()
+                .context("cannot wait for the command")?;
+        }
+        Ok(self.status.is_some())
+    }
+
+    /// True while processes that the command started still run. Reaps those that ended.
+    pub fn outlived_by_descendants(&self) -> bool {
+        if self.status.is_none() {
+            return false;
+        }
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// The signal that killed the command, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        self.status.and_then(|status| status.signal())
+    }
+
+    /// The command for the manifest.
+    pub fn description(&self, argv: &[String]) -> manifest::Command {
+        manifest::Command {
+            argv: argv.to_vec(),
+            pid: self.process.id(),
+            exit_status: self.status.and_then(|status| status.code()),
+            signal: self.signal(),
+        }
+    }
+}

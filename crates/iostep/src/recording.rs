@@ -1,0 +1,99 @@
+//! Recordings, from the target to the finished trace directory.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::Context;
+use iostep_analyze::attribute;
+use iostep_model::manifest::{Filesystem, Manifest, State};
+use iostep_model::spool;
+use iostep_model::store;
+use iostep_model::table::Trace;
+use iostep_trace::session::{BackendChoice, Options, Session};
+use iostep_trace::target::Target;
+
+/// Records into `directory` while `body` runs, and makes the tables.
+///
+/// Errors: those of the recording and of `body`; what was recorded until then stays, as after a
+/// kill, and `iostep report` makes the tables of it.
+pub fn record(
+    target: &Path,
+    directory: &Path,
+    body: impl FnOnce(&mut Session) -> anyhow::Result<()>,
+) -> anyhow::Result<Trace> {
+    let mut session = start(target, directory, BackendChoice::Auto)?;
+    body(&mut session)?;
+    finish(session)
+}
+
+/// Starts a recording of the device that `target` names.
+pub fn start(target: &Path, directory: &Path, backend: BackendChoice) -> anyhow::Result<Session> {
+    let target = Target::resolve(target)?;
+    let filesystem = filesystem(&target);
+    Ok(Session::start(Options {
+        target,
+        directory: directory.to_owned(),
+        iostep_version: env!("CARGO_PKG_VERSION").into(),
+        filesystem,
+        backend,
+    })?)
+}
+
+/// Stops a recording and makes its tables.
+pub fn finish(session: Session) -> anyhow::Result<Trace> {
+    let directory = session.directory().to_owned();
+    let manifest = session.finish()?;
+    complete(&directory, manifest, State::Complete)
+}
+
+/// Makes the tables of what a spool holds, and removes the spool.
+///
+/// Errors: those of reading and writing; the spool is then still there.
+pub fn complete(directory: &Path, mut manifest: Manifest, state: State) -> anyhow::Result<Trace> {
+    let path = directory.join(spool::FILE_NAME);
+    let contents = spool::read(&path)?;
+    if let Some(cut) = contents.cut {
+        manifest.check.differences.push(format!(
+            "{}: the recording stops being whole at {cut}",
+            spool::FILE_NAME
+        ));
+    }
+    if state == State::Recovered {
+        manifest.check.differences.push(
+            "the recorder was killed: at most its last second is missing, and nothing could be compared with the device's counters"
+                .into(),
+        );
+    }
+    manifest.state = state;
+    let trace = attribute::assemble(manifest, &contents.events);
+    store::write(directory, &trace)?;
+    std::fs::remove_file(&path).with_context(|| format!("{}: cannot remove", path.display()))?;
+    Ok(trace)
+}
+
+/// The filesystem on the device with its layout. Without a layout the trace still names files
+/// and processes, so trouble here is told and no more.
+fn filesystem(target: &Target) -> Option<Filesystem> {
+    let node = target.node();
+    let found = File::open(&node)
+        .map_err(|error| anyhow::anyhow!("{}: cannot open: {error}", node.display()))
+        .and_then(|device| Ok(iostep_fs::layout(&device)?));
+    let found = found.unwrap_or_else(|error| {
+        eprintln!("warning: {error:#}; metadata is classed by its content only");
+        None
+    });
+    let mount = target.mount.as_ref();
+    if found.is_none() && mount.is_none() {
+        return None;
+    }
+    let kind = mount.map(|mount| mount.kind.clone());
+    Some(Filesystem {
+        kind: kind
+            .or_else(|| found.as_ref().map(|found| found.kind.name().into()))
+            .unwrap_or_default(),
+        mount_point: mount.map_or(String::new(), |m| m.point.display().to_string()),
+        options: mount.map_or(String::new(), |mount| mount.options.clone()),
+        block_bytes: found.as_ref().map_or(4096, |found| found.block_bytes),
+        layout: found.map_or(Vec::new(), |found| found.layout),
+    })
+}
