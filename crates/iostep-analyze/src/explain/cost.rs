@@ -52,33 +52,43 @@ pub struct PartCost {
 impl Cost {
     /// The experiment's own I/O in a window.
     pub(super) fn of(sorter: &Sorter<'_>, window: &Range<u64>) -> Cost {
-        Cost::of_those(sorter, window, |request, segment| {
-            sorter.belongs(request, segment)
-        })
+        Cost::of_those(
+            sorter,
+            window,
+            |request, segment| sorter.belongs(request, segment),
+            |flush| sorter.may_flush(flush),
+        )
     }
 
     /// The experiment's own I/O in a window of settling. The filesystem's journal and metadata are
     /// all counted: the filesystem was settled before the step too, and who changed a metadata
     /// block is not known.
     pub(super) fn of_settling(sorter: &Sorter<'_>, window: &Range<u64>) -> Cost {
-        Cost::of_those(sorter, window, |request, segment| {
-            segment.class.layer() != Layer::Data || sorter.belongs(request, segment)
-        })
+        Cost::of_those(
+            sorter,
+            window,
+            |_, segment| segment.class.layer() != Layer::Data || sorter.is_of_the_database(segment),
+            |_| true,
+        )
     }
 
     fn of_those(
         sorter: &Sorter<'_>,
         window: &Range<u64>,
         belongs: impl Fn(&Request, &Segment) -> bool,
+        is_our_flush: impl Fn(&Request) -> bool,
     ) -> Cost {
         let mut cost = Cost {
-            syncs: sorter.syncs(window).count() as u64,
+            syncs: sorter
+                .syncs(window)
+                .filter(|(_, s)| s.file.is_some())
+                .count() as u64,
             ..Cost::default()
         };
         let mut parts = BTreeMap::<Part, (u64, u64)>::new();
         for (request, segments) in sorter.requests(window) {
             if request.operation == Operation::Flush {
-                cost.flushes += u64::from(sorter.may_flush(request));
+                cost.flushes += u64::from(is_our_flush(request));
                 continue;
             }
             let (ours, others): (Vec<_>, Vec<_>) = segments

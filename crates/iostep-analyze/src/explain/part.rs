@@ -113,7 +113,7 @@ impl<'a> Sorter<'a> {
             .map(move |request| (request, trace.segments_of(request)))
     }
 
-    /// The SQL process's sync calls that began in a window.
+    /// The SQL process's sync calls that began in a window; settling is one on no file.
     pub(super) fn syncs(&self, window: &Range<u64>) -> impl Iterator<Item = (u32, &'a Sync)> {
         let window = window.clone();
         let trace = self.trace;
@@ -136,11 +136,14 @@ impl<'a> Sorter<'a> {
 
     /// True for what the SQL process dirtied, submitted or made necessary.
     pub(super) fn belongs(&self, request: &Request, segment: &Segment) -> bool {
-        let file = segment.file.map(|file| self.owners[file as usize]);
         self.is_our_sync(segment.cause)
-            || self.is_ours(segment.dirtier)
             || self.is_ours(request.submitter)
-            || file.is_some_and(|owner| owner != Owner::Other)
+            || self.is_of_the_database(segment)
+    }
+
+    /// True for content that the SQL process dirtied, or of the database's files.
+    pub(super) fn is_of_the_database(&self, segment: &Segment) -> bool {
+        self.is_ours(segment.dirtier) || self.owner(segment.file) != Owner::Other
     }
 
     /// True for a request without content, a flush, that nobody else can have asked for.
