@@ -5,9 +5,10 @@ pub mod comparison;
 pub(crate) mod grid;
 mod owners;
 
-use crate::stats::Summary;
+use iostep_model::manifest::Check;
 
 use super::quantity::{self, printable};
+use crate::stats::{Summary, overview};
 
 /// How text may be decorated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,16 +36,16 @@ impl Style {
     }
 }
 
-/// The line that comes first if the trace is not whole: `CHECK FAILED: lost 312 events; ...`.
-pub fn complaint(summary: &Summary) -> Option<String> {
-    let complaint = summary.overview.complaint.as_deref()?;
-    Some(format!("CHECK FAILED: {}", printable(complaint)))
+/// The line that comes first if a trace is not whole: `CHECK FAILED: lost 312 events; ...`.
+pub fn complaint_of(check: &Check) -> Option<String> {
+    let complaint = overview::complaint(check)?;
+    Some(format!("CHECK FAILED: {}", printable(&complaint)))
 }
 
 /// The whole summary. The first line is the failed self-check, if it failed.
 pub fn render(summary: &Summary, style: Style) -> String {
     let mut text = String::new();
-    if let Some(complaint) = complaint(summary) {
+    if let Some(complaint) = complaint_of(&summary.overview.check) {
         text.push_str(&style.alarm(&complaint));
         text.push('\n');
     }

@@ -89,8 +89,8 @@ fn last_ns(trace: &Trace) -> u64 {
     requests.chain(syncs).chain(markers).max().unwrap_or(0)
 }
 
-/// The failed self-check in one line.
-fn complaint(check: &Check) -> Option<String> {
+/// A failed self-check in one line; nothing if it passed.
+pub fn complaint(check: &Check) -> Option<String> {
     if check.passed() {
         return None;
     }

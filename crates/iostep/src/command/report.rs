@@ -1,0 +1,202 @@
+//! `iostep report`: what a trace says, and two traces side by side.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use iostep_analyze::compare::Comparison;
+use iostep_analyze::report::export::{self, Format};
+use iostep_analyze::report::text::{self, Style};
+use iostep_analyze::report::{events, html};
+use iostep_analyze::stats::Summary;
+use iostep_model::publish;
+use iostep_model::table::Trace;
+use serde::Serialize;
+
+use crate::trace_dir;
+
+/// Show what a trace says, or two traces side by side.
+///
+/// Without an option: the summary. docs/report.md explains every table. A recording whose
+/// recorder was killed is finished first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep report app.iostep
+  iostep report before.iostep after.iostep
+  iostep report app.iostep --html app.html
+  iostep report app.iostep --format perfetto -o app.json
+
+If events were lost, or sums do not agree with the device's counters, the
+first line says so and the exit status is 1.")]
+pub struct Args {
+    /// Trace directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// A second one to compare with the first
+    #[arg(value_name = "DIR2", conflicts_with_all = ["events", "html", "format"])]
+    second: Option<PathBuf>,
+
+    /// List every request, one line for each part that has an owner of its own
+    #[arg(long, conflicts_with_all = ["html", "format", "json"])]
+    events: bool,
+
+    /// Write one self-contained page with plots and the picture of time against LBA
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "output"])]
+    html: Option<PathBuf>,
+
+    /// Write the trace in another tool's format
+    #[arg(long, value_enum, conflicts_with = "json")]
+    format: Option<FormatName>,
+
+    /// Where to write to, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Exit with status 0 even if events were lost or sums do not agree
+    #[arg(long)]
+    allow_loss: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FormatName {
+    /// blkparse's default text
+    Blkparse,
+    /// The output of MOST (.po)
+    Most,
+    /// A line per part of a request
+    Csv,
+    /// Trace events for ui.perfetto.dev
+    Perfetto,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Format {
+        match name {
+            FormatName::Blkparse => Format::Blkparse,
+            FormatName::Most => Format::Most,
+            FormatName::Csv => Format::Csv,
+            FormatName::Perfetto => Format::Perfetto,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let passed = match &args.second {
+        Some(second) => compare(&args, second)?,
+        None => report(&args)?,
+    };
+    Ok(match passed || args.allow_loss {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Reports on one trace; true if its self-check passed.
+fn report(args: &Args) -> anyhow::Result<bool> {
+    let trace = trace_dir::open(&args.directory)?;
+    let passed = trace.manifest.check.passed();
+    if let Some(format) = args.format {
+        complain(&trace);
+        output(args, |out| {
+            export::write(&mut &mut *out, &trace, format.into())
+        })?;
+    } else if args.events {
+        output(args, |out| list_events(out, &trace))?;
+    } else {
+        let summary = Summary::of(&trace);
+        summarize(args, &trace, &summary)?;
+    }
+    Ok(passed)
+}
+
+fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()> {
+    if let Some(path) = &args.html {
+        write_page(path, trace, summary)?;
+        if !args.json {
+            complain(trace);
+            eprintln!("wrote {}", path.display());
+            return Ok(());
+        }
+    }
+    if args.json {
+        complain(trace);
+        return output(args, |out| write_json(out, summary));
+    }
+    let text = text::render(summary, style(args));
+    output(args, |out| out.write_all(text.as_bytes()))
+}
+
+/// Compares two traces; true if both self-checks passed.
+fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
+    let names = [&args.directory, second].map(|path: &Path| path.display().to_string());
+    let mut summaries = Vec::with_capacity(2);
+    for directory in [&args.directory, second] {
+        // Each trace is dropped before the next is read.
+        summaries.push(Summary::of(&trace_dir::open(directory)?));
+    }
+    let comparison = Comparison::of(&summaries[0], &summaries[1]);
+    let passed = comparison.complaints.iter().all(Option::is_none);
+    if args.json {
+        output(args, |out| write_json(out, &comparison))?;
+    } else {
+        let names = [names[0].as_str(), names[1].as_str()];
+        let text = text::comparison::render(&comparison, names, style(args));
+        output(args, |out| out.write_all(text.as_bytes()))?;
+    }
+    Ok(passed)
+}
+
+/// Says on standard error what the output's own format has no room for.
+fn complain(trace: &Trace) {
+    if let Some(complaint) = text::complaint_of(&trace.manifest.check) {
+        eprintln!("{complaint}");
+    }
+}
+
+fn list_events(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
+    if let Some(complaint) = text::complaint_of(&trace.manifest.check) {
+        writeln!(out, "{complaint}")?;
+    }
+    events::write(&mut &mut *out, trace)
+}
+
+fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
+}
+
+fn write_page(path: &Path, trace: &Trace, summary: &Summary) -> anyhow::Result<()> {
+    publish::write_with(path, |file| {
+        html::write(file, trace, summary)
+            .with_context(|| format!("{}: cannot write", path.display()))
+    })
+}
+
+/// Writes to `--output`, whole or not at all, or to standard output. A reader who has seen enough
+/// and closed the pipe is no error.
+fn output(args: &Args, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let Some(path) = &args.output else {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        return match fill(&mut out).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.context("cannot write to standard output"),
+        };
+    };
+    publish::write_with(path, |file| {
+        fill(file).with_context(|| format!("{}: cannot write", path.display()))
+    })
+}
+
+fn style(args: &Args) -> Style {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colour = args.output.is_none() && io::stdout().is_terminal() && !plain;
+    Style { colour }
+}
