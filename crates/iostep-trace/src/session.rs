@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,12 @@ use iostep_model::manifest::{
 };
 use iostep_model::spool;
 
-use crate::bpf::Probe;
+use crate::bpf::{self, Probe, Sums};
 use crate::counters::{self, Snapshot};
 use crate::error::{Error, Result};
 use crate::interrupts;
 use crate::target::Target;
+use crate::tracefs::{self, Tracefs};
 
 /// How often the ring is drained and the spool handed to the kernel.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -90,7 +91,8 @@ impl Session {
     }
 
     fn start_in(options: Options) -> Result<Session> {
-        let manifest = new_manifest(&options);
+        let backend = choose(options.backend)?;
+        let manifest = new_manifest(&options, backend);
         let writer = spool::Writer::create(&options.directory.join(spool::FILE_NAME))?;
         manifest.write(&options.directory)?;
         let (commands, requests) = channel();
@@ -98,7 +100,7 @@ impl Session {
         let target = options.target.clone();
         let reader = std::thread::Builder::new()
             .name("iostep-reader".into())
-            .spawn(move || record(&target, writer, &requests, &ready))
+            .spawn(move || record(backend, &target, writer, &requests, &ready))
             .map_err(Error::io("iostep-reader", "start the thread"))?;
         let mut session = Session {
             target: options.target,
@@ -206,22 +208,63 @@ impl Session {
     }
 }
 
-/// Reads the device's counters at a moment at which the probe's sums stand still, so that both
+/// What the reader's thread needs of a backend besides its events.
+trait Source {
+    fn sums(&mut self) -> Result<Sums>;
+    fn lost(&mut self) -> Result<u64>;
+}
+
+impl Source for &Probe<'_> {
+    fn sums(&mut self) -> Result<Sums> {
+        Probe::sums(self)
+    }
+    fn lost(&mut self) -> Result<u64> {
+        Probe::lost(self)
+    }
+}
+
+/// tracefs has no sums of its own: they are made from the events, which come along.
+struct Counting<'a> {
+    tracefs: &'a mut Tracefs,
+    writer: &'a mut spool::Writer,
+}
+
+impl Source for Counting<'_> {
+    fn sums(&mut self) -> Result<Sums> {
+        let mut failed = Ok(());
+        let sums = self
+            .tracefs
+            .sums(&mut |event| append(self.writer, &event, &mut failed))?;
+        failed.map(|()| sums)
+    }
+    fn lost(&mut self) -> Result<u64> {
+        self.tracefs.lost()
+    }
+}
+
+/// Keeps the first error of a callback that cannot return one.
+fn append(writer: &mut spool::Writer, event: &Event, failed: &mut Result<()>) {
+    if failed.is_ok() {
+        *failed = writer.push(event).map_err(Error::from);
+    }
+}
+
+/// Reads the device's counters at a moment at which the source's sums stand still, so that both
 /// belong together: on a busy device only some attempts find one.
-fn snapshot(probe: &Probe<'_>, target: &Target) -> Result<(Snapshot, u64)> {
+fn snapshot(source: &mut impl Source, target: &Target) -> Result<(Snapshot, u64)> {
     let counting = counters::counts(target);
-    let mut sums = probe.sums()?;
+    let mut sums = source.sums()?;
     for _ in 0..SNAPSHOT_ATTEMPTS {
         let device = counters::read(target)?;
         let in_flight = target.in_flight()?;
-        let again = probe.sums()?;
+        let again = source.sums()?;
         if sums == again {
             let snapshot = Snapshot {
                 device: counting.then_some(device),
                 sums,
                 in_flight,
             };
-            return Ok((snapshot, probe.lost()?));
+            return Ok((snapshot, source.lost()?));
         }
         sums = again;
     }
@@ -242,8 +285,31 @@ fn dead_reader() -> Error {
     Error::unsupported("the recorder", "its thread ended before it was told to")
 }
 
-/// The reader's thread: owns the probe and the spool.
+/// The backend that this machine can do.
+fn choose(choice: BackendChoice) -> Result<Backend> {
+    match choice {
+        BackendChoice::Bpf => bpf::available().map(|()| Backend::Bpf),
+        BackendChoice::Tracefs => Ok(Backend::Tracefs),
+        BackendChoice::Auto if bpf::available().is_ok() => Ok(Backend::Bpf),
+        BackendChoice::Auto => Ok(Backend::Tracefs),
+    }
+}
+
+/// The reader's thread: owns the backend and the spool.
 fn record(
+    backend: Backend,
+    target: &Target,
+    writer: spool::Writer,
+    requests: &Receiver<Request>,
+    ready: &Sender<()>,
+) -> Result<()> {
+    match backend {
+        Backend::Tracefs => record_tracefs(target, writer, requests, ready),
+        _ => record_bpf(target, writer, requests, ready),
+    }
+}
+
+fn record_bpf(
     target: &Target,
     mut writer: spool::Writer,
     requests: &Receiver<Request>,
@@ -257,36 +323,59 @@ fn record(
     probe.run(
         DRAIN_INTERVAL,
         |event| Ok(writer.borrow_mut().push(&event)?),
-        |probe| {
+        |mut probe| {
             let mut writer = writer.borrow_mut();
-            let stop = serve(probe, target, &mut writer, requests)?;
+            let stop = loop {
+                match requests.try_recv() {
+                    Ok(Request::Mark(mono_ns, marker)) => {
+                        writer.push(&Event::Marker { mono_ns, marker })?;
+                    }
+                    // Nobody waits any more if the session was dropped meanwhile.
+                    Ok(Request::Snapshot(reply)) => {
+                        let _ = reply.send(snapshot(&mut probe, target));
+                    }
+                    Ok(Request::Stop) | Err(TryRecvError::Disconnected) => break true,
+                    Err(TryRecvError::Empty) => break false,
+                }
+            };
             writer.flush()?;
             Ok(stop)
         },
     )?;
-    writer.borrow_mut().flush()?;
-    Ok(())
+    Ok(writer.borrow_mut().flush()?)
 }
 
-fn serve(
-    probe: &Probe<'_>,
+fn record_tracefs(
     target: &Target,
-    writer: &mut spool::Writer,
+    mut writer: spool::Writer,
     requests: &Receiver<Request>,
-) -> Result<bool> {
+    ready: &Sender<()>,
+) -> Result<()> {
+    let mut tracefs = Tracefs::start(target, tracefs::DEFAULT_BUFFER_BYTES)?;
+    let _ = ready.send(());
+    let mut failed = Ok(());
     loop {
-        match requests.try_recv() {
+        match requests.recv_timeout(DRAIN_INTERVAL) {
             Ok(Request::Mark(mono_ns, marker)) => {
-                writer.push(&Event::Marker { mono_ns, marker })?
+                writer.push(&Event::Marker { mono_ns, marker })?;
             }
             Ok(Request::Snapshot(reply)) => {
-                // Nobody waits any more if the session was dropped meanwhile.
-                let _ = reply.send(snapshot(probe, target));
+                let mut source = Counting {
+                    tracefs: &mut tracefs,
+                    writer: &mut writer,
+                };
+                let _ = reply.send(snapshot(&mut source, target));
             }
-            Ok(Request::Stop) | Err(TryRecvError::Disconnected) => return Ok(true),
-            Err(TryRecvError::Empty) => return Ok(false),
+            Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
         }
+        tracefs.drain(&mut |event| append(&mut writer, &event, &mut failed))?;
+        std::mem::replace(&mut failed, Ok(()))?;
+        writer.flush()?;
     }
+    tracefs.stop(&mut |event| append(&mut writer, &event, &mut failed))?;
+    failed?;
+    Ok(writer.flush()?)
 }
 
 /// Makes the directory; true if it was not there.
@@ -307,13 +396,13 @@ fn prepare(directory: &Path) -> Result<bool> {
     }
 }
 
-fn new_manifest(options: &Options) -> Manifest {
+fn new_manifest(options: &Options, backend: Backend) -> Manifest {
     let system = rustix::system::uname();
     Manifest {
         schema_version: SCHEMA_VERSION,
         iostep_version: options.iostep_version.clone(),
         state: State::Recording,
-        backend: Backend::Bpf,
+        backend,
         kernel: system.release().to_string_lossy().into_owned(),
         machine: system.machine().to_string_lossy().into_owned(),
         device: options.target.device.clone(),

@@ -72,6 +72,7 @@ struct gendisk {
 
 struct super_block {
 	unsigned long s_magic;
+	void *s_fs_info;
 	struct dentry *s_root;
 	struct block_device *s_bdev;
 } KERNEL_TYPE;
@@ -281,8 +282,16 @@ struct btrfs_inode {
 	struct inode vfs_inode;
 } KERNEL_TYPE;
 
+struct btrfs_device {
+	struct block_device *bdev;
+} KERNEL_TYPE;
+
+struct btrfs_fs_devices {
+	struct btrfs_device *latest_dev;
+} KERNEL_TYPE;
+
 struct btrfs_fs_info {
-	__u32 nodesize;
+	struct btrfs_fs_devices *fs_devices;
 } KERNEL_TYPE;
 
 struct extent_buffer {

@@ -162,11 +162,29 @@ static __always_inline bool is_traced(struct block_device *device)
 	return device->bd_disk->part0->bd_dev == traced_disk;
 }
 
+#define BTRFS_SUPER_MAGIC 0x9123683Eul
+
+/* btrfs leaves s_bdev empty: it can have several devices. */
+static __noinline bool is_traced_btrfs(struct super_block *super)
+{
+	struct btrfs_fs_info *info = super->s_fs_info;
+	struct block_device *device;
+
+	if (super->s_magic != BTRFS_SUPER_MAGIC)
+		return false;
+	device = BPF_CORE_READ(info, fs_devices, latest_dev, bdev);
+	if (!device)
+		return false;
+	if (traced_partition)
+		return BPF_CORE_READ(device, bd_dev) == traced_partition;
+	return BPF_CORE_READ(device, bd_disk, part0, bd_dev) == traced_disk;
+}
+
 static __always_inline bool is_traced_super(struct super_block *super)
 {
 	struct block_device *device = super->s_bdev;
 
-	return device && is_traced(device);
+	return device ? is_traced(device) : is_traced_btrfs(super);
 }
 
 #endif
