@@ -130,9 +130,9 @@ pub fn read(path: &Path, device: Option<Device>) -> Result<Recording> {
 /// Reads blkparse text. `name` is for errors; `device` chooses one if the text has several.
 ///
 /// Memory: the events, and one line of at most 4096 bytes.
-/// Errors: `Io`; `Unsupported` for text that is not in blkparse's default format; `Usage` if it
-/// has several devices and none was chosen, or not the chosen one; a `Trace` error with the number
-/// of the line for one that does not decode.
+/// Errors: `Io`; `Usage` if the text has several devices and none was chosen, or not the chosen one;
+/// `Trace` for text that is not in blkparse's default format, and, with its number, for a line that
+/// does not decode.
 pub fn parse(input: impl BufRead, name: &Path, device: Option<Device>) -> Result<Recording> {
     let mut reader = Reader {
         name: name.to_owned(),
@@ -183,7 +183,9 @@ impl Reader {
             match self.line(&text) {
                 Ok(None) => self.ledger.kept += 1,
                 Ok(Some(reason)) => self.leave_out(reason),
-                Err(Error::Trace(_)) if !whole => self.leave_out(LeftOut::CutOff),
+                Err(Error::Trace(ModelError::Corrupt { .. })) if !whole => {
+                    self.leave_out(LeftOut::CutOff)
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -210,7 +212,10 @@ impl Reader {
         }
         let line = Line::decode(text).map_err(|(field, reason)| {
             if self.ledger.kept == 0 {
-                return not_default(&self.name, self.ledger.lines);
+                return not_default(
+                    &self.name,
+                    format!("line {} is no event", self.ledger.lines),
+                );
             }
             self.damage(field, reason)
         })?;
@@ -225,7 +230,10 @@ impl Reader {
             return Ok(LeftOut::Notice);
         }
         if self.found.is_none() {
-            return Err(not_default(&self.name, self.ledger.lines));
+            return Err(not_default(
+                &self.name,
+                format!("line {} is no event", self.ledger.lines),
+            ));
         }
         if let Some(skips) = text.strip_prefix(b"Skips: ") {
             self.skipped += line::skipped(skips);
@@ -317,19 +325,20 @@ impl Reader {
                 self.name.display(),
                 format!("no event of device {major},{minor}, but {other} of others; see --device"),
             )),
-            _ => Err(Error::unsupported(
-                self.name.display(),
-                format!("no event in {} lines", self.ledger.lines),
+            _ => Err(not_default(
+                &self.name,
+                format!("{} lines and no event", self.ledger.lines),
             )),
         }
     }
 }
 
-fn not_default(name: &Path, line: u64) -> Error {
-    let reason = format!(
-        "line {line} is not in blkparse's default format; run blkparse again without -f and -F"
-    );
-    Error::unsupported(name.display(), reason)
+fn not_default(name: &Path, found: String) -> Error {
+    Error::Trace(ModelError::Unsupported {
+        path: name.to_owned(),
+        found,
+        expected: "blkparse's default format; run blkparse without -f and -F".to_owned(),
+    })
 }
 
 fn queue(line: &Line<'_>, transfer: &Transfer) -> Queue {

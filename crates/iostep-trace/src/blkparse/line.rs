@@ -4,6 +4,11 @@ use iostep_model::{Flags, Operation, SECTOR_BYTES};
 
 use super::{Device, LeftOut};
 
+/// The last sector whose end in bytes still is an offset (`loff_t`).
+const MAX_SECTOR: u64 = (i64::MAX as u64 - u32::MAX as u64) / SECTOR_BYTES;
+/// Some 30 years: no machine is up longer, and sums of times stay in range.
+const MAX_SECONDS: u64 = 1_000_000_000;
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -156,12 +161,13 @@ impl<'a> Line<'a> {
             separator(words, b"/")?;
             let sector = words.number("second sector")?;
             self.action = Action::Split { sector };
-            return Ok(());
+            return self.check_place();
         }
         if is_number && words.begins_with(b'+') {
             separator(words, b"+")?;
             self.bytes = length(words)?;
         }
+        self.check_place()?;
         if let Some(inside) = words.in_parentheses()
             && inside.contains(&b' ')
         {
@@ -170,6 +176,19 @@ impl<'a> Line<'a> {
             return Ok(());
         }
         self.end(words)
+    }
+
+    /// A flush has no place, and the kernel may show the one at -1.
+    fn check_place(&mut self) -> Result<(), Wrong> {
+        if self.sector <= MAX_SECTOR {
+            return Ok(());
+        }
+        if self.bytes > 0 {
+            let reason = format!("{}, expected at most {MAX_SECTOR}", self.sector);
+            return Err(("sector", reason));
+        }
+        self.sector = 0;
+        Ok(())
     }
 
     fn end(&mut self, words: &Words<'a>) -> Result<(), Wrong> {
@@ -214,8 +233,8 @@ fn time(text: &[u8]) -> Result<u64, Wrong> {
         .and_then(|point| {
             let (seconds, fraction) = (&text[..point], &text[point + 1..]);
             let fraction: u64 = number(fraction).filter(|_| fraction.len() == 9)?;
-            let seconds: u64 = number(seconds)?;
-            seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
+            let seconds: u64 = number(seconds).filter(|s| *s <= MAX_SECONDS)?;
+            Some(seconds * 1_000_000_000 + fraction)
         })
         .ok_or_else(|| wrong("time", text, "seconds.nanoseconds"))
 }

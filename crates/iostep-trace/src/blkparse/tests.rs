@@ -166,16 +166,14 @@ fn another_format_is_refused_with_a_way_out() {
         "CPU0 (8,0):\n",
     ] {
         let error = parsed(text).expect_err("another format");
-        assert!(
-            matches!(error, Error::Unsupported { .. }),
-            "{text}: {error}"
-        );
+        assert!(is_unsupported(&error), "{text}: {error}");
         assert!(error.to_string().contains("without -f"), "{error}");
     }
-    assert!(matches!(
-        parsed("").expect_err("empty"),
-        Error::Unsupported { .. }
-    ));
+    assert!(is_unsupported(&parsed("").expect_err("empty")));
+}
+
+fn is_unsupported(error: &Error) -> bool {
+    matches!(error, Error::Trace(ModelError::Unsupported { .. }))
 }
 
 #[test]
@@ -233,4 +231,10 @@ fn what_blkparse_skipped_is_told() {
     let text = TEXT.replace("0 forward (0 -   0.0%)", "2 forward (1,234 -   0.1%)");
     assert_eq!(parsed(&text).expect("parse").skipped, 1234);
     assert_eq!(parsed(TEXT).expect("parse").skipped, 0);
+}
+
+#[test]
+fn a_flush_at_sector_minus_one_has_no_place() {
+    let event = only("8,0 0 1 0.000000001 7 C FN 18446744073709551615 [0]");
+    assert!(matches!(event, Event::Complete(done) if done.transfer.sector == 0));
 }
