@@ -226,11 +226,22 @@ impl Extents {
     fn part_at(&self, byte: u64, queue: &Queue) -> (Part, u64) {
         let block = byte / self.block_bytes;
         let (reserved, layout_until) = self.reserved(block);
-        if let Some(class) = reserved {
-            return self.reserved_part(class, block, layout_until, queue);
-        }
         let (place, until) = self.places.at(block);
         let until = until.min(layout_until);
+        if reserved == Some(Class::LogOther)
+            || place.is_some_and(|place| place.inode == JOURNAL_INODE)
+        {
+            return self.log_part(block, until, queue);
+        }
+        if let Some(class) = reserved {
+            let evidence = Evidence::LayoutRange;
+            let part = Part {
+                class,
+                evidence,
+                ..unknown(0)
+            };
+            return (part, layout_until);
+        }
         let Some(place) = place else {
             return (unknown(0), until);
         };
@@ -252,17 +263,15 @@ impl Extents {
 
     /// A log block's kind is not seen, but jbd2 writes its commit block, and no other, with a
     /// flush before it and FUA (`journal_submit_commit_record`, fs/jbd2/commit.c). Its
-    /// superblock is the first block of its first range.
-    fn reserved_part(&self, class: Class, block: u64, until: u64, queue: &Queue) -> (Part, u64) {
+    /// superblock is the first block of the log's first range.
+    fn log_part(&self, block: u64, until: u64, queue: &Queue) -> (Part, u64) {
         let mut part = Part {
-            class,
+            class: Class::LogOther,
             evidence: Evidence::LayoutRange,
             ..unknown(0)
         };
-        if class != Class::LogOther {
-            return (part, until);
-        }
-        let log = self.layout.iter().find(|range| range.class == class);
+        let mut ranges = self.layout.iter();
+        let log = ranges.find(|range| range.class == Class::LogOther);
         if log.is_some_and(|log| log.first_block == block) {
             part.class = Class::LogSuperblock;
             return (part, block + 1);
@@ -320,7 +329,6 @@ fn blocks_of(range: &LayoutRange) -> Range<u64> {
 
 fn class_of(inode: u64, mode: u16) -> Class {
     match inode {
-        JOURNAL_INODE => Class::LogOther,
         ROOT_INODE => Class::Directory,
         inode if inode < FIRST_USER_INODE => Class::SystemFile,
         _ if mode & KIND_MASK == DIRECTORY => Class::Directory,

@@ -18,6 +18,9 @@ const MAX_FILES: usize = 1 << 20;
 /// `S_IFDIR`, for what fanotify calls a directory and is gone before it could be looked at.
 const DIRECTORY_MODE: u16 = 0o040_000;
 const REGULAR_MODE: u16 = 0o100_000;
+/// ext4's own inodes, but for the root directory (fs/ext4/ext4.h).
+const FIRST_USER_INODE: u64 = 11;
+const ROOT_INODE: u64 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -157,6 +160,10 @@ impl Files {
     pub fn mention(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) -> FileKey {
         if let Some(known) = self.known.get(&inode) {
             return key(inode, known.generation);
+        }
+        if inode < FIRST_USER_INODE && inode != ROOT_INODE {
+            // The log, the resize inode and their like cannot be opened and have no names.
+            return key(inode, 0);
         }
         if let Some(file) = self.christen(inode, emit) {
             return file;

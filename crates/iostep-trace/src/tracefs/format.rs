@@ -51,7 +51,6 @@ pub(crate) struct Format {
     /// `common_type` of its records.
     pub id: u16,
     fields: Vec<(String, Field)>,
-    print: String,
 }
 
 impl Format {
@@ -67,8 +66,6 @@ impl Format {
                 format.id = id.trim().parse().unwrap_or_default();
             } else if let Some(field) = line.strip_prefix("field:") {
                 format.fields.extend(parse_field(field));
-            } else if let Some(print) = line.strip_prefix("print fmt:") {
-                format.print = print.to_owned();
             }
         }
         format
@@ -80,26 +77,6 @@ impl Format {
             let (_, field) = self.fields.iter().find(|(n, _)| n == name)?;
             Some(*field)
         })
-    }
-
-    /// The value that the print format gives to a flag: `{ (1 << 18), "WRITE" }` or
-    /// `{ 0x20, "WRITE" }`.
-    pub fn flag(&self, name: &str) -> Option<u64> {
-        let end = self.print.find(&format!("\"{name}\""))?;
-        let start = self.print[..end].rfind('{')?;
-        parse_flag(self.print[start + 1..end].trim().trim_end_matches(','))
-    }
-}
-
-fn parse_flag(text: &str) -> Option<u64> {
-    let text = text.trim().trim_start_matches('(').trim_end_matches(')');
-    if let Some((one, shift)) = text.split_once("<<") {
-        let (one, shift) = (one.trim().parse::<u64>().ok()?, shift.trim().parse().ok()?);
-        return one.checked_shl(shift);
-    }
-    match text.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
     }
 }
 
@@ -133,7 +110,6 @@ mod tests {
     use super::*;
 
     const QUEUE: &str = include_str!("../../testdata/tracefs/block_bio_queue.format");
-    const DIRECT: &str = include_str!("../../testdata/tracefs/iomap_dio_rw_begin.format");
 
     #[test]
     fn fields_are_found_by_name_whatever_their_type_looks_like() {
@@ -153,15 +129,6 @@ mod tests {
         let format = Format::parse(QUEUE);
         assert_eq!(format.field("missing|sector"), format.field("sector"));
         assert_eq!(format.field("missing|gone"), None);
-    }
-
-    #[test]
-    fn flag_values_come_from_the_print_format() {
-        let format = Format::parse(DIRECT);
-        assert_eq!(format.flag("WRITE"), Some(1 << 18));
-        assert_eq!(format.flag("NO SUCH FLAG"), None);
-        assert_eq!(parse_flag(" 0x0020"), Some(0x20));
-        assert_eq!(parse_flag("(1 << 64)"), None);
     }
 
     #[test]

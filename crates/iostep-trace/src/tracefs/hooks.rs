@@ -20,12 +20,18 @@ pub(crate) enum Seen {
     Split(u64),
     /// A bio or a request was merged into another request.
     Merge,
-    /// A mapping was made.
-    Mapped(Piece),
+    /// A mapping was made; true if its blocks hold data.
+    Mapped(Piece, bool),
     /// A mapping that existed was looked up.
     Looked(Piece),
     /// Filesystem blocks were freed: the first and how many.
     Freed(u64, u64),
+    /// Direct I/O to a part of a file began; whether it reads or writes is not told.
+    Direct {
+        inode: u64,
+        offset_bytes: u64,
+        bytes: u64,
+    },
     /// A part of a file was written, in the page cache or directly.
     Write {
         inode: u64,
@@ -49,6 +55,12 @@ pub(crate) enum Seen {
     Writepages(u64),
     CommitStart(u64),
     CommitEnd(u64),
+    /// The thread started a handle of this transaction.
+    Handle(u64),
+    /// The thread marked an inode dirty, from the code at an address.
+    Marked(u64, u64),
+    /// The thread handed an fsync to a worker of io_uring.
+    UringFsync,
     InodeNew {
         inode: u64,
         parent: u64,
@@ -103,6 +115,9 @@ enum Kind {
     Writepages,
     CommitStart,
     CommitEnd,
+    Handle,
+    Marked,
+    UringFsync,
     InodeNew,
     InodeFree,
     TaskNew,
@@ -156,7 +171,7 @@ const HOOKS: &[Hook] = &[
     hook("ext4", "ext4_da_write_end", Of::Filesystem, Kind::Write, WRITTEN),
     hook("ext4", "ext4_write_end", Of::Filesystem, Kind::Write, WRITTEN),
     hook("ext4", "ext4_journalled_write_end", Of::Filesystem, Kind::Write, WRITTEN),
-    hook("iomap", "iomap_dio_rw_begin", Of::Filesystem, Kind::Direct, &["ino", "pos", "count", "ki_flags"]),
+    hook("iomap", "iomap_dio_rw_begin", Of::Filesystem, Kind::Direct, &["ino", "pos", "count"]),
     hook("ext4", "ext4_direct_IO_enter", Of::Filesystem, Kind::OldDirect, &["ino", "pos", "len", "rw"]),
     hook("writeback", "writeback_dirty_folio", Of::Backing, Kind::Folio, &["ino", "index"]),
     hook("writeback", "writeback_dirty_page", Of::Backing, Kind::Folio, &["ino", "index"]),
@@ -168,6 +183,10 @@ const HOOKS: &[Hook] = &[
     hook("ext4", "ext4_free_inode", Of::Filesystem, Kind::InodeFree, &["ino"]),
     hook("jbd2", "jbd2_start_commit", Of::Filesystem, Kind::CommitStart, &["transaction"]),
     hook("jbd2", "jbd2_end_commit", Of::Filesystem, Kind::CommitEnd, &["transaction"]),
+    hook("jbd2", "jbd2_handle_start", Of::Filesystem, Kind::Handle, &["tid"]),
+    hook("jbd2", "jbd2_handle_restart", Of::Filesystem, Kind::Handle, &["tid"]),
+    hook("ext4", "ext4_mark_inode_dirty", Of::Filesystem, Kind::Marked, &["ino", "ip"]),
+    hook("io_uring", "io_uring_queue_async_work", Of::Matching("opcode == 3"), Kind::UringFsync, &["opcode"]),
     hook("syscalls", "sys_enter_fsync", Of::Anything, Kind::SyscallEnter(SyncKind::Fsync), &[]),
     hook("syscalls", "sys_enter_fdatasync", Of::Anything, Kind::SyscallEnter(SyncKind::Fdatasync), &[]),
     hook("syscalls", "sys_enter_msync", Of::Anything, Kind::SyscallEnter(SyncKind::Msync), &[]),
@@ -186,6 +205,7 @@ const HOOKS: &[Hook] = &[
 
 /// `ES_WRITTEN` and `ES_UNWRITTEN` of fs/ext4/extents_status.h: the extent has blocks.
 const MAPPED_STATUS: u64 = 0b11;
+const WRITTEN_STATUS: u64 = 0b01;
 /// `CLONE_THREAD`, include/uapi/linux/sched.h.
 const CLONE_THREAD: u64 = 0x0001_0000;
 
@@ -203,8 +223,6 @@ struct Decoder {
     kind: Kind,
     fields: Vec<Field>,
     pid: Field,
-    /// The bit of `ki_flags` that means write.
-    write_flag: u64,
 }
 
 impl Decoders {
@@ -272,7 +290,6 @@ impl Decoder {
             kind: hook.kind,
             fields,
             pid: format.field("common_pid")?,
-            write_flag: format.flag("WRITE").unwrap_or(1 << 18),
         })
     }
 
@@ -289,15 +306,22 @@ impl Decoder {
             Kind::Complete => Seen::Complete(self.range(record)?, number(3)? as i32),
             Kind::Split => Seen::Split(number(0)?),
             Kind::Merge => Seen::Merge,
-            Kind::Mapped => Seen::Mapped(self.status_extent(record)?),
+            Kind::Mapped => {
+                let written = number(4)? & WRITTEN_STATUS != 0;
+                Seen::Mapped(self.status_extent(record)?, written)
+            }
             Kind::Looked if number(5)? == 0 => return None,
             Kind::Looked => Seen::Looked(self.status_extent(record)?),
             Kind::MapExit if (number(4)? as i32) <= 0 => return None,
             Kind::MapExit => Seen::Looked(self.extent(record)?),
             Kind::Freed => Seen::Freed(number(0)?, number(1)?),
-            Kind::Direct if number(3)? & self.write_flag == 0 => return None,
+            Kind::Direct => Seen::Direct {
+                inode: number(0)?,
+                offset_bytes: number(1)?,
+                bytes: number(2)?,
+            },
             Kind::OldDirect if number(3)? & 1 == 0 => return None,
-            Kind::Write | Kind::Direct | Kind::OldDirect => Seen::Write {
+            Kind::Write | Kind::OldDirect => Seen::Write {
                 inode: number(0)?,
                 offset_bytes: number(1)?,
                 bytes: number(2)?,
@@ -314,6 +338,9 @@ impl Decoder {
             Kind::Writepages => Seen::Writepages(number(0)?),
             Kind::CommitStart => Seen::CommitStart(number(0)?),
             Kind::CommitEnd => Seen::CommitEnd(number(0)?),
+            Kind::Handle => Seen::Handle(number(0)?),
+            Kind::Marked => Seen::Marked(number(0)?, number(1)?),
+            Kind::UringFsync => Seen::UringFsync,
             Kind::InodeNew => Seen::InodeNew {
                 inode: number(0)?,
                 parent: number(1)?,

@@ -13,12 +13,14 @@
 mod files;
 mod flush;
 mod format;
+mod function;
 mod handle;
 mod hooks;
 mod inspect;
 mod instance;
 mod mount;
 mod names;
+mod needs;
 mod processes;
 mod ring;
 mod rwbs;
@@ -36,6 +38,7 @@ use crate::target::Target;
 use crate::tracefs::files::Files;
 use crate::tracefs::hooks::Decoders;
 use crate::tracefs::instance::Instance;
+use crate::tracefs::needs::Needs;
 use crate::tracefs::processes::Processes;
 use crate::tracefs::scope::Scope;
 use crate::tracefs::translate::{Record, Translator};
@@ -71,7 +74,9 @@ impl Tracefs {
         // With recording on: whoever comes or goes during the scan is in the records.
         let processes = Processes::scan();
         let partition = scope.is_partition();
-        let translator = Translator::new(processes, files, decoders.syscalls, partition);
+        let needs = Needs::new(function::code_of("ext4_dirty_inode"));
+        let kinds = decoders.syscalls;
+        let translator = Translator::new(processes, files, needs, kinds, partition);
         Ok(Tracefs {
             instance,
             decoders,

@@ -21,6 +21,8 @@ pub(crate) enum Of {
     Backing,
     /// Anything: the record names no device.
     Anything,
+    /// What this filter takes; the record names no device.
+    Matching(&'static str),
 }
 
 /// The traced device and its filesystem.
@@ -93,17 +95,17 @@ impl Scope {
                 format!("name == \"{major}:{minor}\" && ino != {device}")
             }
             Of::Anything => String::new(),
+            Of::Matching(filter) => filter.to_owned(),
         })
     }
 
-    /// Sector 0 stays in: flushes have it.
+    /// Flushes have sector 0 when they are issued and -1 when they complete.
     fn in_range(&self, devices: String) -> String {
-        match self.range {
-            Some((first, end)) => {
-                format!("({devices}) && (sector == 0 || (sector >= {first} && sector < {end}))")
-            }
-            None => devices,
-        }
+        let Some((first, end)) = self.range else {
+            return devices;
+        };
+        let flush = format!("sector == 0 || sector == {}", u64::MAX);
+        format!("({devices}) && ({flush} || (sector >= {first} && sector < {end}))")
     }
 }
 
@@ -151,9 +153,11 @@ mod tests {
         scope.device = scope.partitions.remove(0);
         scope.range = Some((2048, 4096));
         let filter = scope.filter(Of::Request).expect("a filter");
+        let sectors = "(sector >= 2048 && sector < 4096)";
+        let flushes = "sector == 0 || sector == 18446744073709551615";
         assert_eq!(
             filter,
-            "(dev == 7340032) && (sector == 0 || (sector >= 2048 && sector < 4096))"
+            format!("(dev == 7340032) && ({flushes} || {sectors})")
         );
         assert!(scope.filter(Of::Bio).expect("one").contains("7340033"));
     }

@@ -71,28 +71,26 @@ impl Syncs {
         emit(Event::SyncEnter(enter));
     }
 
-    /// The filesystem's fsync ended.
+    /// The filesystem's fsync ended; returns which it was.
     pub fn fsync_returned(
         &mut self,
         pid: u32,
         mono_ns: u64,
         result: i64,
         emit: &mut dyn FnMut(Event),
-    ) {
-        let Some(thread) = self.threads.get_mut(&pid) else {
-            return;
-        };
+    ) -> Option<SyncKey> {
+        let thread = self.threads.get_mut(&pid)?;
         let fsync = thread.fsync.take();
         if thread.call.is_none() {
             self.threads.remove(&pid);
         }
-        if let Some(sync) = fsync {
-            emit(Event::SyncExit {
-                mono_ns,
-                sync,
-                result: Some(result),
-            });
-        }
+        let sync = fsync?;
+        emit(Event::SyncExit {
+            mono_ns,
+            sync,
+            result: Some(result),
+        });
+        Some(sync)
     }
 
     /// The sync call that the thread is in, now that it did something to the traced filesystem

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use iostep_model::event::{
     Completion, Content, Event, Extent, Queue, Segment, SyncEnter, Transfer,
 };
-use iostep_model::{Operation, SyncKey, SyncKind};
+use iostep_model::{Flags, Operation, SyncKey, SyncKind};
 
 use crate::bpf::Sums;
 use crate::tracefs::files::{Files, last_freed};
 use crate::tracefs::flush::Flushes;
 use crate::tracefs::hooks::{Piece, Range, Seen};
+use crate::tracefs::needs::Needs;
 use crate::tracefs::processes::Processes;
 use crate::tracefs::sums::{Point, Tally};
 use crate::tracefs::syncs::Syncs;
@@ -42,6 +43,7 @@ pub(crate) struct Translator {
     syncs: Syncs,
     flushes: Flushes,
     tally: Tally,
+    needs: Needs,
     /// The system calls of the sync family are recorded.
     syscalls: bool,
     /// Only a partition is traced.
@@ -50,21 +52,42 @@ pub(crate) struct Translator {
     written: HashMap<u64, Written>,
     /// Each thread's last write, until the folio it made dirty is seen.
     writing: HashMap<u32, Written>,
+    /// Each thread's direct I/O, until its first bio tells whether it writes.
+    direct: HashMap<u32, Direct>,
+    /// fsyncs on their way to a worker of io_uring, by process.
+    uring_fsyncs: HashMap<u32, u32>,
+}
+
+/// A part of a file under direct I/O.
+#[derive(Clone, Copy, Debug)]
+struct Direct {
+    inode: u64,
+    offset_bytes: u64,
+    bytes: u64,
 }
 
 impl Translator {
-    pub fn new(processes: Processes, files: Files, syscalls: bool, partition: bool) -> Translator {
+    pub fn new(
+        processes: Processes,
+        files: Files,
+        needs: Needs,
+        syscalls: bool,
+        partition: bool,
+    ) -> Translator {
         Translator {
             processes,
             files,
             syncs: Syncs::default(),
             flushes: Flushes::default(),
             tally: Tally::default(),
+            needs,
             syscalls,
             partition,
             looked: HashMap::new(),
             written: HashMap::new(),
             writing: HashMap::new(),
+            direct: HashMap::new(),
+            uring_fsyncs: HashMap::new(),
         }
     }
 
@@ -100,6 +123,12 @@ impl Translator {
         if self.writing.len() > MAX_CACHED {
             self.writing.clear();
         }
+        if self.direct.len() > MAX_CACHED {
+            self.direct.clear();
+        }
+        if self.uring_fsyncs.len() > MAX_CACHED {
+            self.uring_fsyncs.clear();
+        }
     }
 
     fn record(&mut self, mono_ns: u64, pid: u32, seen: Seen, emit: &mut dyn FnMut(Event)) {
@@ -116,9 +145,26 @@ impl Translator {
                 emit(Event::Split { mono_ns, sector });
             }
             Seen::Merge => self.tally.merge(),
-            Seen::Mapped(piece) => self.mapped(mono_ns, piece, emit),
+            Seen::Mapped(piece, written) => {
+                if written {
+                    self.needs.mapped(pid, piece.inode);
+                }
+                self.mapped(mono_ns, piece, emit);
+            }
             Seen::Looked(piece) => self.looked(mono_ns, piece, emit),
             Seen::Freed(fs_block, blocks) => freed(mono_ns, fs_block, blocks, emit),
+            Seen::Direct {
+                inode,
+                offset_bytes,
+                bytes,
+            } => {
+                let direct = Direct {
+                    inode,
+                    offset_bytes,
+                    bytes,
+                };
+                self.direct.insert(pid, direct);
+            }
             Seen::Write {
                 inode,
                 offset_bytes,
@@ -128,7 +174,11 @@ impl Translator {
             Seen::FsyncEnter { inode, datasync } => {
                 self.fsync(mono_ns, pid, inode, datasync, emit);
             }
-            Seen::FsyncExit(result) => self.syncs.fsync_returned(pid, mono_ns, result, emit),
+            Seen::FsyncExit(result) => {
+                if let Some(sync) = self.syncs.fsync_returned(pid, mono_ns, result, emit) {
+                    self.needs.exit(sync);
+                }
+            }
             Seen::SyscallEnter(kind) => self.syncs.call(pid, kind, mono_ns),
             Seen::SyscallExit(result) => self.syncs.call_returned(pid, mono_ns, result, emit),
             Seen::SyncFs => {
@@ -137,8 +187,23 @@ impl Translator {
             Seen::Writepages(inode) => {
                 self.touch(mono_ns, pid, Some(inode), emit);
             }
-            Seen::CommitStart(commit) => emit(Event::CommitStart { mono_ns, commit }),
+            Seen::CommitStart(commit) => {
+                for sync in self.needs.of_commit(commit) {
+                    emit(Event::SyncNeeds {
+                        mono_ns,
+                        sync,
+                        commit,
+                    });
+                }
+                emit(Event::CommitStart { mono_ns, commit });
+            }
             Seen::CommitEnd(commit) => emit(Event::CommitEnd { mono_ns, commit }),
+            Seen::Handle(tid) => self.needs.handle(pid, tid),
+            Seen::Marked(inode, caller) => self.needs.marked(pid, inode, caller),
+            Seen::UringFsync => {
+                let tgid = self.processes.mention(pid, mono_ns, emit);
+                *self.uring_fsyncs.entry(tgid).or_default() += 1;
+            }
             Seen::InodeNew {
                 inode,
                 parent,
@@ -150,6 +215,7 @@ impl Translator {
             Seen::InodeFree(inode) => {
                 self.looked.remove(&inode);
                 self.written.remove(&inode);
+                self.needs.gone(inode);
                 self.files.gone(inode, mono_ns, emit);
             }
             Seen::TaskNew(child, same_process, comm) => {
@@ -173,6 +239,7 @@ impl Translator {
         self.flushes.queued(&range);
         self.tally.add(Point::Queued, &range, true);
         let tgid = self.processes.mention(pid, mono_ns, emit);
+        self.begin_direct(mono_ns, pid, &range, emit);
         let sync = self.syncs.touch(pid, tgid, None, emit);
         let whole = Segment {
             bytes: range.bytes,
@@ -190,6 +257,24 @@ impl Translator {
             sync,
             segments: if range.bytes > 0 { vec![whole] } else { vec![] },
         }));
+    }
+
+    /// A bio of a thread in direct I/O tells whether that writes; reads of metadata come before.
+    fn begin_direct(&mut self, mono_ns: u64, pid: u32, range: &Range, emit: &mut dyn FnMut(Event)) {
+        if range.flags.has(Flags::META) {
+            return;
+        }
+        if let Some(direct) = self.direct.remove(&pid)
+            && range.operation.is_write()
+        {
+            let Direct {
+                inode,
+                offset_bytes,
+                bytes,
+            } = direct;
+            self.write(mono_ns, pid, inode, offset_bytes, bytes, emit);
+            self.writing.remove(&pid);
+        }
     }
 
     fn issue(&mut self, mono_ns: u64, range: Range, emit: &mut dyn FnMut(Event)) {
@@ -215,6 +300,7 @@ impl Translator {
     }
 
     fn mapped(&mut self, mono_ns: u64, piece: Piece, emit: &mut dyn FnMut(Event)) {
+        self.files.mention(piece.inode, mono_ns, emit);
         self.looked.insert(piece.inode, piece);
         emit(extent(mono_ns, piece));
     }
@@ -307,7 +393,7 @@ impl Translator {
     ) {
         let file = self.files.mention(inode, mono_ns, emit);
         let tgid = self.processes.mention(pid, mono_ns, emit);
-        let kind = self.kind_of_fsync(pid, inode, datasync);
+        let kind = self.kind_of_fsync(pid, tgid, inode, datasync);
         let sync = SyncKey {
             pid,
             enter_ns: mono_ns,
@@ -318,18 +404,28 @@ impl Translator {
             kind,
             file: Some(file),
         };
+        self.needs.enter(sync, inode, datasync);
         self.syncs.fsync(enter, emit);
     }
 
     /// What made the filesystem sync one file. A write with O_SYNC comes here out of `write`
     /// (`generic_write_sync`); direct ones that complete later do so from a kernel thread.
-    fn kind_of_fsync(&mut self, pid: u32, inode: u64, datasync: bool) -> SyncKind {
+    fn kind_of_fsync(&mut self, pid: u32, tgid: u32, inode: u64, datasync: bool) -> SyncKind {
         let by = |datasync: bool, whole, data| if datasync { data } else { whole };
         if let Some(called) = self.syncs.called(pid) {
             return match called {
                 SyncKind::Fsync | SyncKind::Fdatasync | SyncKind::Msync => called,
                 _ => SyncKind::Other,
             };
+        }
+        if let Some(count) = self.uring_fsyncs.get_mut(&tgid)
+            && self.processes.is_uring_worker(pid)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.uring_fsyncs.remove(&tgid);
+            }
+            return SyncKind::UringFsync;
         }
         if !self.syscalls {
             return by(datasync, SyncKind::Fsync, SyncKind::Fdatasync);
