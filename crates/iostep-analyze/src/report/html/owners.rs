@@ -1,6 +1,8 @@
 //! The tables by owner: journaling of journal, files, processes, sync calls.
 
+use iostep_model::class::FileType;
 use iostep_model::table::Trace;
+use rustc_hash::FxHashMap;
 
 use super::table::{Bar, Cell, Table, heads, top};
 use crate::report::quantity;
@@ -42,6 +44,46 @@ fn sum<T>(items: &[T], of: impl Fn(&T) -> u64) -> u64 {
     items.iter().map(of).fold(0, u64::saturating_add)
 }
 
+/// Files that had one name, one after the other: SQLite makes and deletes a journal for each
+/// transaction, and a row for each would hide what they cost together.
+struct Name<'a, T> {
+    path: &'a str,
+    file_type: FileType,
+    rows: Vec<&'a T>,
+}
+
+impl<T> Name<'_, T> {
+    fn text(&self) -> String {
+        match self.rows.len() {
+            1 => self.path.to_owned(),
+            files => format!("{} ({} files)", self.path, quantity::count(files as u64)),
+        }
+    }
+}
+
+/// The rows by name, in the order in which names appear.
+fn by_name<T>(rows: &[T], name: impl Fn(&T) -> (&String, FileType)) -> Vec<Name<'_, T>> {
+    let mut places = FxHashMap::default();
+    let mut names: Vec<Name<'_, T>> = Vec::new();
+    for row in rows {
+        let (path, file_type) = name(row);
+        let place = *places.entry((path, file_type)).or_insert(names.len());
+        if place == names.len() {
+            names.push(Name {
+                path,
+                file_type,
+                rows: Vec::new(),
+            });
+        }
+        names[place].rows.push(row);
+    }
+    names
+}
+
+fn all_rows<'a, T>(names: &[Name<'a, T>]) -> Vec<&'a T> {
+    names.iter().flat_map(|name| &name.rows).copied().collect()
+}
+
 fn joj(joj: &Joj) -> Table {
     let total = joj.data_bytes + joj.journal_bytes;
     let share = quantity::percent(joj.joj_share);
@@ -53,18 +95,23 @@ fn joj(joj: &Joj) -> Table {
         quantity::bytes(joj.joj_bytes),
         quantity::bytes(joj.uncaused_journal_bytes),
     );
-    let cells = |name: Cell, kind: &str, syncs, [data, journal, metadata]: [u64; 3]| {
+    let cells = |name: Cell, kind: &str, rows: &[&JojRow]| {
+        let of = |field: fn(&JojRow) -> u64| sum(rows, |row| field(row));
+        let [data, journal] = [of(|row| row.data_bytes), of(|row| row.journal_bytes)];
+        let metadata = of(|row| row.metadata_bytes);
         let written = data + journal + metadata;
         vec![
             name,
             Cell::text(kind),
-            Cell::count(syncs),
+            Cell::count(of(|row| row.syncs)),
             Cell::bytes(data),
             Cell::bytes(journal).with_share(Bar::Other, journal, joj.journal_bytes),
             Cell::bytes(metadata),
             Cell::factor((data > 0).then(|| written as f64 / data as f64)),
         ]
     };
+    let mut names = by_name(&joj.files, |row| (&row.path, row.file_type));
+    names.sort_by_key(|name| std::cmp::Reverse(sum(&name.rows, |row| row.journal_bytes)));
     build(
         "Journaling of journal",
         note,
@@ -77,25 +124,12 @@ fn joj(joj: &Joj) -> Table {
             "#metadata caused",
             "#amplification",
         ],
-        &joj.files,
-        |row| {
-            let bytes = [row.data_bytes, row.journal_bytes, row.metadata_bytes];
-            cells(
-                Cell::text(&row.path),
-                row.file_type.name(),
-                row.syncs,
-                bytes,
-            )
+        &names,
+        |name| {
+            let path = Cell::text(name.text());
+            cells(path, name.file_type.name(), &name.rows)
         },
-        |rows| {
-            let of = |field: fn(&JojRow) -> u64| sum(rows, field);
-            let bytes = [
-                of(|r| r.data_bytes),
-                of(|r| r.journal_bytes),
-                of(|r| r.metadata_bytes),
-            ];
-            cells(more(rows, "files"), "", of(|r| r.syncs), bytes)
-        },
+        |names| cells(more(names, "names"), "", &all_rows(names)),
     )
 }
 
@@ -128,36 +162,31 @@ fn sum_splits<'a>(splits: impl Iterator<Item = &'a Split>) -> Split {
 }
 
 fn files(files: &[FileRow]) -> Table {
-    let cells = |name: Cell, kind: &str, amounts: &Split, syncs: u64| {
-        let mut row = vec![name, Cell::text(kind)];
-        row.extend(split(amounts));
-        row.push(Cell::count(syncs));
-        row
+    let cells = |name: Cell, kind: &str, rows: &[&FileRow]| {
+        let mut cells = vec![name, Cell::text(kind)];
+        cells.extend(split(&sum_splits(rows.iter().map(|row| &row.amounts))));
+        cells.push(Cell::count(sum(rows, |row| row.syncs)));
+        cells
     };
+    let mut names = by_name(files, |row| (&row.path, row.file_type));
+    names.sort_by_key(|name| std::cmp::Reverse(sum(&name.rows, |row| row.amounts.write.bytes)));
     build(
         "Files",
         "Their data, and metadata that is theirs alone.".to_owned(),
         &[
             "file", "type", "#writes", "#written", "#reads", "#read", "#syncs",
         ],
-        files,
-        |row| {
-            let gone = if row.deleted { " (deleted)" } else { "" };
-            let name = Cell {
-                title: Some(format!("inode {}", row.inode)),
-                ..Cell::text(format!("{}{gone}", row.path))
+        &names,
+        |name| {
+            let gone = name.rows.iter().all(|row| row.deleted);
+            let gone = if gone { ", deleted" } else { "" };
+            let path = Cell {
+                title: Some(format!("inode {}", name.rows[0].inode)),
+                ..Cell::text(format!("{}{gone}", name.text()))
             };
-            cells(name, row.file_type.name(), &row.amounts, row.syncs)
+            cells(path, name.file_type.name(), &name.rows)
         },
-        |rows| {
-            let amounts = sum_splits(rows.iter().map(|row| &row.amounts));
-            cells(
-                more(rows, "files"),
-                "",
-                &amounts,
-                sum(rows, |row| row.syncs),
-            )
-        },
+        |names| cells(more(names, "names"), "", &all_rows(names)),
     )
 }
 
@@ -300,4 +329,29 @@ fn sync_calls(trace: &Trace, calls: &[SyncRow]) -> Table {
             row
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_one_row() {
+        let mut trace = crate::fixture::sqlite_on_ext4(300);
+        // The WAL becomes a second journal of the same name.
+        trace.files[2].path = trace.files[1].path.clone();
+        trace.files[2].file_type = trace.files[1].file_type;
+        let summary = Summary::of(&trace);
+        let table = joj(&summary.joj);
+        let row = &table.rows[0];
+        assert_eq!(row[0].text, "/app/app.db-journal (2 files)");
+        let of_journals = summary
+            .joj
+            .files
+            .iter()
+            .filter(|f| f.path.ends_with("-journal"));
+        let syncs: u64 = of_journals.map(|f| f.syncs).sum();
+        assert_eq!(row[2].text, syncs.to_string());
+        assert_eq!(table.rows.len() + 1, summary.joj.files.len());
+    }
 }

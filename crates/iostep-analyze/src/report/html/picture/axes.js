@@ -12,7 +12,10 @@ class TimeAxis {
     }
 
     get full() {
-        return this.byOrder ? [-1, this.issue_ns.length] : this.timeRange;
+        if (!this.byOrder) return this.timeRange;
+        const count = this.issue_ns.length;
+        const margin = Math.max(count * 0.015, 1);
+        return [-margin, count - 1 + margin];
     }
 
     ofRequest(r) {

@@ -282,7 +282,9 @@ class Control {
         model.hovered = target;
         tooltip.hidden = target === null;
         if (target) {
-            renderDescription(tooltip, describe(model, target));
+            const others =
+                target.near > 1 ? `the nearest of ${formatCount(target.near)} marks here` : "";
+            renderDescription(tooltip, describe(model, target), others);
             this.placeTooltip(x, y);
         }
         if (before?.mark !== target?.mark || before?.sync !== target?.sync) this.redraw();

@@ -1,6 +1,8 @@
 // What a mark or a sync call is, in words. Names come from the trace, so they only ever become
 // text nodes.
 
+const MOST_RUNS = 6;
+
 function describe(model, target) {
     return target.mark === null
         ? describeSync(model, target.sync)
@@ -13,6 +15,7 @@ function describeMark(model, mark) {
     const s = marks.segment[mark];
     const operation = data.operations[data.request.operation[r]];
     const rows = [["request", requestText(model, r)]];
+    if (data.request.segments[r] > 1) rows.push(["parts", partsText(model, r)]);
     if (s >= 0) rows.push(...segmentRows(model, s));
     const submitter = processName(model, data.request.submitter_or_0[r]);
     if (submitter) rows.push(["submitted by", submitter]);
@@ -35,6 +38,23 @@ function requestText(model, r) {
     if (parts > 1) text.push(`1 of ${parts} parts of ${formatBytes(request.bytes[r])}`);
     if (names.length) text.push(names.join(" "));
     return text.join(" · ");
+}
+
+// What a request is made of, with neighbours of one class together.
+function partsText(model, r) {
+    const { marks, data, firstMark } = model;
+    const runs = [];
+    for (let mark = firstMark[r]; mark < firstMark[r + 1]; mark++) {
+        const { name } = data.classes[data.segment.class[marks.segment[mark]]];
+        const last = runs[runs.length - 1];
+        if (last?.name === name) last.bytes += marks.bytes[mark];
+        else runs.push({ name, bytes: marks.bytes[mark] });
+    }
+    const shown = runs
+        .slice(0, MOST_RUNS)
+        .map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`);
+    if (runs.length > MOST_RUNS) shown.push(`${runs.length - MOST_RUNS} more`);
+    return shown.join(", ");
 }
 
 function segmentRows(model, s) {

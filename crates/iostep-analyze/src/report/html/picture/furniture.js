@@ -24,17 +24,17 @@ Object.assign(Painter.prototype, {
         const { context, colors, layout, model } = this;
         const name = model.data.journal_observed ? "journal (as observed)" : "filesystem journal";
         const width = context.measureText(name).width;
-        const right = layout.plot.x + layout.plot.width - 6;
+        const left = layout.plot.x + 24;
         context.textBaseline = "middle";
-        context.textAlign = "right";
+        context.textAlign = "left";
         for (const { top, height } of this.regions()) {
             if (height < 18) continue;
             context.fillStyle = colors.region;
             context.globalAlpha = 0.8;
-            context.fillRect(right - width - 4, top + 2, width + 8, 15);
+            context.fillRect(left - 4, top + 2, width + 8, 15);
             context.globalAlpha = 1;
             context.fillStyle = colors.muted;
-            context.fillText(name, right, top + 10);
+            context.fillText(name, left, top + 10);
         }
     },
 

@@ -76,14 +76,14 @@ class Overview {
         context.font = '11px system-ui, "Segoe UI", sans-serif';
         context.textAlign = "right";
         context.textBaseline = "middle";
-        context.fillText("all, by bytes", left - 7, height / 2);
+        context.fillText("all, log bytes", left - 7, height / 2);
     }
 
-    // Square roots, or one checkpoint would flatten everything else.
+    // Logarithms, or one checkpoint would flatten everything else.
     drawColumn(column) {
         const sum = this.sum(column);
         if (sum === 0) return;
-        const full = Math.max(Math.sqrt(sum / this.most) * (this.height - 4), 1);
+        const full = Math.max((logarithm(sum) / logarithm(this.most)) * (this.height - 4), 1);
         let y = this.height - 1;
         this.bytes.forEach((bytes, group) => {
             const part = (bytes[column] / sum) * full;
@@ -122,3 +122,6 @@ class Overview {
         this.onChange();
     }
 }
+
+// Bytes in blocks, so that a single one is seen and small.
+const logarithm = (bytes) => Math.log2(1 + bytes / 4096);

@@ -203,7 +203,7 @@ class Painter {
         for (const symbol of [...symbols].sort((a, b) => b.r - a.r)) {
             const path = new Path2D();
             SHAPES[GROUPS[symbol.group].shape](path, symbol.x, symbol.y, symbol.r);
-            this.fillPath(path, symbol.kind, symbol.group);
+            this.fillPath(path, symbol.kind, symbol.group, symbol.r);
         }
     }
 
@@ -214,9 +214,7 @@ class Painter {
             SHAPES[GROUPS[group].shape](paths[group][kind], x, y, r);
         }
         paths.forEach((kinds, group) => {
-            this.context.fillStyle = this.colors.groups[group];
-            this.context.fill(kinds[WRITE]);
-            for (const kind of [READ, DISCARD]) this.fillPath(kinds[kind], kind, group);
+            for (const kind of [WRITE, READ, DISCARD]) this.fillPath(kinds[kind], kind, group, 0);
         });
     }
 
@@ -263,8 +261,9 @@ class Painter {
         };
     }
 
-    // Writes are filled, reads hollow, discards hollow and dashed.
-    fillPath(path, kind, group) {
+    // Writes are filled, reads hollow, discards hollow and dashed. The edge in the paper's colour
+    // keeps neighbours apart; the smallest would be wiped out by those of their neighbours.
+    fillPath(path, kind, group, r) {
         const { context, colors } = this;
         const color = colors.groups[group];
         context.fillStyle = kind === WRITE ? color : colors.paper;
@@ -272,7 +271,7 @@ class Painter {
         context.lineWidth = kind === WRITE || this.base < 2 ? 1 : 1.6;
         context.setLineDash(kind === DISCARD ? [2, 2] : []);
         context.fill(path);
-        context.stroke(path);
+        if (kind !== WRITE || r > 3) context.stroke(path);
         context.setLineDash([]);
     }
 

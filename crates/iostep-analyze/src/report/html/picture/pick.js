@@ -11,8 +11,8 @@ function pick(painter, x, y) {
     if (inLane(lanes["flush, FUA"])) return pickBarrier(painter, x);
     if (inLane(lanes["sync calls"])) return pickSync(painter, x, y);
     if (y < plot.y || y > plot.y + plot.height) return null;
-    const mark = nearestMark(painter, x, y);
-    return mark === null ? null : model.targetOfMark(mark);
+    const { mark, near } = nearestMark(painter, x, y);
+    return mark === null ? null : { ...model.targetOfMark(mark), near };
 }
 
 function nearestMark(painter, x, y) {
@@ -22,18 +22,20 @@ function nearestMark(painter, x, y) {
     const end = firstMark[time.requestAt(painter.u(x + 2 * REACH))];
     let best = null;
     let bestDistance = REACH;
+    let near = 0;
     for (let i = first; i < end; i++) {
         if (!shown[i] || marks.kind[i] === FLUSH) continue;
         const dx = painter.markX(i) - x;
         const dy = painter.y(markV[i]) - y;
         // Inside a large mark is as near as at the middle of a small one.
         const distance = Math.max(Math.hypot(dx, dy) - painter.radius(marks.bytes[i]) / 2, 0);
+        if (distance <= REACH) near++;
         if (distance <= bestDistance) {
             best = i;
             bestDistance = distance;
         }
     }
-    return best;
+    return { mark: best, near };
 }
 
 function pickBarrier(painter, x) {
