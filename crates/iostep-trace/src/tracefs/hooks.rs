@@ -59,7 +59,7 @@ pub(crate) enum Seen {
     Handle(u64),
     /// The thread marked an inode dirty, from the code at an address.
     Marked(u64, u64),
-    /// The thread handed an fsync to a worker of io_uring.
+    /// The thread (or the one that polls for it) submitted an fsync to io_uring.
     UringFsync,
     InodeNew {
         inode: u64,
@@ -186,7 +186,9 @@ const HOOKS: &[Hook] = &[
     hook("jbd2", "jbd2_handle_start", Of::Filesystem, Kind::Handle, &["tid"]),
     hook("jbd2", "jbd2_handle_restart", Of::Filesystem, Kind::Handle, &["tid"]),
     hook("ext4", "ext4_mark_inode_dirty", Of::Filesystem, Kind::Marked, &["ino", "ip"]),
-    hook("io_uring", "io_uring_queue_async_work", Of::Matching("opcode == 3"), Kind::UringFsync, &["opcode"]),
+    // IORING_OP_FSYNC; the event was renamed in 6.3.
+    hook("io_uring", "io_uring_submit_req", Of::Matching("opcode == 3"), Kind::UringFsync, &["opcode"]),
+    hook("io_uring", "io_uring_submit_sqe", Of::Matching("opcode == 3"), Kind::UringFsync, &["opcode"]),
     hook("syscalls", "sys_enter_fsync", Of::Anything, Kind::SyscallEnter(SyncKind::Fsync), &[]),
     hook("syscalls", "sys_enter_fdatasync", Of::Anything, Kind::SyscallEnter(SyncKind::Fdatasync), &[]),
     hook("syscalls", "sys_enter_msync", Of::Anything, Kind::SyscallEnter(SyncKind::Msync), &[]),

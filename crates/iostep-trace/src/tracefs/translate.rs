@@ -54,7 +54,7 @@ pub(crate) struct Translator {
     writing: HashMap<u32, Written>,
     /// Each thread's direct I/O, until its first bio tells whether it writes.
     direct: HashMap<u32, Direct>,
-    /// fsyncs on their way to a worker of io_uring, by process.
+    /// fsyncs submitted to io_uring that no worker began yet, by process.
     uring_fsyncs: HashMap<u32, u32>,
 }
 
