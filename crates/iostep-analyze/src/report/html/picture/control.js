@@ -86,7 +86,7 @@ class Control {
         }
         for (const kind of [WRITE, READ, DISCARD]) {
             if (kinds[kind] === 0) continue;
-            const icon = groupIcon(UNKNOWN + 3, kind !== WRITE);
+            const icon = groupIcon(DATABASE, kind !== WRITE);
             icon.style.color = "var(--muted)";
             const text = `${KINDS[kind]}s ${formatCount(kinds[kind])}`;
             legend.append(this.toggle(this.kinds, kind, icon, text));
@@ -318,13 +318,7 @@ class Control {
         const [low, high] = numbers("a");
         if (high > low) view.setAddresses(low, high);
         const mark = Number(state.get("pin") ?? NaN) - 1;
-        if (mark >= 0 && mark < model.marks.count) this.pinAtStart(mark);
-    }
-
-    pinAtStart(mark) {
-        this.model.pinned = this.model.targetOfMark(mark);
-        this.details.hidden = false;
-        renderDescription(this.details, describe(this.model, this.model.pinned));
+        if (mark >= 0 && mark < model.marks.count) this.pin(model.targetOfMark(mark));
     }
 
     writeHash() {

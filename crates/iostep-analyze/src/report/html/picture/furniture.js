@@ -212,19 +212,21 @@ Object.assign(Painter.prototype, {
             const y = lane.y + track * height;
             context.fillStyle = isChosen ? colors.accent : colors.span;
             context.fillRect(x, y + 0.5, Math.max(end - x, 1), height - 1);
-            if (nameOf && end - x > 24) this.drawSpanName(nameOf(i), x, end, y + height / 2);
+            if (nameOf && end - x > 24) {
+                context.fillStyle = isChosen ? colors.paper : colors.text;
+                this.drawSpanName(nameOf(i), x, end, y + height / 2);
+            }
         }
     },
 
     // As much of a span's name as it has room for: kind and file, the file, or its beginning.
     drawSpanName(names, x, end, y) {
-        const { context, colors, layout } = this;
+        const { context, layout } = this;
         const from = Math.max(x, layout.plot.x) + 3;
         const width = Math.min(end, layout.plot.x + layout.plot.width) - from - 2;
         context.save();
         context.font = '9.5px system-ui, "Segoe UI", sans-serif';
         context.textAlign = "left";
-        context.fillStyle = colors.text;
         const whole = names.find((name) => context.measureText(name).width <= width);
         context.fillText(whole ?? shorten(context, names[names.length - 1], width), from, y + 0.5);
         context.restore();

@@ -32,12 +32,12 @@ class Model {
 
     // Shows the groups and kinds that are set, of requests that the filter's text is found in.
     filter(groups, kinds, text) {
-        const { marks, data } = this;
+        const { marks } = this;
         const found = text === "" ? null : this.search(text.toLowerCase());
         for (let i = 0; i < marks.count; i++) {
             const wanted =
                 groups[marks.group[i]] && (kinds[marks.kind[i]] || marks.kind[i] === FLUSH);
-            this.shown[i] = wanted && (found === null || found(i, data)) ? 1 : 0;
+            this.shown[i] = wanted && (found === null || found(i)) ? 1 : 0;
         }
     }
 
