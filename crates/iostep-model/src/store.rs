@@ -20,6 +20,7 @@ mod cell;
 mod checksums;
 mod columns;
 mod parquet_file;
+mod quiet;
 pub mod references;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! One table as one Parquet file.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -15,6 +14,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::checksums::{self, Checksums, Summing};
 use super::columns::{Row, schema_of};
+use super::quiet;
 use crate::error::{Error, Result};
 use crate::manifest::SCHEMA_VERSION;
 use crate::publish;
@@ -99,7 +99,7 @@ pub(super) fn read<R: Row>(dir: &Path, sums: &Checksums) -> Result<Vec<R>> {
     sums.verify(&path)?;
     // The Parquet reader asserts parts of the format. Whoever forges a file and its checksum gets
     // an error, too.
-    catch_unwind(AssertUnwindSafe(|| read_rows(&path))).unwrap_or_else(|_| {
+    quiet::catch(|| read_rows(&path)).unwrap_or_else(|| {
         Err(Error::corrupt(
             &path,
             "content",
