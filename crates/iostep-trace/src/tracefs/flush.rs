@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use iostep_model::{Flags, Operation};
 
-use crate::tracefs::hooks::Range;
+use crate::tracefs::seen::Range;
 
 /// A bound for devices that never finish what they were given.
 const MAX_PENDING: usize = 1 << 16;

@@ -1,95 +1,13 @@
 //! The tracepoints that this backend records, their filters, and what their records say.
 
-use iostep_model::{Flags, Operation, SyncKind};
+use iostep_model::SyncKind;
 
 use crate::error::{Error, Result};
 use crate::tracefs::format::{Field, Format};
 use crate::tracefs::instance::Instance;
 use crate::tracefs::rwbs;
 use crate::tracefs::scope::{Of, Scope};
-
-/// What a record said, in numbers of the model.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Seen {
-    Queue(Range),
-    Issue(Range),
-    Requeue(Range),
-    /// With the negative errno, 0 for success.
-    Complete(Range, i32),
-    /// First sector of the second part.
-    Split(u64),
-    /// A bio or a request was merged into another request.
-    Merge,
-    /// A mapping was made; true if its blocks hold data.
-    Mapped(Piece, bool),
-    /// A mapping that existed was looked up.
-    Looked(Piece),
-    /// Filesystem blocks were freed: the first and how many.
-    Freed(u64, u64),
-    /// Direct I/O to a part of a file began; whether it reads or writes is not told.
-    Direct {
-        inode: u64,
-        offset_bytes: u64,
-        bytes: u64,
-    },
-    /// A part of a file was written, in the page cache or directly.
-    Write {
-        inode: u64,
-        offset_bytes: u64,
-        bytes: u64,
-    },
-    /// A folio became dirty: the inode and the index of its first page.
-    Folio(u64, u64),
-    /// The filesystem's fsync began.
-    FsyncEnter {
-        inode: u64,
-        datasync: bool,
-    },
-    /// The filesystem's fsync ended, with this result.
-    FsyncExit(i64),
-    SyscallEnter(SyncKind),
-    SyscallExit(i64),
-    /// The thread syncs the whole filesystem.
-    SyncFs,
-    /// The thread writes back this inode.
-    Writepages(u64),
-    CommitStart(u64),
-    CommitEnd(u64),
-    /// The thread started a handle of this transaction.
-    Handle(u64),
-    /// The thread marked an inode dirty, from the code at an address.
-    Marked(u64, u64),
-    /// The thread (or the one that polls for it) submitted an fsync to io_uring.
-    UringFsync,
-    InodeNew {
-        inode: u64,
-        parent: u64,
-        mode: u16,
-    },
-    /// An inode went away.
-    InodeFree(u64),
-    /// A thread of this id was made, of the same process if true.
-    TaskNew(u32, bool, String),
-    TaskRename(Option<u32>, String),
-}
-
-/// A bio's or a request's place and kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub sector: u64,
-    pub bytes: u32,
-    pub operation: Operation,
-    pub flags: Flags,
-}
-
-/// A run of a file's blocks on the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub inode: u64,
-    pub file_block: u64,
-    pub fs_block: u64,
-    pub blocks: u32,
-}
+use crate::tracefs::seen::{Block, OfFile, OfSync, OfTask, Part, Piece, Range, Seen};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -302,62 +220,75 @@ impl Decoder {
     fn decode(&self, record: &[u8]) -> Option<Seen> {
         let number = |field| self.number(field, record);
         Some(match self.kind {
-            Kind::Queue => Seen::Queue(self.range(record)?),
-            Kind::Issue => Seen::Issue(self.range(record)?),
-            Kind::Requeue => Seen::Requeue(self.range(record)?),
-            Kind::Complete => Seen::Complete(self.range(record)?, number(3)? as i32),
-            Kind::Split => Seen::Split(number(0)?),
-            Kind::Merge => Seen::Merge,
+            Kind::Queue => Seen::Block(Block::Queue(self.range(record)?)),
+            Kind::Issue => Seen::Block(Block::Issue(self.range(record)?)),
+            Kind::Requeue => Seen::Block(Block::Requeue(self.range(record)?)),
+            Kind::Complete => Seen::Block(Block::Complete(self.range(record)?, number(3)? as i32)),
+            Kind::Split => Seen::Block(Block::Split(number(0)?)),
+            Kind::Merge => Seen::Block(Block::Merge),
+            Kind::TaskNew => {
+                let same_process = number(1)? & CLONE_THREAD != 0;
+                let name = self.fields.get(2)?.text(record)?;
+                Seen::Task(OfTask::New(number(0)? as u32, same_process, name))
+            }
+            Kind::TaskRename => {
+                let name = self.fields.get(1)?.text(record)?;
+                Seen::Task(OfTask::Renamed(number(2).map(|pid| pid as u32), name))
+            }
+            _ => return self.of_file(record).or_else(|| self.of_sync(record)),
+        })
+    }
+
+    fn of_file(&self, record: &[u8]) -> Option<Seen> {
+        let number = |field| self.number(field, record);
+        Some(Seen::File(match self.kind {
             Kind::Mapped => {
                 let written = number(4)? & WRITTEN_STATUS != 0;
-                Seen::Mapped(self.status_extent(record)?, written)
+                OfFile::Mapped(self.status_extent(record)?, written)
             }
-            Kind::Looked if number(5)? == 0 => return None,
-            Kind::Looked => Seen::Looked(self.status_extent(record)?),
-            Kind::MapExit if (number(4)? as i32) <= 0 => return None,
-            Kind::MapExit => Seen::Looked(self.extent(record)?),
-            Kind::Freed => Seen::Freed(number(0)?, number(1)?),
-            Kind::Direct => Seen::Direct {
-                inode: number(0)?,
-                offset_bytes: number(1)?,
-                bytes: number(2)?,
-            },
-            Kind::OldDirect if number(3)? & 1 == 0 => return None,
-            Kind::Write | Kind::OldDirect => Seen::Write {
-                inode: number(0)?,
-                offset_bytes: number(1)?,
-                bytes: number(2)?,
-            },
-            Kind::Folio => Seen::Folio(number(0)?, number(1)?),
-            Kind::FsyncEnter => Seen::FsyncEnter {
-                inode: number(0)?,
-                datasync: number(1)? != 0,
-            },
-            Kind::FsyncExit => Seen::FsyncExit(number(0)? as i64),
-            Kind::SyscallEnter(kind) => Seen::SyscallEnter(kind),
-            Kind::SyscallExit => Seen::SyscallExit(number(0)? as i64),
-            Kind::SyncFs => Seen::SyncFs,
-            Kind::Writepages => Seen::Writepages(number(0)?),
-            Kind::CommitStart => Seen::CommitStart(number(0)?),
-            Kind::CommitEnd => Seen::CommitEnd(number(0)?),
-            Kind::Handle => Seen::Handle(number(0)?),
-            Kind::Marked => Seen::Marked(number(0)?, number(1)?),
-            Kind::UringFsync => Seen::UringFsync,
-            Kind::InodeNew => Seen::InodeNew {
+            Kind::Looked if number(5)? != 0 => OfFile::Looked(self.status_extent(record)?),
+            Kind::MapExit if (number(4)? as i32) > 0 => OfFile::Looked(self.extent(record)?),
+            Kind::Freed => OfFile::Freed(number(0)?, number(1)?),
+            Kind::Direct => OfFile::Direct(self.part(record)?),
+            Kind::Write => OfFile::Write(self.part(record)?),
+            Kind::OldDirect if number(3)? & 1 == 1 => OfFile::Write(self.part(record)?),
+            Kind::Folio => OfFile::Folio(number(0)?, number(1)?),
+            Kind::InodeNew => OfFile::Born {
                 inode: number(0)?,
                 parent: number(1)?,
                 mode: number(2)? as u16,
             },
-            Kind::InodeFree => Seen::InodeFree(number(0)?),
-            Kind::TaskNew => Seen::TaskNew(
-                number(0)? as u32,
-                number(1)? & CLONE_THREAD != 0,
-                self.fields.get(2)?.text(record)?,
-            ),
-            Kind::TaskRename => {
-                let name = self.fields.get(1)?.text(record)?;
-                Seen::TaskRename(number(2).map(|pid| pid as u32), name)
-            }
+            Kind::InodeFree => OfFile::Gone(number(0)?),
+            _ => return None,
+        }))
+    }
+
+    fn of_sync(&self, record: &[u8]) -> Option<Seen> {
+        let number = |field| self.number(field, record);
+        Some(Seen::Sync(match self.kind {
+            Kind::FsyncEnter => OfSync::FsyncEnter {
+                inode: number(0)?,
+                datasync: number(1)? != 0,
+            },
+            Kind::FsyncExit => OfSync::FsyncExit(number(0)? as i64),
+            Kind::SyscallEnter(kind) => OfSync::SyscallEnter(kind),
+            Kind::SyscallExit => OfSync::SyscallExit(number(0)? as i64),
+            Kind::SyncFs => OfSync::SyncFs,
+            Kind::Writepages => OfSync::Writepages(number(0)?),
+            Kind::CommitStart => OfSync::CommitStart(number(0)?),
+            Kind::CommitEnd => OfSync::CommitEnd(number(0)?),
+            Kind::Handle => OfSync::Handle(number(0)?),
+            Kind::Marked => OfSync::Marked(number(0)?, number(1)?),
+            Kind::UringFsync => OfSync::UringFsync,
+            _ => return None,
+        }))
+    }
+
+    fn part(&self, record: &[u8]) -> Option<Part> {
+        Some(Part {
+            inode: self.number(0, record)?,
+            offset_bytes: self.number(1, record)?,
+            bytes: self.number(2, record)?,
         })
     }
 

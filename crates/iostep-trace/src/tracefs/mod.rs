@@ -25,9 +25,11 @@ mod processes;
 mod ring;
 mod rwbs;
 mod scope;
+mod seen;
 mod sums;
 mod syncs;
 mod translate;
+mod writes;
 
 use iostep_model::event::Event;
 

@@ -4,7 +4,7 @@ use iostep_model::manifest::{Counters, Totals};
 use iostep_model::operation::Counter;
 
 use crate::bpf::Sums;
-use crate::tracefs::hooks::Range;
+use crate::tracefs::seen::Range;
 
 /// A point of a request's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,35 +5,23 @@ use std::collections::HashMap;
 use iostep_model::event::{
     Completion, Content, Event, Extent, Queue, Segment, SyncEnter, Transfer,
 };
-use iostep_model::{Flags, Operation, SyncKey, SyncKind};
+use iostep_model::{Operation, SyncKey, SyncKind};
 
 use crate::bpf::Sums;
 use crate::tracefs::files::{Files, last_freed};
 use crate::tracefs::flush::Flushes;
-use crate::tracefs::hooks::{Piece, Range, Seen};
 use crate::tracefs::needs::Needs;
 use crate::tracefs::processes::Processes;
+use crate::tracefs::seen::{Block, OfFile, OfSync, OfTask, Piece, Range, Seen};
 use crate::tracefs::sums::{Point, Tally};
 use crate::tracefs::syncs::Syncs;
+use crate::tracefs::writes::{Told, Writes};
 
-const PAGE_BYTES: u64 = 4096;
-/// A page becomes dirty at most this long after the record of the write that made it so.
-const WRITE_TO_DIRTY_NS: u64 = 1_000_000;
-/// Caches start anew above this: what they save is told again then.
+/// The table of look-ups starts anew above this: they are told again then.
 const MAX_CACHED: usize = 1 << 16;
 
 /// One decoded record: when, by which thread, what.
 pub(crate) type Record = (u64, u32, Seen);
-
-/// The last write of an inode that was told of, or of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Written {
-    mono_ns: u64,
-    inode: u64,
-    pid: u32,
-    first_page: u64,
-    last_page: u64,
-}
 
 /// Keeps what one record needs to know of those before it.
 #[derive(Debug)]
@@ -49,21 +37,9 @@ pub(crate) struct Translator {
     /// Only a partition is traced.
     partition: bool,
     looked: HashMap<u64, Piece>,
-    written: HashMap<u64, Written>,
-    /// Each thread's last write, until the folio it made dirty is seen.
-    writing: HashMap<u32, Written>,
-    /// Each thread's direct I/O, until its first bio tells whether it writes.
-    direct: HashMap<u32, Direct>,
+    writes: Writes,
     /// fsyncs submitted to io_uring that no worker began yet, by process.
     uring_fsyncs: HashMap<u32, u32>,
-}
-
-/// A part of a file under direct I/O.
-#[derive(Clone, Copy, Debug)]
-struct Direct {
-    inode: u64,
-    offset_bytes: u64,
-    bytes: u64,
 }
 
 impl Translator {
@@ -84,9 +60,7 @@ impl Translator {
             syscalls,
             partition,
             looked: HashMap::new(),
-            written: HashMap::new(),
-            writing: HashMap::new(),
-            direct: HashMap::new(),
+            writes: Writes::default(),
             uring_fsyncs: HashMap::new(),
         }
     }
@@ -99,11 +73,16 @@ impl Translator {
     /// Translates the records of one drain, in the order of time.
     pub fn batch(&mut self, records: Vec<Record>, emit: &mut dyn FnMut(Event)) {
         let freed = records.iter().filter_map(|(mono_ns, _, seen)| match seen {
-            Seen::InodeFree(inode) => Some((*mono_ns, *inode)),
+            Seen::File(OfFile::Gone(inode)) => Some((*mono_ns, *inode)),
             _ => None,
         });
         self.files.begin_batch(last_freed(freed));
-        self.bound_caches();
+        if self.looked.len() > MAX_CACHED {
+            self.looked.clear();
+        }
+        if self.uring_fsyncs.len() > MAX_CACHED {
+            self.uring_fsyncs.clear();
+        }
         let end_ns = records.last().map(|(mono_ns, ..)| *mono_ns);
         for (mono_ns, pid, seen) in records {
             self.record(mono_ns, pid, seen, emit);
@@ -113,81 +92,93 @@ impl Translator {
         }
     }
 
-    fn bound_caches(&mut self) {
-        if self.looked.len() > MAX_CACHED {
-            self.looked.clear();
-        }
-        if self.written.len() > MAX_CACHED {
-            self.written.clear();
-        }
-        if self.writing.len() > MAX_CACHED {
-            self.writing.clear();
-        }
-        if self.direct.len() > MAX_CACHED {
-            self.direct.clear();
-        }
-        if self.uring_fsyncs.len() > MAX_CACHED {
-            self.uring_fsyncs.clear();
+    fn record(&mut self, mono_ns: u64, pid: u32, seen: Seen, emit: &mut dyn FnMut(Event)) {
+        match seen {
+            Seen::Block(block) => self.block(mono_ns, pid, block, emit),
+            Seen::File(file) => self.file(mono_ns, pid, file, emit),
+            Seen::Sync(sync) => self.sync(mono_ns, pid, sync, emit),
+            Seen::Task(OfTask::New(child, same_process, comm)) => {
+                self.processes.made(pid, child, same_process, comm);
+            }
+            Seen::Task(OfTask::Renamed(renamed, comm)) => {
+                self.processes.renamed(renamed.unwrap_or(pid), comm);
+            }
         }
     }
 
-    fn record(&mut self, mono_ns: u64, pid: u32, seen: Seen, emit: &mut dyn FnMut(Event)) {
-        match seen {
-            Seen::Queue(range) => self.queue(mono_ns, pid, range, emit),
-            Seen::Issue(range) => self.issue(mono_ns, range, emit),
-            Seen::Requeue(range) => {
+    fn block(&mut self, mono_ns: u64, pid: u32, block: Block, emit: &mut dyn FnMut(Event)) {
+        match block {
+            Block::Queue(range) => self.queue(mono_ns, pid, range, emit),
+            Block::Issue(range) => self.issue(mono_ns, range, emit),
+            Block::Requeue(range) => {
                 self.tally.add(Point::Requeued, &range, true);
                 emit(Event::Requeue(transfer(mono_ns, range)));
             }
-            Seen::Complete(range, errno) => self.complete(mono_ns, range, errno, emit),
-            Seen::Split(sector) => {
+            Block::Complete(range, errno) => self.complete(mono_ns, range, errno, emit),
+            Block::Split(sector) => {
                 self.tally.split();
                 emit(Event::Split { mono_ns, sector });
             }
-            Seen::Merge => self.tally.merge(),
-            Seen::Mapped(piece, written) => {
+            Block::Merge => self.tally.merge(),
+        }
+    }
+
+    fn file(&mut self, mono_ns: u64, pid: u32, file: OfFile, emit: &mut dyn FnMut(Event)) {
+        match file {
+            OfFile::Mapped(piece, written) => {
                 if written {
                     self.needs.mapped(pid, piece.inode);
                 }
                 self.mapped(mono_ns, piece, emit);
             }
-            Seen::Looked(piece) => self.looked(mono_ns, piece, emit),
-            Seen::Freed(fs_block, blocks) => freed(mono_ns, fs_block, blocks, emit),
-            Seen::Direct {
-                inode,
-                offset_bytes,
-                bytes,
-            } => {
-                let direct = Direct {
-                    inode,
-                    offset_bytes,
-                    bytes,
-                };
-                self.direct.insert(pid, direct);
+            OfFile::Looked(piece) => {
+                let known = self.looked.get(&piece.inode);
+                if !known.is_some_and(|known| contains(known, &piece)) {
+                    self.mapped(mono_ns, piece, emit);
+                }
             }
-            Seen::Write {
+            OfFile::Freed(fs_block, blocks) => freed(mono_ns, fs_block, blocks, emit),
+            OfFile::Direct(part) => self.writes.direct(pid, part),
+            OfFile::Write(part) => {
+                let told = self.writes.wrote(mono_ns, pid, part);
+                self.dirty(mono_ns, pid, told, emit);
+            }
+            OfFile::Folio(inode, page) => {
+                let told = self.writes.folio(mono_ns, pid, inode, page);
+                self.dirty(mono_ns, pid, told, emit);
+            }
+            OfFile::Born {
                 inode,
-                offset_bytes,
-                bytes,
-            } => self.write(mono_ns, pid, inode, offset_bytes, bytes, emit),
-            Seen::Folio(inode, page) => self.folio(mono_ns, pid, inode, page, emit),
-            Seen::FsyncEnter { inode, datasync } => {
+                parent,
+                mode,
+            } => {
+                self.files.mention(parent, mono_ns, emit);
+                self.files.born(inode, parent, mode, pid, mono_ns, emit);
+            }
+            OfFile::Gone(inode) => {
+                self.looked.remove(&inode);
+                self.writes.gone(inode);
+                self.needs.gone(inode);
+                self.files.gone(inode, mono_ns, emit);
+            }
+        }
+    }
+
+    fn sync(&mut self, mono_ns: u64, pid: u32, sync: OfSync, emit: &mut dyn FnMut(Event)) {
+        match sync {
+            OfSync::FsyncEnter { inode, datasync } => {
                 self.fsync(mono_ns, pid, inode, datasync, emit);
             }
-            Seen::FsyncExit(result) => {
+            OfSync::FsyncExit(result) => {
                 if let Some(sync) = self.syncs.fsync_returned(pid, mono_ns, result, emit) {
                     self.needs.exit(sync);
                 }
             }
-            Seen::SyscallEnter(kind) => self.syncs.call(pid, kind, mono_ns),
-            Seen::SyscallExit(result) => self.syncs.call_returned(pid, mono_ns, result, emit),
-            Seen::SyncFs => {
-                self.touch(mono_ns, pid, None, emit);
-            }
-            Seen::Writepages(inode) => {
-                self.touch(mono_ns, pid, Some(inode), emit);
-            }
-            Seen::CommitStart(commit) => {
+            OfSync::SyscallEnter(kind) => self.syncs.call(pid, kind, mono_ns),
+            OfSync::SyscallExit(result) => self.syncs.call_returned(pid, mono_ns, result, emit),
+            OfSync::SyncFs => self.touch(mono_ns, pid, None, emit),
+            OfSync::Writepages(inode) => self.touch(mono_ns, pid, Some(inode), emit),
+            OfSync::CommitStart(commit) => {
                 for sync in self.needs.of_commit(commit) {
                     emit(Event::SyncNeeds {
                         mono_ns,
@@ -197,32 +188,12 @@ impl Translator {
                 }
                 emit(Event::CommitStart { mono_ns, commit });
             }
-            Seen::CommitEnd(commit) => emit(Event::CommitEnd { mono_ns, commit }),
-            Seen::Handle(tid) => self.needs.handle(pid, tid),
-            Seen::Marked(inode, caller) => self.needs.marked(pid, inode, caller),
-            Seen::UringFsync => {
+            OfSync::CommitEnd(commit) => emit(Event::CommitEnd { mono_ns, commit }),
+            OfSync::Handle(tid) => self.needs.handle(pid, tid),
+            OfSync::Marked(inode, caller) => self.needs.marked(pid, inode, caller),
+            OfSync::UringFsync => {
                 let tgid = self.processes.mention(pid, mono_ns, emit);
                 *self.uring_fsyncs.entry(tgid).or_default() += 1;
-            }
-            Seen::InodeNew {
-                inode,
-                parent,
-                mode,
-            } => {
-                self.files.mention(parent, mono_ns, emit);
-                self.files.born(inode, parent, mode, pid, mono_ns, emit);
-            }
-            Seen::InodeFree(inode) => {
-                self.looked.remove(&inode);
-                self.written.remove(&inode);
-                self.needs.gone(inode);
-                self.files.gone(inode, mono_ns, emit);
-            }
-            Seen::TaskNew(child, same_process, comm) => {
-                self.processes.made(pid, child, same_process, comm);
-            }
-            Seen::TaskRename(renamed, comm) => {
-                self.processes.renamed(renamed.unwrap_or(pid), comm);
             }
         }
     }
@@ -239,7 +210,8 @@ impl Translator {
         self.flushes.queued(&range);
         self.tally.add(Point::Queued, &range, true);
         let tgid = self.processes.mention(pid, mono_ns, emit);
-        self.begin_direct(mono_ns, pid, &range, emit);
+        let told = self.writes.bio(mono_ns, pid, &range);
+        self.dirty(mono_ns, pid, told, emit);
         let sync = self.syncs.touch(pid, tgid, None, emit);
         let whole = Segment {
             bytes: range.bytes,
@@ -257,24 +229,6 @@ impl Translator {
             sync,
             segments: if range.bytes > 0 { vec![whole] } else { vec![] },
         }));
-    }
-
-    /// A bio of a thread in direct I/O tells whether that writes; reads of metadata come before.
-    fn begin_direct(&mut self, mono_ns: u64, pid: u32, range: &Range, emit: &mut dyn FnMut(Event)) {
-        if range.flags.has(Flags::META) {
-            return;
-        }
-        if let Some(direct) = self.direct.remove(&pid)
-            && range.operation.is_write()
-        {
-            let Direct {
-                inode,
-                offset_bytes,
-                bytes,
-            } = direct;
-            self.write(mono_ns, pid, inode, offset_bytes, bytes, emit);
-            self.writing.remove(&pid);
-        }
     }
 
     fn issue(&mut self, mono_ns: u64, range: Range, emit: &mut dyn FnMut(Event)) {
@@ -305,80 +259,18 @@ impl Translator {
         emit(extent(mono_ns, piece));
     }
 
-    fn looked(&mut self, mono_ns: u64, piece: Piece, emit: &mut dyn FnMut(Event)) {
-        let known = self.looked.get(&piece.inode);
-        if !known.is_some_and(|known| contains(known, &piece)) {
-            self.mapped(mono_ns, piece, emit);
-        }
-    }
-
-    fn write(
-        &mut self,
-        mono_ns: u64,
-        pid: u32,
-        inode: u64,
-        offset_bytes: u64,
-        bytes: u64,
-        emit: &mut dyn FnMut(Event),
-    ) {
-        if bytes == 0 {
+    /// Tells of a write that is news.
+    fn dirty(&mut self, mono_ns: u64, pid: u32, told: Option<Told>, emit: &mut dyn FnMut(Event)) {
+        let Some(told) = told else {
             return;
-        }
-        let written = Written {
-            mono_ns,
-            inode,
-            pid,
-            first_page: offset_bytes / PAGE_BYTES,
-            last_page: offset_bytes.saturating_add(bytes - 1) / PAGE_BYTES,
         };
-        self.writing.insert(pid, written);
-        let repeated = self.written.get(&inode).is_some_and(|last| {
-            last.pid == pid
-                && last.first_page <= written.first_page
-                && written.last_page <= last.last_page
-        });
-        if repeated {
-            return;
-        }
-        self.written.insert(inode, written);
-        self.files.mention(inode, mono_ns, emit);
-        self.processes.mention(pid, mono_ns, emit);
-        let first_bytes = written.first_page.saturating_mul(PAGE_BYTES);
-        let pages = written.last_page - written.first_page + 1;
-        emit(Event::Dirty {
-            mono_ns,
-            inode,
-            offset_bytes: first_bytes,
-            bytes: u32::try_from(pages.saturating_mul(PAGE_BYTES)).unwrap_or(u32::MAX),
-            pid,
-        });
-    }
-
-    /// A folio that became dirty other than by the write just recorded was mapped.
-    fn folio(
-        &mut self,
-        mono_ns: u64,
-        pid: u32,
-        inode: u64,
-        page: u64,
-        emit: &mut dyn FnMut(Event),
-    ) {
-        let explained = self.writing.remove(&pid).is_some_and(|write| {
-            write.inode == inode
-                && page <= write.last_page
-                && mono_ns.saturating_sub(write.mono_ns) < WRITE_TO_DIRTY_NS
-        });
-        if explained {
-            return;
-        }
-        self.written.remove(&inode);
-        self.files.mention(inode, mono_ns, emit);
+        self.files.mention(told.inode, mono_ns, emit);
         self.processes.mention(pid, mono_ns, emit);
         emit(Event::Dirty {
             mono_ns,
-            inode,
-            offset_bytes: page.saturating_mul(PAGE_BYTES),
-            bytes: 0,
+            inode: told.inode,
+            offset_bytes: told.offset_bytes,
+            bytes: told.bytes,
             pid,
         });
     }
@@ -430,7 +322,7 @@ impl Translator {
         if !self.syscalls {
             return by(datasync, SyncKind::Fsync, SyncKind::Fdatasync);
         }
-        let wrote = self.written.get(&inode).is_some_and(|last| last.pid == pid);
+        let wrote = self.writes.wrote_last(inode, pid);
         if wrote || self.processes.is_kernel(pid) {
             by(datasync, SyncKind::OSync, SyncKind::ODsync)
         } else if self.processes.is_uring_worker(pid) {
