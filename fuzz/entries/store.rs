@@ -36,10 +36,11 @@ pub fn good(number: u8) -> Vec<u8> {
 
 fn name(number: u8) -> &'static str {
     let number = usize::from(number) % (TABLES.len() + 2);
-    *TABLES.get(number).unwrap_or(match number {
-        7 => &MANIFEST,
-        _ => &CHECKSUMS,
-    })
+    match TABLES.get(number) {
+        Some(table) => table,
+        None if number == TABLES.len() => MANIFEST,
+        None => CHECKSUMS,
+    }
 }
 
 /// Puts the bytes behind the first in place of the file that the first one chooses, and reads.

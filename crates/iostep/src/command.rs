@@ -2,6 +2,7 @@
 
 mod demo;
 mod explain;
+mod import;
 mod report;
 mod sql_child;
 mod trace;
@@ -20,6 +21,8 @@ pub enum Command {
     Demo(demo::Args),
     /// Run SQL and explain what each transaction cost
     Explain(explain::Args),
+    /// Make a trace of blkparse text and an image of the filesystem
+    Import(import::Args),
     /// Record every block I/O of a device
     Trace(trace::Args),
     /// Show what a trace says, or two traces side by side
@@ -34,6 +37,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Import(args) => import::run(args),
         Command::Report(args) => report::run(args),
         Command::Trace(args) => trace::run(args),
         Command::SqlChild(args) => sql_child::run(args),

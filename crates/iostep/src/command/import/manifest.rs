@@ -1,0 +1,136 @@
+//! The manifest of an imported trace: what can be told of a device that was never seen.
+
+use iostep_fs::Found;
+use iostep_model::event::{Completion, Event};
+use iostep_model::manifest::{
+    Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State, Totals,
+};
+use iostep_model::operation::Counter;
+use iostep_model::{Flags, Operation, SECTOR_BYTES};
+use iostep_trace::blkparse::{LeftOut, Recording};
+
+/// No process of the recorded machine was iostep; 0 would be the idle task.
+const NO_TRACER: u32 = u32::MAX;
+
+/// What the text does not tell of the recorded machine.
+const UNKNOWN: &str = "unknown";
+
+/// Where the filesystem lies on the traced device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) start_bytes: u64,
+    pub(super) size_bytes: u64,
+}
+
+/// The manifest of a recording on a filesystem.
+pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> Manifest {
+    let check = check(recording);
+    Manifest {
+        schema_version: SCHEMA_VERSION,
+        iostep_version: env!("CARGO_PKG_VERSION").to_owned(),
+        state: State::Complete,
+        backend: Backend::Import,
+        kernel: UNKNOWN.to_owned(),
+        machine: UNKNOWN.to_owned(),
+        device: device(recording, place, &check),
+        filesystem: found.map(filesystem),
+        // blkparse counts from the first event.
+        clocks: Clocks::default(),
+        command: None,
+        tracer_tgid: NO_TRACER,
+        check,
+        interrupts: Vec::new(),
+    }
+}
+
+fn device(recording: &Recording, place: Place, check: &Check) -> Device {
+    let (major, minor) = recording.device;
+    let is_fua = |event: &Event| matches!(event, Event::Issue(t) if t.flags.has(Flags::FUA));
+    Device {
+        name: format!("{major},{minor}"),
+        major,
+        minor,
+        start_sector: place.start_bytes / SECTOR_BYTES,
+        sectors: place.size_bytes / SECTOR_BYTES,
+        logical_block_bytes: 512,
+        physical_block_bytes: 512,
+        // The kernel flushes only what has a cache, and passes FUA on only where it is known.
+        volatile_write_cache: check.issued.flush.ios > 0,
+        fua: recording.events.iter().any(is_fua),
+        scheduler: UNKNOWN.to_owned(),
+        rotational: false,
+    }
+}
+
+fn filesystem(found: &Found) -> Filesystem {
+    Filesystem {
+        kind: found.kind.name().to_owned(),
+        mount_point: String::new(),
+        options: String::new(),
+        block_bytes: found.block_bytes,
+        layout: found.layout.clone(),
+    }
+}
+
+/// The sums of the text. The device's own counters are not known, so nothing can disagree with
+/// them; what blkparse skipped is lost.
+fn check(recording: &Recording) -> Check {
+    let mut check = Check {
+        merges: recording.ledger.left_out(LeftOut::Merge),
+        lost_events: recording.skipped,
+        ..Check::default()
+    };
+    for event in &recording.events {
+        match event {
+            Event::Queue(bio) => add(&mut check.queued, bio.operation, 1, bio.bytes.into()),
+            Event::Issue(t) => add(&mut check.issued, t.operation, 1, t.bytes.into()),
+            Event::Requeue(t) => subtract(&mut check.issued, t.operation, t.bytes.into()),
+            Event::Complete(completion) => complete(&mut check.completed, completion),
+            Event::Split { .. } => check.splits += 1,
+            _ => {}
+        }
+    }
+    let (issued, completed) = (bytes(&check.issued), bytes(&check.completed));
+    check.in_flight_before_bytes = completed.saturating_sub(issued);
+    check.in_flight_after_bytes = issued.saturating_sub(completed);
+    check
+}
+
+fn complete(sums: &mut Counters, completion: &Completion) {
+    let transfer = &completion.transfer;
+    let is_counted = transfer.operation == Operation::Flush || !completion.in_flush_sequence;
+    add(
+        sums,
+        transfer.operation,
+        is_counted.into(),
+        transfer.bytes.into(),
+    );
+}
+
+fn bytes(sums: &Counters) -> u64 {
+    sums.read.bytes + sums.write.bytes + sums.discard.bytes
+}
+
+fn totals(sums: &mut Counters, operation: Operation) -> Option<&mut Totals> {
+    match operation.counter() {
+        Counter::Read => Some(&mut sums.read),
+        Counter::Write => Some(&mut sums.write),
+        Counter::Discard => Some(&mut sums.discard),
+        Counter::Flush => Some(&mut sums.flush),
+        Counter::None => None,
+    }
+}
+
+fn add(sums: &mut Counters, operation: Operation, ios: u64, bytes: u64) {
+    if let Some(totals) = totals(sums, operation) {
+        totals.ios += ios;
+        totals.bytes += bytes;
+    }
+}
+
+fn subtract(sums: &mut Counters, operation: Operation, bytes: u64) {
+    if let Some(totals) = totals(sums, operation) {
+        totals.ios = totals.ios.saturating_sub(1);
+        totals.bytes = totals.bytes.saturating_sub(bytes);
+    }
+}

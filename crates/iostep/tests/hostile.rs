@@ -1,0 +1,147 @@
+//! Everything that reads bytes from outside, over bytes that nobody meant: an error or a value,
+//! never a panic, never without an end. `fuzz/` looks for more with the same functions.
+
+#[path = "../../../fuzz/entries/blkparse.rs"]
+mod blkparse;
+#[path = "../../../fuzz/entries/ext4_layout.rs"]
+mod ext4_layout;
+#[path = "../../../fuzz/entries/mangle.rs"]
+mod mangle;
+#[path = "../../../fuzz/entries/mutate.rs"]
+mod mutate;
+#[path = "../../../fuzz/entries/spool.rs"]
+mod spool;
+#[path = "../../../fuzz/entries/store.rs"]
+mod store;
+
+use iostep_model::event::{Event, Marker, Process};
+use mangle::mangle;
+use mutate::Random;
+
+/// Every kind of line, and the cases that were thought of.
+const BLKPARSE: [&str; 12] = [
+    "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n\
+     \x20 8,0    3        2     0.000001000   697  G   W 223490 + 8 [kjournald]\n\
+     \x20 8,0    3        3     0.000002000   697  D   W 223490 + 8 [kjournald]\n\
+     \x20 8,0    3        4     0.000700000     0  C   W 223490 + 8 [0]\n\
+     CPU3 (8,0):\n Reads Queued:           0,        0KiB\n\
+     Skips: 2 forward (1,234 -   0.1%)\n",
+    "8,0 0 1 0.000000001 7 Q FWFSM 8 + 2 [a]\n8,0 0 1 0.000000002 7 C WSM 8 + 2 [0]\n\
+     8,0 0 1 0.000000003 7 C WSM 8 [0]\n",
+    "8,0 0 1 0.000000001 7 Q FWS [a]\n8,0 0 1 0.000000002 7 D FN [a]\n\
+     8,0 0 1 0.000000003 7 C FN 18446744073709551615 [0]\n",
+    "8,0 0 1 0.000000001 7 X W 8 / 16 [a]\n8,0 0 1 0.000000002 7 R W 8 + 8 [65531]\n",
+    "8,0 0 1 0.000000001 7 A W 8 + 8 <- (8,1) 0\n8,0 0 1 0.000000002 7 m N cfq [x]\n",
+    "8,0 0 1 0.000000001 7 D N 0 (12 00 00 00 24 00 ) [a]\n",
+    "8,0 0 1 0.000000001 7 D W 8 + 8 (     12) [a [b] c]\n",
+    "8,0 0 1 0.000000001 7 Q W 36028797018963967 + 8388607 [a]\n",
+    "7,1 0 1 1000000000.999999999 7 Q D 0 + 8388607 []\n",
+    "7,1 0 1 0.000000001 7 Q",
+    "8,0",
+    "",
+];
+
+#[test]
+fn blkparse_text() {
+    for text in BLKPARSE {
+        blkparse::run(text.as_bytes());
+    }
+    let all = BLKPARSE.concat().into_bytes();
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        let text = match seed % 4 {
+            0 => all.clone(),
+            _ => BLKPARSE[random.below(BLKPARSE.len())].as_bytes().to_vec(),
+        };
+        blkparse::run(&mangle(text, &mut random));
+    }
+}
+
+/// A frame's payload of small events.
+fn events() -> Vec<u8> {
+    let process = Event::Process(Process {
+        mono_ns: 5,
+        pid: 1,
+        tgid: 1,
+        parent_tgid: 0,
+        comm: "sqlite3".to_owned(),
+        kernel: false,
+        command_line: Some("sqlite3 app.db".to_owned()),
+    });
+    let step = Event::Marker {
+        mono_ns: 6,
+        marker: Marker::Step("insert".to_owned()),
+    };
+    let split = Event::Split {
+        mono_ns: 7,
+        sector: 8,
+    };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("events.log");
+    let mut writer = iostep_model::spool::Writer::create(&path).expect("create");
+    for event in [&process, &step, &split] {
+        writer.push(event).expect("push");
+    }
+    writer.flush().expect("flush");
+    drop(writer);
+    // The file's header, then the frame's.
+    std::fs::read(&path).expect("read")[16..].to_vec()
+}
+
+#[test]
+fn event_logs() {
+    let payload = events();
+    spool::run(&payload);
+    for bytes in [
+        &[][..],
+        &[0; 8],
+        &[0xFF; 8],
+        &[0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0],
+    ] {
+        spool::run(bytes);
+    }
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        spool::run(&mangle(payload.clone(), &mut random));
+    }
+}
+
+#[test]
+fn trace_directories() {
+    for number in 0..9 {
+        let clean = store::good(number);
+        store::run(&[&[number][..], &clean].concat());
+        for length in [0, 1, 4, clean.len() / 2, clean.len() - 1] {
+            store::run(&[&[number][..], &clean[..length]].concat());
+        }
+        for seed in 0..120 {
+            let mut random = Random::new(seed);
+            let bytes = mangle(clean.clone(), &mut random);
+            store::run(&[&[number][..], &bytes].concat());
+        }
+    }
+}
+
+#[test]
+fn images_of_nothing() {
+    for bytes in [0, 1, 1024, 2048, 4096, 66_000, 200_000] {
+        ext4_layout::run(&vec![0; bytes]);
+        ext4_layout::run(&vec![0xFF; bytes]);
+    }
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let mut image = vec![0; 70_000];
+        // The magics of ext4, xfs, btrfs, f2fs and nilfs2, and noise around them.
+        let (at, magic): (usize, &[u8]) = match seed % 5 {
+            0 => (1080, &[0x53, 0xEF]),
+            1 => (0, b"XFSB"),
+            2 => (65_600, b"_BHRfS_M"),
+            3 => (1024, &[0x10, 0x20, 0xF5, 0xF2]),
+            _ => (1030, &[0x34, 0x34]),
+        };
+        let start = at & !1023;
+        image[start..start + 1024].fill_with(|| random.next() as u8 & random.next() as u8);
+        image[at..at + magic.len()].copy_from_slice(magic);
+        ext4_layout::run(&image);
+    }
+}
