@@ -44,7 +44,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares two summaries. Files are matched by path, everything else by name.
+    /// Compares two summaries. Files are matched by path, and added up where several had it, everything else by name.
     pub fn of(first: &Summary, second: &Summary) -> Comparison {
         let complaint = |summary: &Summary| summary.overview.complaint.clone();
         let mut rows = Vec::new();
@@ -245,7 +245,7 @@ fn joj(summary: &Summary) -> Vec<Measure> {
         ),
         bytes(GROUP, "other metadata", joj.metadata_bytes),
     ];
-    for file in &joj.files {
+    for file in joj.by_path() {
         measures.push(bytes(
             "file",
             format!("{}: data", file.path),

@@ -12,6 +12,7 @@
 //!   [`Summary::totals`].
 
 pub mod amount;
+mod by_path;
 pub mod distribution;
 pub mod heat;
 pub mod interrupts;

@@ -15,7 +15,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Like [`write`], with the content made by `fill`.
+/// Like [`write()`], with the content made by `fill`.
 ///
 /// Errors: `Io`, and whatever `fill` returns.
 pub fn write_with<E: From<Error>>(

@@ -93,11 +93,22 @@ fn head(summary: &Summary, style: Style) -> String {
         };
         text.push_str(&format!(
             "command: {} ({status})\n",
-            printable(&argv.join(" "))
+            one_line(&argv.join(" "))
         ));
     }
     text.push_str(&notes(summary));
     text
+}
+
+/// The beginning of a command line: scripts given with `-c` may be long.
+fn one_line(command: &str) -> String {
+    const CHARACTERS: usize = 100;
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", printable(&line[..end])),
+        None => printable(&line).into(),
+    }
 }
 
 /// What a reader has to know before believing the numbers.
@@ -155,6 +166,14 @@ mod tests {
         let expected = "CHECK FAILED: lost 312 events; \
                         device counted 40960 written bytes more than were completed";
         assert_eq!(text.lines().next(), Some(expected));
+    }
+
+    #[test]
+    fn a_long_command_is_cut_at_a_character() {
+        assert_eq!(one_line("sh -c  a\nb"), "sh -c a b");
+        let line = one_line(&"ä".repeat(101));
+        assert_eq!(line.chars().count(), 101);
+        assert!(line.ends_with("ä…"));
     }
 
     #[test]

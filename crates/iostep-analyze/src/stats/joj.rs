@@ -36,6 +36,8 @@ pub struct JojRow {
     pub path: String,
     /// What it is for.
     pub file_type: FileType,
+    /// Files that the row is about: 1, but in [`Joj::by_path`].
+    pub files: u64,
     /// Sync calls on it.
     pub syncs: u64,
     /// Its data that was written.
@@ -77,10 +79,7 @@ impl Joj {
         joj.uncaused_journal_bytes = joj.journal_bytes - caused_bytes;
         joj.joj_share = ratio(joj.joj_bytes, joj.data_bytes + joj.journal_bytes);
         joj.files = rows.into_values().map(JojRow::amplified).collect();
-        joj.files.sort_by(|a, b| {
-            let bytes = |row: &JojRow| (row.journal_bytes, row.data_bytes);
-            bytes(b).cmp(&bytes(a)).then_with(|| a.file.cmp(&b.file))
-        });
+        sort(&mut joj.files);
         joj
     }
 
@@ -106,12 +105,21 @@ impl Joj {
     }
 }
 
+/// The most journal bytes first.
+pub(super) fn sort(rows: &mut [JojRow]) {
+    rows.sort_by_key(|row| {
+        let bytes = (row.journal_bytes, row.data_bytes);
+        (std::cmp::Reverse(bytes), row.file)
+    });
+}
+
 impl JojRow {
     fn new(trace: &Trace, file: u32) -> JojRow {
         JojRow {
             file,
             path: trace.file_name(file),
             file_type: trace.files[file as usize].file_type,
+            files: 1,
             syncs: 0,
             data_bytes: 0,
             journal_bytes: 0,

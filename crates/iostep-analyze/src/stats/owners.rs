@@ -18,6 +18,8 @@ pub struct FileRow {
     pub file_type: FileType,
     /// Inode number.
     pub inode: u64,
+    /// Files that the row is about: 1, but in [`super::Summary::files_by_path`].
+    pub files: u64,
     /// True if it was seen to be deleted.
     pub deleted: bool,
     /// Its requests and bytes; a logged copy of its data is the journal's, not its own.
@@ -61,6 +63,14 @@ impl PerOwner {
             self.last_request = Some(segment.request);
         }
     }
+}
+
+/// The most written first.
+pub(super) fn sort(rows: &mut [FileRow]) {
+    rows.sort_by(|a, b| {
+        let bytes = |row: &FileRow| (row.amounts.write.bytes, row.amounts.read.bytes);
+        bytes(b).cmp(&bytes(a)).then_with(|| a.path.cmp(&b.path))
+    });
 }
 
 pub(super) struct Collector {
@@ -136,6 +146,7 @@ impl Collector {
             path: trace.file_name(index as u32),
             file_type: file.file_type,
             inode: file.key.inode,
+            files: 1,
             deleted: file.deleted_ns.is_some(),
             amounts: self.files[index].split,
             syncs: syncs[index],
@@ -143,10 +154,7 @@ impl Collector {
         let mut rows: Vec<FileRow> = rows
             .filter(|row| !row.amounts.is_empty() || row.syncs > 0)
             .collect();
-        rows.sort_by(|a, b| {
-            let bytes = |row: &FileRow| (row.amounts.write.bytes, row.amounts.read.bytes);
-            bytes(b).cmp(&bytes(a)).then_with(|| a.path.cmp(&b.path))
-        });
+        sort(&mut rows);
         rows
     }
 

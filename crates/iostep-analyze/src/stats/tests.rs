@@ -237,3 +237,46 @@ fn a_process_is_counted_as_dirtier_and_as_submitter() {
     assert!(of("jbd2/loop0-8").submitted.write.bytes > 0);
     assert_eq!(of("app").syncs, summary.sync_calls.len() as u64);
 }
+
+#[test]
+fn files_of_one_path_are_one_row_by_path() {
+    let mut trace = fixture::sqlite_on_ext4(300);
+    let before = Summary::of(&trace);
+    // Every other sync and write of the database is of another file of the same name.
+    let other = trace.files.len() as u32;
+    let mut copy = trace.files[0].clone();
+    copy.key.inode = 99;
+    trace.files.push(copy);
+    for segment in trace
+        .segments
+        .iter_mut()
+        .step_by(2)
+        .filter(|s| s.file == Some(0))
+    {
+        segment.file = Some(other);
+    }
+    for sync in trace
+        .syncs
+        .iter_mut()
+        .step_by(2)
+        .filter(|s| s.file == Some(0))
+    {
+        sync.file = Some(other);
+    }
+    let after = Summary::of(&trace);
+    assert_eq!(after.files.len(), before.files.len() + 1);
+    assert_eq!(after.joj.files.len(), before.joj.files.len() + 1);
+    let of = |summary: &Summary| {
+        let rows = summary.joj.by_path().into_iter();
+        rows.map(|row| (row.path, row.syncs, row.journal_bytes, row.amplification))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(&after), of(&before));
+    let database = after
+        .files_by_path()
+        .into_iter()
+        .find(|row| row.path == "/app/app.db");
+    assert_eq!(database.expect("the database").files, 2);
+    let bytes = |rows: Vec<FileRow>| -> u64 { rows.iter().map(|r| r.amounts.sum().bytes).sum() };
+    assert_eq!(bytes(after.files_by_path()), bytes(before.files_by_path()));
+}

@@ -20,14 +20,23 @@ fn more(rows: usize, shown: usize) -> String {
     }
 }
 
+/// A path, and how many files had it one after the other.
+fn path_of(path: &str, files: u64) -> String {
+    match files {
+        1 => printable(path).into(),
+        files => format!("{} ({files} files)", printable(path)),
+    }
+}
+
 pub(super) fn files(summary: &Summary, style: Style) -> String {
     let names = [
         "file", "type", ">reads", ">read", ">writes", ">written", ">syncs", "",
     ];
     let mut table = grid(style, &names);
-    for file in summary.files.iter().take(ROWS_SHOWN) {
+    let files = summary.files_by_path();
+    for file in files.iter().take(ROWS_SHOWN) {
         table.row([
-            printable(&file.path).into(),
+            path_of(&file.path, file.files),
             file.file_type.name().into(),
             count(file.amounts.read.requests),
             bytes(file.amounts.read.bytes),
@@ -41,7 +50,7 @@ pub(super) fn files(summary: &Summary, style: Style) -> String {
             },
         ]);
     }
-    table.titled("Files") + &more(summary.files.len(), ROWS_SHOWN)
+    table.titled("Files") + &more(files.len(), ROWS_SHOWN)
 }
 
 pub(super) fn processes(summary: &Summary, style: Style) -> String {
@@ -150,9 +159,10 @@ pub(super) fn joj(summary: &Summary, style: Style) -> String {
         ">amplification",
     ];
     let mut table = grid(style, &names);
-    for file in joj.files.iter().take(ROWS_SHOWN) {
+    let files = joj.by_path();
+    for file in files.iter().take(ROWS_SHOWN) {
         table.row([
-            printable(&file.path).into(),
+            path_of(&file.path, file.files),
             file.file_type.name().into(),
             count(file.syncs),
             bytes(file.data_bytes),
@@ -175,5 +185,5 @@ pub(super) fn joj(summary: &Summary, style: Style) -> String {
         percent(joj.joj_share),
         bytes(joj.metadata_bytes),
     );
-    text + &more(joj.files.len(), ROWS_SHOWN) + &total
+    text + &more(files.len(), ROWS_SHOWN) + &total
 }
