@@ -67,15 +67,15 @@ pub struct TimesWritten {
     pub blocks: u64,
 }
 
-/// A run of blocks with one history.
+/// A run of blocks that were last accessed by the same request.
 #[derive(Clone, Copy)]
 struct Run {
     end_block: u64,
     last_ns: u64,
-    accesses: u32,
 }
 
-/// The blocks that were accessed, as runs: long requests cost no more memory than short ones.
+/// The blocks that were accessed. An access makes one run of all that it covers, so there are at
+/// most two runs more than before, however long the request is.
 #[derive(Default)]
 struct Accessed {
     runs: BTreeMap<u64, Run>,
@@ -95,42 +95,62 @@ impl Accessed {
         }
     }
 
-    /// Notes an access and calls `again` with each part that was accessed before: its first and
-    /// end block, and when.
+    /// Notes an access and calls `again` with each part that was accessed before: its first
+    /// block, its end and when.
     fn access(&mut self, first: u64, end: u64, now_ns: u64, mut again: impl FnMut(u64, &Run)) {
         self.cut(first);
         self.cut(end);
-        let mut found = std::mem::take(&mut self.found);
-        found.extend(
+        self.found.clear();
+        self.found.extend(
             self.runs
                 .range(first..end)
                 .map(|(first, run)| (*first, *run)),
         );
-        let fresh = |end_block| Run {
-            end_block,
-            last_ns: now_ns,
-            accesses: 1,
-        };
-        let mut next = first;
-        for (run_first, run) in found.drain(..) {
-            if next < run_first {
-                self.runs.insert(next, fresh(run_first));
+        for (run_first, run) in &self.found {
+            again(*run_first, run);
+            self.runs.remove(run_first);
+        }
+        self.runs.insert(
+            first,
+            Run {
+                end_block: end,
+                last_ns: now_ns,
+            },
+        );
+    }
+}
+
+/// How often each block is covered by ranges that are added in any order.
+#[derive(Default)]
+struct Coverage {
+    first_blocks: Vec<u64>,
+    end_blocks: Vec<u64>,
+}
+
+impl Coverage {
+    fn add(&mut self, first: u64, end: u64) {
+        self.first_blocks.push(first);
+        self.end_blocks.push(end);
+    }
+
+    /// Calls `each` with runs of equally often covered blocks: how often, and how many.
+    fn sweep(mut self, mut each: impl FnMut(u64, u64)) {
+        self.first_blocks.sort_unstable();
+        self.end_blocks.sort_unstable();
+        let mut firsts = self.first_blocks.into_iter().peekable();
+        let (mut depth, mut from) = (0, 0);
+        for end in self.end_blocks {
+            while let Some(first) = firsts.next_if(|first| *first < end) {
+                if depth > 0 && first > from {
+                    each(depth, first - from);
+                }
+                (depth, from) = (depth + 1, first);
             }
-            again(run_first, &run);
-            let accesses = run.accesses.saturating_add(1);
-            self.runs.insert(
-                run_first,
-                Run {
-                    accesses,
-                    ..fresh(run.end_block)
-                },
-            );
-            next = run.end_block;
+            if end > from {
+                each(depth, end - from);
+            }
+            (depth, from) = (depth - 1, end);
         }
-        if next < end {
-            self.runs.insert(next, fresh(end));
-        }
-        self.found = found;
     }
 }
 
@@ -139,6 +159,7 @@ pub(super) struct Collector {
     reads: Accessed,
     writes: Accessed,
     split: [Split; 2],
+    written: Coverage,
     block_writes: u64,
     /// Interval and number of blocks.
     intervals: Vec<(u64, u64)>,
@@ -151,6 +172,7 @@ impl Collector {
             reads: Accessed::default(),
             writes: Accessed::default(),
             split: Default::default(),
+            written: Coverage::default(),
             block_writes: 0,
             intervals: Vec::new(),
         }
@@ -183,6 +205,7 @@ impl Collector {
             }
         });
         if !is_read {
+            self.written.add(first, end);
             self.block_writes += end - first;
         }
         self.count(request, hot_bytes);
@@ -201,12 +224,11 @@ impl Collector {
 
     pub(super) fn finish(mut self) -> (Vec<Share<Heat>>, Rewrites) {
         let mut blocks = 0;
-        let mut by_log2 = [0; 33];
-        for (first, run) in &self.writes.runs {
-            let length = run.end_block - first;
+        let mut by_log2 = [0; 65];
+        self.written.sweep(|writes, length| {
             blocks += length;
-            by_log2[u64::from(run.accesses).next_power_of_two().ilog2() as usize] += length;
-        }
+            by_log2[writes.next_power_of_two().ilog2() as usize] += length;
+        });
         let times_written = by_log2
             .iter()
             .enumerate()
@@ -239,10 +261,12 @@ mod tests {
         #[test]
         fn runs_count_like_single_blocks(accesses in vec((0u64..60, 1u64..20), 0..60)) {
             let mut runs = Accessed::default();
-            let mut blocks = BTreeMap::<u64, (u64, u32)>::new();
+            let mut coverage = Coverage::default();
+            let mut blocks = BTreeMap::<u64, (u64, u64)>::new();
             for (now_ns, (first, length)) in accesses.into_iter().enumerate() {
                 let now_ns = now_ns as u64;
                 let mut found = Vec::new();
+                coverage.add(first, first + length);
                 runs.access(first, first + length, now_ns, |run_first, run| {
                     found.extend((run_first..run.end_block).map(|b| (b, run.last_ns)));
                 });
@@ -256,13 +280,13 @@ mod tests {
                     *entry = (now_ns, entry.1 + 1);
                 }
             }
-            let counted: u64 = runs.runs.iter().map(|(first, run)| run.end_block - first).sum();
-            prop_assert_eq!(counted, blocks.len() as u64);
-            for (first, run) in &runs.runs {
-                for block in *first..run.end_block {
-                    prop_assert_eq!(blocks[&block], (run.last_ns, run.accesses));
-                }
+            let mut counts = BTreeMap::<u64, u64>::new();
+            coverage.sweep(|times, length| *counts.entry(times).or_default() += length);
+            let mut expected = BTreeMap::new();
+            for (_, times) in blocks.values() {
+                *expected.entry(*times).or_default() += 1;
             }
+            prop_assert_eq!(counts, expected);
         }
     }
 }
