@@ -32,6 +32,9 @@ use line::{Action, Line};
 /// blkparse's lines are about 80 bytes; messages of I/O schedulers are longer.
 const MAX_LINE_BYTES: u64 = 4096;
 
+/// The time that blkparse's 0 becomes: a queue time of 0 would mean that nobody saw it.
+pub const ZERO_NS: u64 = 1_000_000_000;
+
 /// A block device by its numbers.
 pub type Device = (u32, u32);
 

@@ -2,7 +2,7 @@
 
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 
-use super::{Device, LeftOut};
+use super::{Device, LeftOut, ZERO_NS};
 
 /// The last sector whose end in bytes still is an offset (`loff_t`).
 const MAX_SECTOR: u64 = (i64::MAX as u64 - u32::MAX as u64) / SECTOR_BYTES;
@@ -226,7 +226,7 @@ fn length(words: &mut Words<'_>) -> Result<u32, Wrong> {
         .ok_or_else(|| wrong("sectors", word, "at most 8388607 sectors"))
 }
 
-/// `seconds.nanoseconds`, always with nine digits behind the point.
+/// `seconds.nanoseconds` after [`ZERO_NS`], always with nine digits behind the point.
 fn time(text: &[u8]) -> Result<u64, Wrong> {
     let point = text.iter().position(|byte| *byte == b'.');
     point
@@ -234,7 +234,7 @@ fn time(text: &[u8]) -> Result<u64, Wrong> {
             let (seconds, fraction) = (&text[..point], &text[point + 1..]);
             let fraction: u64 = number(fraction).filter(|_| fraction.len() == 9)?;
             let seconds: u64 = number(seconds).filter(|s| *s <= MAX_SECONDS)?;
-            Some(seconds * 1_000_000_000 + fraction)
+            Some(ZERO_NS + seconds * 1_000_000_000 + fraction)
         })
         .ok_or_else(|| wrong("time", text, "seconds.nanoseconds"))
 }

@@ -70,7 +70,7 @@ fn a_commit_block_keeps_its_flags_and_its_thread() {
     assert!(process.kernel);
     assert_eq!(
         (queue.sector, queue.bytes, queue.mono_ns),
-        (98326, 1024, 4_159_161)
+        (98326, 1024, ZERO_NS + 4_159_161)
     );
     assert_eq!(queue.segments.len(), 1);
     assert_eq!(

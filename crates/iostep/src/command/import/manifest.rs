@@ -7,7 +7,7 @@ use iostep_model::manifest::{
 };
 use iostep_model::operation::Counter;
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
-use iostep_trace::blkparse::{LeftOut, Recording};
+use iostep_trace::blkparse::{LeftOut, Recording, ZERO_NS};
 
 /// No process of the recorded machine was iostep; 0 would be the idle task.
 const NO_TRACER: u32 = u32::MAX;
@@ -34,8 +34,10 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
         machine: UNKNOWN.to_owned(),
         device: device(recording, place, &check),
         filesystem: found.map(filesystem),
-        // blkparse counts from the first event.
-        clocks: Clocks::default(),
+        clocks: Clocks {
+            mono_ns: ZERO_NS,
+            wall_ns: 0,
+        },
         command: None,
         tracer_tgid: NO_TRACER,
         check,
