@@ -75,8 +75,8 @@ pub enum Event {
     },
     /// The filesystem told where a part of a file lies (tracefs probe).
     Extent(Extent),
-    /// A part of a file was written to, in the page cache or directly (tracefs probe, which
-    /// cannot look into bios).
+    /// A part of a file was written in the page cache (tracefs probe, which cannot look into
+    /// bios).
     Dirty {
         /// When.
         mono_ns: u64,

@@ -45,8 +45,9 @@ use crate::tracefs::processes::Processes;
 use crate::tracefs::scope::Scope;
 use crate::tracefs::translate::{Record, Translator};
 
-/// Ring buffer of all CPUs together, by default.
-pub const DEFAULT_BUFFER_BYTES: u64 = 64 << 20;
+/// Ring buffer of all CPUs together, by default. Each CPU has its part, and I/O rarely spreads
+/// evenly.
+pub const DEFAULT_BUFFER_BYTES: u64 = 128 << 20;
 
 /// An event younger than this may still be on its way into another CPU's buffer.
 const SETTLE_NS: u64 = 2_000_000;

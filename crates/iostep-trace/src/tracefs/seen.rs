@@ -34,9 +34,7 @@ pub(crate) enum OfFile {
     Looked(Piece),
     /// Filesystem blocks were freed: the first and how many.
     Freed(u64, u64),
-    /// Direct I/O began; whether it reads or writes is not told.
-    Direct(Part),
-    /// A part was written, in the page cache or directly.
+    /// A part was written in the page cache.
     Write(Part),
     /// A folio became dirty: the inode and the index of its first page.
     Folio(u64, u64),

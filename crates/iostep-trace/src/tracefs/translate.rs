@@ -138,7 +138,6 @@ impl Translator {
                 }
             }
             OfFile::Freed(fs_block, blocks) => freed(mono_ns, fs_block, blocks, emit),
-            OfFile::Direct(part) => self.writes.direct(pid, part),
             OfFile::Write(part) => {
                 let told = self.writes.wrote(mono_ns, pid, part);
                 self.dirty(mono_ns, pid, told, emit);
@@ -210,8 +209,6 @@ impl Translator {
         self.flushes.queued(&range);
         self.tally.add(Point::Queued, &range, true);
         let tgid = self.processes.mention(pid, mono_ns, emit);
-        let told = self.writes.bio(mono_ns, pid, &range);
-        self.dirty(mono_ns, pid, told, emit);
         let sync = self.syncs.touch(pid, tgid, None, emit);
         let whole = Segment {
             bytes: range.bytes,
@@ -301,7 +298,8 @@ impl Translator {
     }
 
     /// What made the filesystem sync one file. A write with O_SYNC comes here out of `write`
-    /// (`generic_write_sync`); direct ones that complete later do so from a kernel thread.
+    /// (`generic_write_sync`), a direct one that completes later out of a kernel thread; but
+    /// that may also be a loop device or an NFS server, which sync everything.
     fn kind_of_fsync(&mut self, pid: u32, tgid: u32, inode: u64, datasync: bool) -> SyncKind {
         let by = |datasync: bool, whole, data| if datasync { data } else { whole };
         if let Some(called) = self.syncs.called(pid) {
@@ -323,12 +321,11 @@ impl Translator {
             return by(datasync, SyncKind::Fsync, SyncKind::Fdatasync);
         }
         let wrote = self.writes.wrote_last(inode, pid);
-        if wrote || self.processes.is_kernel(pid) {
-            by(datasync, SyncKind::OSync, SyncKind::ODsync)
-        } else if self.processes.is_uring_worker(pid) {
-            SyncKind::UringFsync
-        } else {
-            SyncKind::Other
+        match (self.processes.is_kernel(pid), datasync) {
+            (true, true) => SyncKind::ODsync,
+            (true, false) => SyncKind::Other,
+            (false, _) if self.processes.is_uring_worker(pid) && !wrote => SyncKind::UringFsync,
+            (false, _) => by(datasync, SyncKind::OSync, SyncKind::ODsync),
         }
     }
 

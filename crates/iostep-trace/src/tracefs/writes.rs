@@ -1,14 +1,12 @@
 //! Who wrote which part of which file, each write told once.
 //!
 //! ext4 tells of every `write`; the page cache tells when a folio becomes dirty, which is all
-//! there is of mapped writes but mostly repeats the former; and direct I/O tells neither that it
-//! writes nor when: its first bio does.
+//! there is of mapped writes but mostly repeats the former. Direct I/O is not told of: who
+//! submits its bios is who writes.
 
 use std::collections::HashMap;
 
-use iostep_model::Flags;
-
-use crate::tracefs::seen::{Part, Range};
+use crate::tracefs::seen::Part;
 
 const PAGE_BYTES: u64 = 4096;
 /// A page becomes dirty at most this long after the record of the write that made it so.
@@ -40,8 +38,6 @@ pub(crate) struct Writes {
     told: HashMap<u64, Written>,
     /// The last of each thread, until the folio that it made dirty is seen.
     writing: HashMap<u32, Written>,
-    /// Each thread's direct I/O, until its first bio.
-    direct: HashMap<u32, Part>,
 }
 
 impl Writes {
@@ -93,28 +89,6 @@ impl Writes {
         })
     }
 
-    /// A thread began direct I/O.
-    pub fn direct(&mut self, pid: u32, part: Part) {
-        bound(&mut self.direct);
-        self.direct.insert(pid, part);
-    }
-
-    /// A thread queued a bio: if that is the first of a direct write, the write is news. Reads
-    /// of metadata may come before it.
-    pub fn bio(&mut self, mono_ns: u64, pid: u32, range: &Range) -> Option<Told> {
-        if range.flags.has(Flags::META) {
-            return None;
-        }
-        let part = self.direct.remove(&pid)?;
-        if !range.operation.is_write() {
-            return None;
-        }
-        let told = self.wrote(mono_ns, pid, part);
-        // It makes no folio dirty.
-        self.writing.remove(&pid);
-        told
-    }
-
     /// True if the last to write to the inode was this thread.
     pub fn wrote_last(&self, inode: u64, pid: u32) -> bool {
         self.told.get(&inode).is_some_and(|told| told.pid == pid)
@@ -135,22 +109,12 @@ fn bound<K, V>(table: &mut HashMap<K, V>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostep_model::Operation;
 
     fn part(offset_bytes: u64, bytes: u64) -> Part {
         Part {
             inode: 12,
             offset_bytes,
             bytes,
-        }
-    }
-
-    fn bio(operation: Operation, flags: Flags) -> Range {
-        Range {
-            sector: 0,
-            bytes: 4096,
-            operation,
-            flags,
         }
     }
 
@@ -173,22 +137,5 @@ mod tests {
         let mapped = writes.folio(3, 100, 12, 2).expect("a mapped write");
         assert_eq!((mapped.offset_bytes, mapped.bytes), (8192, 0));
         assert!(writes.folio(4, 200, 12, 2).is_some());
-    }
-
-    #[test]
-    fn direct_io_is_a_write_if_its_first_bio_is_one() {
-        let mut writes = Writes::default();
-        writes.direct(100, part(0, 8192));
-        let metadata = bio(Operation::Read, Flags::META);
-        assert_eq!(writes.bio(1, 100, &metadata), None);
-        let write = bio(Operation::Write, Flags::SYNC);
-        assert_eq!(
-            writes.bio(2, 100, &write).map(|told| told.bytes),
-            Some(8192)
-        );
-        assert_eq!(writes.bio(3, 100, &write), None);
-        writes.direct(100, part(65536, 4096));
-        assert_eq!(writes.bio(4, 100, &bio(Operation::Read, Flags::SYNC)), None);
-        assert_eq!(writes.bio(5, 100, &write), None);
     }
 }
