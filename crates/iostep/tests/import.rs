@@ -177,7 +177,7 @@ fn structures_and_free_blocks_are_told_from_files() {
     let expected = [
         (1, Class::Superblock, None),
         (2, Class::GroupDescriptor, None),
-        (journal[3], Class::LogOther, None),
+        (journal[0], Class::LogSuperblock, None),
         (directory[0], Class::Directory, Some("/data")),
         (free, Class::Free, None),
     ];

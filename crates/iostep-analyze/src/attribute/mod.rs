@@ -12,6 +12,7 @@ mod ext4;
 mod extents;
 mod file_type;
 mod flushes;
+pub mod log_image;
 mod names;
 pub mod owner_map;
 mod requests;

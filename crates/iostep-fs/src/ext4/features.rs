@@ -16,6 +16,7 @@ pub struct Features {
 
 const COMPAT_HAS_JOURNAL: u32 = 0x4;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;
+const COMPAT_FAST_COMMIT: u32 = 0x400;
 
 const INCOMPAT_FILETYPE: u32 = 0x2;
 const INCOMPAT_RECOVER: u32 = 0x4;
@@ -100,6 +101,11 @@ impl Features {
     /// that was not unmounted in order.
     pub fn needs_recovery(self) -> bool {
         self.incompat & INCOMPAT_RECOVER != 0
+    }
+
+    /// True if the journal has blocks in another format than jbd2's.
+    pub fn has_fast_commit(self) -> bool {
+        self.compat & COMPAT_FAST_COMMIT != 0
     }
 
     pub(crate) fn is_64bit(self) -> bool {

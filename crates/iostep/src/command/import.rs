@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use iostep_analyze::attribute;
+use iostep_analyze::attribute::log_image::{self, Head};
 use iostep_analyze::attribute::owner_map::{self, Explained};
-use iostep_fs::{Found, Kind, OwnerMap, Section, ext4};
+use iostep_fs::{Found, Kind, OwnerMap, ReadAt, Section, ext4};
 use iostep_model::event::Event;
 use iostep_model::store;
 use iostep_model::table::Trace;
@@ -90,6 +91,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(owners) = &image.owners {
         owner_map::apply(&mut trace, owners);
     }
+    if image.has_jbd2_blocks_only {
+        log_image::apply(&mut trace, |block| image.head(block));
+    }
     publish(&args.output, &trace)?;
     let outcome = Outcome {
         output: args.output,
@@ -126,8 +130,11 @@ fn publish(directory: &Path, trace: &Trace) -> anyhow::Result<()> {
 
 /// The filesystem that the text is about.
 struct Image {
+    source: Section<File>,
     start_bytes: u64,
     size_bytes: u64,
+    /// Each block of the journal is a block of jbd2 or a copy of another block.
+    has_jbd2_blocks_only: bool,
     found: Option<Found>,
     owners: Option<OwnerMap>,
     warnings: Vec<String>,
@@ -141,29 +148,24 @@ impl Image {
             Some(offset) => offset,
             None => partition_start_bytes(&file)?,
         };
-        let source = Section::from(&file, args.image_offset)
+        let source = Section::from(file, args.image_offset)
             .with_context(|| format!("{name}: --image-offset {}", args.image_offset))?;
-        let size_bytes = iostep_fs::ReadAt::size_bytes(&source)?;
+        let size_bytes = source.size_bytes()?;
         let found = iostep_fs::layout(&source).with_context(|| name.to_string())?;
         let mut image = Image {
+            source,
             start_bytes,
             size_bytes,
             found,
+            has_jbd2_blocks_only: false,
             owners: None,
             warnings: Vec::new(),
         };
         match image.found.as_ref().map(|found| found.kind) {
             Some(Kind::Ext2 | Kind::Ext3 | Kind::Ext4) => {
-                let filesystem = ext4::Ext4::open(&source).with_context(|| name.to_string())?;
-                if filesystem.superblock().features.needs_recovery() {
-                    image.warn(format!(
-                        "{name}: its journal was not replayed, so newer files may be missing; \
-                         unmount it, or run e2fsck on a copy"
-                    ));
-                }
-                let owners = ext4::owners(&filesystem).with_context(|| name.to_string())?;
-                image.warn_of_problems(&owners, &args.image);
-                image.owners = Some(owners);
+                image
+                    .read_ext4(&args.image)
+                    .with_context(|| name.to_string())?;
             }
             Some(kind) => image.warn(format!(
                 "{name}: {kind}: only the filesystem's fixed places are known; files need ext4"
@@ -171,6 +173,32 @@ impl Image {
             None => bail!("{name}: no filesystem found; --image-offset says where it begins"),
         }
         Ok(image)
+    }
+
+    fn read_ext4(&mut self, path: &Path) -> iostep_fs::Result<()> {
+        let filesystem = ext4::Ext4::open(&self.source)?;
+        let features = filesystem.superblock().features;
+        let owners = ext4::owners(&filesystem)?;
+        if features.needs_recovery() {
+            self.warn(format!(
+                "{}: its journal was not replayed, so newer files may be missing; unmount it, or \
+                 run e2fsck on a copy",
+                path.display()
+            ));
+        }
+        self.warn_of_problems(&owners, path);
+        self.has_jbd2_blocks_only = !features.has_fast_commit();
+        self.owners = Some(owners);
+        Ok(())
+    }
+
+    /// The first bytes of a filesystem block.
+    fn head(&self, block: u64) -> Option<Head> {
+        let block_bytes = u64::from(self.found.as_ref()?.block_bytes);
+        let mut head = Head::default();
+        let offset_bytes = block.checked_mul(block_bytes)?;
+        self.source.read_exact_at(offset_bytes, &mut head).ok()?;
+        Some(head)
     }
 
     fn warn(&mut self, warning: String) {
