@@ -209,6 +209,8 @@ pub enum Content {
     },
     /// A btrfs superblock.
     BtrfsSuperblock,
+    /// Direct I/O on the block device itself, past any filesystem.
+    DeviceDirect,
     /// Nothing is known about it.
     Unknown,
 }

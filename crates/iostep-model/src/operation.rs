@@ -152,6 +152,11 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// The bits that `other` has too.
+    pub fn only(self, other: Flags) -> Flags {
+        Flags(self.0 & other.0)
+    }
+
     /// Both sets of bits.
     pub fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

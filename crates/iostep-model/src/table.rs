@@ -49,7 +49,8 @@ pub struct Request {
     pub bytes: u32,
     /// What was asked.
     pub operation: Operation,
-    /// How.
+    /// How, with the preflush and FUA that its bios asked for: where the device cannot do them,
+    /// the kernel makes flushes of them.
     pub flags: Flags,
     /// `blk_status_t`, 0 for success.
     pub status: u8,

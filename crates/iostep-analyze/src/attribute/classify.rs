@@ -3,6 +3,7 @@
 use iostep_model::event::{Content, Event, Queue, Segment};
 use iostep_model::manifest::{Backend, LayoutRange, Manifest};
 use iostep_model::{Class, Evidence, Operation, SECTOR_BYTES};
+use rustc_hash::FxHashMap;
 
 use super::extents::Extents;
 use super::names::Names;
@@ -51,6 +52,9 @@ impl Piece {
 pub(crate) struct Classifier<'a> {
     names: &'a Names,
     layout: Layout<'a>,
+    /// Metadata blocks outside the layout's ranges, by what was written to them: a block that is
+    /// read has no content yet when its bio is queued.
+    written: FxHashMap<u64, Class>,
     /// Where the probe could not look into bios.
     extents: Option<Extents>,
 }
@@ -103,9 +107,11 @@ impl<'a> Classifier<'a> {
         events: &[Event],
     ) -> Classifier<'a> {
         let blind = manifest.backend == Backend::Tracefs;
+        let layout = Layout::new(manifest);
         Classifier {
             names,
-            layout: Layout::new(manifest),
+            layout,
+            written: written_metadata(&layout, events),
             extents: blind.then(|| Extents::new(manifest, events)).flatten(),
         }
     }
@@ -153,7 +159,10 @@ impl<'a> Classifier<'a> {
             return piece;
         };
         // jbd2 marks a metadata buffer dirty long after the process changed it.
-        let is_data = matches!(piece.class, Class::FileData | Class::DeviceData);
+        let is_data = matches!(
+            piece.class,
+            Class::FileData | Class::DeviceData | Class::LoggedData
+        );
         if is_data || !self.names.process_at(row).kernel {
             piece.dirtier = Some(row);
             piece.dirtier_by_inode = dirtier.by_inode;
@@ -187,7 +196,7 @@ impl<'a> Classifier<'a> {
                     ..Piece::of(bytes, class, evidence)
                 }
             }
-            Content::Buffer { head } => self.buffer(bytes, sector, head),
+            Content::Buffer { head } => self.buffer(queue, bytes, sector, head),
             Content::JournalBlock {
                 head,
                 home_fs_block,
@@ -212,6 +221,7 @@ impl<'a> Classifier<'a> {
             Content::BtrfsSuperblock => {
                 Piece::of(bytes, Class::Superblock, Evidence::StructureName)
             }
+            Content::DeviceDirect => Piece::of(bytes, Class::DeviceData, Evidence::DirectIo),
             Content::Unknown => self.unseen(queue, bytes, sector),
         }
     }
@@ -225,25 +235,37 @@ impl<'a> Classifier<'a> {
     }
 
     /// A buffer of the block device: metadata of ext4, or what a user wrote past it.
-    fn buffer(&self, bytes: u32, sector: u64, head: &[u8; 16]) -> Piece {
+    fn buffer(&self, queue: &Queue, bytes: u32, sector: u64, head: &[u8; 16]) -> Piece {
         if self.layout.kind.is_empty() {
             return Piece::of(bytes, Class::DeviceData, Evidence::PageCache);
         }
-        match self.layout.class_of(self.layout.block_of(sector)) {
-            Some(Class::LogOther) => {
-                let class = ext4::log_class(head).unwrap_or(Class::LogOther);
-                Piece::of(bytes, class, Evidence::LayoutRange)
+        let fs_block = self.layout.block_of(sector);
+        let is_read = queue.operation == Operation::Read;
+        match self.layout.class_of(fs_block) {
+            Some(Class::LogOther) if is_read => {
+                Piece::of(bytes, Class::LogOther, Evidence::LayoutRange)
             }
+            Some(Class::LogOther) => Piece {
+                commit: ext4::log_commit(head),
+                ..Piece::of(
+                    bytes,
+                    ext4::log_class(head).unwrap_or(Class::LogOther),
+                    Evidence::LayoutRange,
+                )
+            },
             Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
-            None if self.layout.is_ext() => self.by_header(bytes, head),
+            None if self.layout.is_ext() => {
+                let class = if is_read {
+                    self.written.get(&fs_block).copied()
+                } else {
+                    ext4::header_class(head, self.layout.block_bytes)
+                };
+                match class {
+                    Some(class) => Piece::of(bytes, class, Evidence::BlockHeader),
+                    None => Piece::of(bytes, Class::OtherMetadata, Evidence::PageCache),
+                }
+            }
             None => Piece::of(bytes, Class::DeviceData, Evidence::PageCache),
-        }
-    }
-
-    fn by_header(&self, bytes: u32, head: &[u8; 16]) -> Piece {
-        match ext4::header_class(head, self.layout.block_bytes) {
-            Some(class) => Piece::of(bytes, class, Evidence::BlockHeader),
-            None => Piece::of(bytes, Class::OtherMetadata, Evidence::PageCache),
         }
     }
 
@@ -282,4 +304,37 @@ impl<'a> Classifier<'a> {
             ..Piece::of(bytes, Class::LoggedBlock, Evidence::LogBuffer)
         }
     }
+}
+
+/// The classes of metadata blocks outside the layout's ranges, as the log and the blocks
+/// themselves tell when they are written.
+fn written_metadata(layout: &Layout<'_>, events: &[Event]) -> FxHashMap<u64, Class> {
+    let mut classes = FxHashMap::default();
+    if !layout.is_ext() {
+        return classes;
+    }
+    let writes = events.iter().filter_map(|event| match event {
+        Event::Queue(queue) if queue.operation == Operation::Write => Some(queue),
+        _ => None,
+    });
+    for queue in writes {
+        for segment in &queue.segments {
+            let (fs_block, head) = match &segment.content {
+                Content::Buffer { head } => (layout.block_of(queue.sector), head),
+                Content::JournalBlock {
+                    head,
+                    home_fs_block: Some(home),
+                    home_file: None,
+                    ..
+                } => (*home, head),
+                _ => continue,
+            };
+            if layout.class_of(fs_block).is_none()
+                && let Some(class) = ext4::header_class(head, layout.block_bytes)
+            {
+                classes.insert(fs_block, class);
+            }
+        }
+    }
+    classes
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use iostep_model::event::{Completion, Queue, Transfer};
 use iostep_model::manifest::Manifest;
 use iostep_model::table::{Phase, Request, Segment};
-use iostep_model::{Class, Evidence, Operation, SECTOR_BYTES};
+use iostep_model::{Class, Evidence, Flags, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
 use super::Phases;
@@ -22,6 +22,8 @@ use super::names::Names;
 #[derive(Clone, Debug)]
 struct Waiting {
     asker: Asker,
+    /// What the flush machinery takes off a bio before the driver sees its request.
+    durability: Flags,
     by_tracer: bool,
     piece: Piece,
     cause: Option<u32>,
@@ -87,6 +89,7 @@ impl<'a> Requests<'a> {
             let bytes = piece.bytes;
             let waiting = Waiting {
                 asker,
+                durability: queue.flags.only(Flags::PREFLUSH.with(Flags::FUA)),
                 by_tracer: self.is_tracers(queue, &piece),
                 piece,
                 cause,
@@ -165,6 +168,7 @@ impl<'a> Requests<'a> {
             }
             request.bios = request.bios.saturating_add(u16::from(waiting.starts_bio));
             request.by_tracer |= waiting.by_tracer;
+            request.flags = request.flags.with(waiting.durability);
             self.segments.push(segment(index, sector, waiting));
             sector += u64::from(bytes) / SECTOR_BYTES;
             left -= bytes;
@@ -215,6 +219,7 @@ impl<'a> Requests<'a> {
         };
         Waiting {
             asker: Asker::default(),
+            durability: Flags::default(),
             by_tracer: false,
             piece: Piece::of(bytes, Class::Unknown, Evidence::None),
             cause: None,

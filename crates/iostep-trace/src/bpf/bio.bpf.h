@@ -142,6 +142,7 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 					      struct buffer_head *buffer)
 {
 	struct buffer_head *home = BPF_CORE_READ(buffer, b_private);
+	struct known_file *known;
 	__u64 folio, mapping;
 	struct inode *inode;
 
@@ -162,7 +163,8 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 	inode = BPF_CORE_READ((struct address_space *)mapping, host);
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return;
-	know_file(inode, SLOT_QUEUE);
+	known = know_file(inode, SLOT_QUEUE);
+	set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode, known);
 	segment->flags |= SEGMENT_HOME_IS_FILE;
 	segment->inode = BPF_CORE_READ(inode, i_ino);
 	segment->generation = BPF_CORE_READ(inode, i_generation);
@@ -231,6 +233,14 @@ static __always_inline void set_direct(struct wire_segment *segment, struct bio_
 			 BPF_CORE_READ(iocb, ki_pos) + BPF_CORE_READ(dio, size) - segment->bytes,
 			 CONTENT_FILE_DIRECT);
 	}
+	segment->dirtier_pid = walk->queue.pid;
+	segment->dirtier_tgid = walk->queue.tgid;
+}
+
+/* Direct I/O on the block device: the pages are the user's, and there is no file. */
+static __always_inline void set_device_direct(struct wire_segment *segment, struct bio_walk *walk)
+{
+	segment->content = CONTENT_DEVICE_DIRECT;
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
 }
@@ -383,6 +393,8 @@ static long walk_step(__u32 step, void *context)
 		if (!mapping || (mapping & MAPPING_FLAGS)) {
 			if (walk->kind == END_IO_BTRFS && context)
 				set_btrfs_direct(last, walk, *(struct bio **)context);
+			else if (walk->kind == END_IO_WAIT && mapping)
+				set_device_direct(last, walk);
 		} else {
 			start_page_segment(walk, last, page, offset, head, mapping, index);
 			if (last->content == CONTENT_FILE)
@@ -411,7 +423,7 @@ static __always_inline bool whole_segment(struct bio_walk *walk)
 
 	if (walk->kind != END_IO_IOMAP_DIRECT && walk->kind != END_IO_BUFFER_HEAD &&
 	    walk->kind != END_IO_XFS_LOG && walk->kind != END_IO_XFS_BUFFER &&
-	    walk->kind != END_IO_BTRFS_SUPERBLOCK)
+	    walk->kind != END_IO_BTRFS_SUPERBLOCK && walk->kind != END_IO_DEVICE_DIRECT)
 		return false;
 	segment = &walk->segments[0];
 	__builtin_memset(segment, 0, sizeof(*segment));
@@ -429,6 +441,9 @@ static __always_inline bool whole_segment(struct bio_walk *walk)
 		break;
 	case END_IO_XFS_BUFFER:
 		set_xfs_buffer(segment, walk);
+		break;
+	case END_IO_DEVICE_DIRECT:
+		set_device_direct(segment, walk);
 		break;
 	default:
 		segment->content = CONTENT_BTRFS_SUPERBLOCK;

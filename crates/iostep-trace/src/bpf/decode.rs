@@ -77,6 +77,7 @@ mod segment {
     pub const XFS_LOG: u8 = 7;
     pub const BTRFS_NODE: u8 = 8;
     pub const BTRFS_SUPERBLOCK: u8 = 9;
+    pub const DEVICE_DIRECT: u8 = 10;
 
     pub const DIRTIER_BY_INODE: u8 = 1;
     pub const HAS_HOME: u8 = 2;
@@ -287,6 +288,7 @@ fn content(wire: &types::wire_segment) -> Content {
             level: wire.level,
         },
         segment::BTRFS_SUPERBLOCK => Content::BtrfsSuperblock,
+        segment::DEVICE_DIRECT => Content::DeviceDirect,
         _ => Content::Unknown,
     }
 }

@@ -24,6 +24,21 @@ struct {
 	__type(value, struct page_dirtier);
 } dirtiers SEC(".maps");
 
+/*
+ * jbd2 makes a committed page dirty again so that it is written in place (data=journal): the
+ * process that wrote it stays the one.
+ */
+static __always_inline bool is_refiled(struct page_key *key, struct inode *inode)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct page_dirtier *known;
+
+	if (!(task->flags & PF_KTHREAD))
+		return false;
+	known = bpf_map_lookup_elem(&dirtiers, key);
+	return known && known->inode == inode->i_ino && known->generation == inode->i_generation;
+}
+
 static __always_inline bool is_traced_inode(struct inode *inode)
 {
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
@@ -44,6 +59,8 @@ int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
 		return 0;
 	key.mapping = (__u64)mapping;
 	key.index = folio->index;
+	if (is_refiled(&key, inode))
+		return 0;
 	dirtier.pid = pid_tgid;
 	dirtier.tgid = pid_tgid >> 32;
 	dirtier.inode = inode->i_ino;

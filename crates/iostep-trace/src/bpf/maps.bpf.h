@@ -36,6 +36,10 @@ enum end_io_kind {
 	END_IO_XFS_BUFFER = 4,
 	END_IO_BTRFS = 5,
 	END_IO_BTRFS_SUPERBLOCK = 6,
+	/* Direct I/O on the block device itself. */
+	END_IO_DEVICE_DIRECT = 7,
+	/* Somebody waits: direct I/O on the block device in one bio, or the filesystem. */
+	END_IO_WAIT = 8,
 };
 
 struct {

@@ -6,6 +6,7 @@
 mod decode;
 mod flags;
 mod symbols;
+mod words;
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -42,7 +43,7 @@ const POINTS: usize = 4;
 const GROUPS: usize = 5;
 
 /// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
-const END_IO_KINDS: [(&str, u32); 9] = [
+const END_IO_KINDS: [(&str, u32); 12] = [
     ("iomap_dio_bio_end_io", 1),
     ("end_bio_bh_io_sync", 2),
     ("xlog_bio_end_io", 3),
@@ -52,6 +53,9 @@ const END_IO_KINDS: [(&str, u32); 9] = [
     ("btrfs_orig_write_end_io", 5),
     ("btrfs_raid56_end_io", 5),
     ("btrfs_end_super_write", 6),
+    ("blkdev_bio_end_io", 7),
+    ("blkdev_bio_end_io_async", 7),
+    ("submit_bio_wait_endio", 8),
 ];
 
 const OTHER_SYMBOLS: [&str; 4] = [
@@ -142,9 +146,8 @@ impl<'object> Probe<'object> {
             .map_err(Error::kernel("open the BPF object"))?;
         configure(&mut open, target, &symbols)?;
         drop_missing_hooks(&mut open, &btf);
-        let mut skel = open
-            .load()
-            .map_err(Error::kernel("load the BPF programs"))?;
+        let mut skel =
+            words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))?;
         for (name, kind) in END_IO_KINDS {
             for address in symbols.all(name) {
                 skel.maps
@@ -183,8 +186,7 @@ impl<'object> Probe<'object> {
             0
         })?;
         loop {
-            ring.poll(interval)
-                .map_err(Error::kernel("poll the ring buffer"))?;
+            poll(&ring, interval)?;
             ring.consume()
                 .map_err(Error::kernel("read the ring buffer"))?;
             if let Some(error) = failed.borrow_mut().take() {
@@ -268,6 +270,17 @@ impl<'object> Probe<'object> {
         }
         Ok(lost)
     }
+}
+
+/// Waits for the ring to fill, at most `interval`. A signal (a stopped process that goes on, say)
+/// ends the wait early, and that is no error.
+fn poll(ring: &RingBuffer<'_>, interval: Duration) -> Result<()> {
+    let result = ring.poll_raw(interval);
+    if result >= 0 || result == -rustix::io::Errno::INTR.raw_os_error() {
+        return Ok(());
+    }
+    let error = libbpf_rs::Error::from_raw_os_error(-result);
+    Err(Error::kernel("poll the ring buffer")(error))
 }
 
 fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) -> Result<()> {

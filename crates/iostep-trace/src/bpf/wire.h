@@ -37,6 +37,7 @@ enum wire_content {
 	CONTENT_XFS_LOG = 7,
 	CONTENT_BTRFS_NODE = 8,
 	CONTENT_BTRFS_SUPERBLOCK = 9,
+	CONTENT_DEVICE_DIRECT = 10,
 };
 
 enum wire_segment_flags {
