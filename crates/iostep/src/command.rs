@@ -46,12 +46,41 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// The exit status for an error: the first cause that knows its own decides.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    let status = error.chain().find_map(status);
+    status.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(error) = cause.downcast_ref::<iostep_trace::Error>() {
+        return match error {
+            iostep_trace::Error::Usage { .. } => Some(USAGE),
+            iostep_trace::Error::Unsupported { .. } => Some(UNSUPPORTED),
+            _ => None,
+        };
+    }
+    if let Some(error) = cause.downcast_ref::<iostep_lab::Error>() {
+        return match error {
+            iostep_lab::Error::Usage { .. } => Some(USAGE),
+            iostep_lab::Error::Unsupported { .. } => Some(UNSUPPORTED),
+            _ => None,
+        };
+    }
+    let error = cause.downcast_ref::<iostep_load::Error>()?;
+    matches!(error, iostep_load::Error::Usage { .. }).then_some(USAGE)
+}
+
+/// An error with its causes in one line. Most of our errors name their cause themselves: what
+/// was said already is not said again.
+pub fn describe(error: &anyhow::Error) -> String {
+    let mut line = String::new();
     for cause in error.chain() {
-        match cause.downcast_ref::<iostep_trace::Error>() {
-            Some(iostep_trace::Error::Usage { .. }) => return ExitCode::from(USAGE),
-            Some(iostep_trace::Error::Unsupported { .. }) => return ExitCode::from(UNSUPPORTED),
-            _ => {}
+        let cause = cause.to_string();
+        if line.is_empty() {
+            line = cause;
+        } else if !line.ends_with(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
         }
     }
-    ExitCode::FAILURE
+    line
 }

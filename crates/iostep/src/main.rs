@@ -3,8 +3,8 @@
 
 mod command;
 mod recording;
-mod trace_dir;
 mod terminal;
+mod trace_dir;
 
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match command::run(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("iostep: {error:#}");
+            eprintln!("iostep: {}", command::describe(&error));
             command::exit_code(&error)
         }
     }

@@ -1,7 +1,8 @@
-//! What the terminal allows.
+//! Standard output: what it allows, and what to do when nobody reads it.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 
+use anyhow::Context;
 use iostep_analyze::report::text::Style;
 
 /// Colours on a terminal, unless `NO_COLOR` is set to anything (no-color.org).
@@ -9,5 +10,16 @@ pub fn style() -> Style {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Style {
         colour: wanted && std::io::stdout().is_terminal(),
+    }
+}
+
+/// Prints text. A reader that went away (`iostep ... | head`) has what it wanted.
+///
+/// Errors: anything else that keeps the text from being written, as a full disk.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output"),
     }
 }

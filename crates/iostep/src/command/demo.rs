@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 
+use crate::terminal;
+
 use anyhow::Context;
 use iostep_analyze::explain::text;
 use iostep_lab::image::Options;
@@ -50,9 +52,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let explained = on_own_filesystem(args.fs, &interrupt)?;
     explained.write_html(&args.keep)?;
     if args.json {
-        println!("{}", explained.json());
+        terminal::print(&format!("{}\n", explained.json()))?;
     } else {
-        print!("{}", summary(&explained, &args.keep));
+        terminal::print(&summary(&explained, &args.keep))?;
     }
     Ok(explained.exit_code(false))
 }

@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::terminal;
+
 use anyhow::{Context, bail};
 use iostep_analyze::attribute;
 use iostep_analyze::attribute::log_image::{self, Head};
@@ -104,9 +106,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         warnings: image.warnings,
     };
     if args.json {
-        println!("{}", outcome.json());
+        terminal::print(&format!("{}\n", outcome.json()))?;
     } else {
-        print!("{}", outcome.text());
+        terminal::print(&outcome.text())?;
     }
     let failed = outcome.lost_events > 0 && !args.allow_loss;
     Ok(if failed {

@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Stop after this many seconds
+    /// Stop after this many seconds; the command is then sent SIGTERM
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
@@ -123,7 +123,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     let trace = recording::finish(session)?;
-    show(&args, &directory, &trace);
+    show(&args, &directory, &trace)?;
     let failed = !args.allow_loss && !trace.manifest.check.passed();
     Ok(ExitCode::from(u8::from(failed)))
 }
@@ -148,15 +148,20 @@ fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow:
     let mut child = Child::spawn(&args.command)?;
     session.set_command(child.description(&args.command));
     let end = args.duration.map(|duration| Instant::now() + duration);
-    let over = |session: &Session| {
-        stop.load(Ordering::Relaxed)
-            || !session.is_recording()
-            || end.is_some_and(|end| Instant::now() >= end)
-    };
-    while !child.wait(TICK)? && !over(session) {}
+    let over = || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
+    let mut told = false;
+    while !child.wait(TICK)? && !over() {
+        if !told && !session.is_recording() {
+            told = true;
+            eprintln!("iostep: recording stopped; waiting for the command to end");
+        }
+    }
+    if over() {
+        child.terminate();
+    }
     if child.outlived_by_descendants() {
         eprintln!("iostep: the command ended, processes it started go on; Ctrl-C ends the trace");
-        while child.outlived_by_descendants() && !over(session) {
+        while child.outlived_by_descendants() && !over() && session.is_recording() {
             std::thread::sleep(TICK);
         }
     }
@@ -238,13 +243,12 @@ fn discard(directory: &Path) {
     let _ = std::fs::remove_dir(directory);
 }
 
-fn show(args: &Args, directory: &Path, trace: &Trace) {
+fn show(args: &Args, directory: &Path, trace: &Trace) -> anyhow::Result<()> {
     let summary = Summary::of(trace);
     if args.json {
         let json = serde_json::to_string_pretty(&summary).expect("a summary has only JSON's types");
-        println!("{json}");
-        return;
+        return terminal::print(&format!("{json}\n"));
     }
-    print!("{}", text::render(&summary, terminal::style()));
-    println!("\ntrace: {}", directory.display());
+    let text = text::render(&summary, terminal::style());
+    terminal::print(&format!("{text}\ntrace: {}\n", directory.display()))
 }

@@ -11,6 +11,9 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 
+/// How long a command that was asked to end may take.
+const TERMINATION: Duration = Duration::from_secs(2);
+
 /// A running command.
 #[derive(Debug)]
 pub struct Child {
@@ -61,6 +64,16 @@ impl Child {
                 .context("cannot wait for the command")?;
         }
         Ok(self.status.is_some())
+    }
+
+    /// Asks a command that still runs to end, and gives it a moment.
+    pub fn terminate(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
+        // It may have ended just now, which is what was wanted.
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::TERM);
+        let _ = self.wait(TERMINATION);
     }
 
     /// True while processes that the command started still run. Reaps those that ended.
