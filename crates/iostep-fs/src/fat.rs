@@ -36,3 +36,35 @@ pub(crate) fn probe(source: &dyn ReadAt) -> Result<Option<Detected>> {
         size_bytes: Some(u64::from(sectors) * u64::from(sector_bytes)),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `mkfs.vfat` writes for 64 MiB, as far as the probe looks.
+    fn boot_sector() -> Vec<u8> {
+        let mut sector = vec![0; 512];
+        sector[11..14].copy_from_slice(&[0x00, 0x02, 0x04]);
+        sector[32..36].copy_from_slice(&131_072u32.to_le_bytes());
+        sector[54..62].copy_from_slice(b"FAT16   ");
+        sector[510..].copy_from_slice(&[0x55, 0xAA]);
+        sector
+    }
+
+    #[test]
+    fn a_boot_sector_tells_cluster_and_size() {
+        let expected = Detected {
+            kind: Kind::Fat,
+            block_bytes: 2048,
+            size_bytes: Some(64 << 20),
+        };
+        assert_eq!(probe(&boot_sector()).expect("read"), Some(expected));
+    }
+
+    #[test]
+    fn a_master_boot_record_is_no_filesystem() {
+        let mut sector = boot_sector();
+        sector[54..62].fill(0);
+        assert_eq!(probe(&sector).expect("read"), None);
+    }
+}

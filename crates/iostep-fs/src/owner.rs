@@ -58,7 +58,7 @@ pub struct OwnerMap {
     pub blocks: u64,
     /// What could not be read; everything else is in the map.
     pub problems: Vec<Error>,
-    /// Blocks that two files claim; the map has the one with the smaller inode number.
+    /// Blocks that a second file claims; the map has the file whose run begins first.
     pub shared_blocks: u64,
     ranges: Vec<Range>,
     files: Vec<FileEntry>,
@@ -324,6 +324,7 @@ fn without(ranges: Vec<Range>, holes: &[Range]) -> Vec<Range> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn content(first_block: u64, blocks: u32, inode: u64) -> Range {
         Range {
@@ -377,6 +378,47 @@ mod tests {
         ];
         assert_eq!(classes, expected);
         assert_eq!(map.owner(17).expect("inside").file_block, Some(7));
+    }
+
+    fn runs(blocks: u64) -> impl Strategy<Value = Vec<Range>> {
+        let run = (0..blocks, 1..12u32, 11..20u64);
+        prop::collection::vec(run, 0..20).prop_map(|runs| {
+            runs.into_iter()
+                .map(|(at, n, inode)| content(at, n, inode))
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn each_block_has_the_first_that_claims_it_and_the_layout_before_all(
+            claims in runs(80),
+            holes in prop::collection::btree_set(0..8u64, 0..8),
+        ) {
+            let holes: Vec<Range> = holes.into_iter().map(|n| reserved(n * 11, 3)).collect();
+            let mut builder = Builder::new(4096, 100, holes.clone());
+            for claim in &claims {
+                prop_assert!(builder.push(*claim));
+            }
+            let map = builder.finish();
+            let mut sorted = claims;
+            sorted.sort_by_key(|claim| (claim.first_block, claim.inode));
+            let has = |range: &&Range, block| (range.first_block..range.end()).contains(&block);
+            for block in 0..100 {
+                let owner = map.owner(block).expect("inside");
+                let hole = holes.iter().find(|hole| has(hole, block));
+                let claim = sorted.iter().find(|claim| has(claim, block));
+                let expected = match (hole, claim) {
+                    (Some(_), _) => (Class::InodeTable, None, None),
+                    (None, Some(claim)) => {
+                        let file_block = block - claim.first_block;
+                        (Class::FileData, Some(claim.inode), Some(file_block))
+                    }
+                    (None, None) => (Class::Free, None, None),
+                };
+                prop_assert_eq!((owner.class, owner.inode, owner.file_block), expected);
+            }
+        }
     }
 
     #[test]

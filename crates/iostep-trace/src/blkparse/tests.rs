@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 /// A commit block of jbd2 on a device with a write cache and without FUA, as recorded on Linux
 /// 6.18; `X`, `R` and `C` with an error are made up from blkparse's source.
@@ -237,4 +238,70 @@ fn what_blkparse_skipped_is_told() {
 fn a_flush_at_sector_minus_one_has_no_place() {
     let event = only("8,0 0 1 0.000000001 7 C FN 18446744073709551615 [0]");
     assert!(matches!(event, Event::Complete(done) if done.transfer.sector == 0));
+}
+
+fn transfers() -> impl Strategy<Value = Transfer> {
+    let operation = prop::sample::select(vec![
+        Operation::Read,
+        Operation::Write,
+        Operation::Discard,
+        Operation::Flush,
+    ]);
+    let flags = 0..32u16;
+    let place = (0..1u64 << 54, 0..8_388_608u32);
+    (0..1u64 << 60, place, operation, flags).prop_map(|(ns, (sector, sectors), operation, bits)| {
+        // The first five bits are those that have letters.
+        let flags = match operation {
+            Operation::Flush => Flags(bits & !Flags::PREFLUSH.0),
+            _ => Flags(bits),
+        };
+        Transfer {
+            mono_ns: ns % (MAX_NS + 1),
+            sector,
+            bytes: sectors * 512,
+            operation,
+            flags,
+        }
+    })
+}
+
+/// The last time that blkparse text can hold.
+const MAX_NS: u64 = 1_000_000_000_999_999_999;
+
+/// As blkparse prints it (`blkparse_fmt.c`), after its own letters for a flush.
+fn printed(transfer: &Transfer, action: &str, end: &str) -> String {
+    let letters = match transfer.operation {
+        Operation::Flush => {
+            let rest = iostep_model::operation::rwbs(Operation::Flush, transfer.flags);
+            format!("FN{}", &rest[1..])
+        }
+        operation => iostep_model::operation::rwbs(operation, transfer.flags),
+    };
+    let seconds = transfer.mono_ns / 1_000_000_000;
+    let nanoseconds = transfer.mono_ns % 1_000_000_000;
+    let (sector, sectors) = (transfer.sector, transfer.bytes / 512);
+    format!(
+        "{:3},{:<3} {:2} {:8} {seconds:5}.{nanoseconds:09} {:5} {action:>2} {letters:>3} \
+         {sector} + {sectors} [{end}]\n",
+        8, 0, 3, 1, 697
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_is_read_back(mut transfer in transfers()) {
+        let issued = only(printed(&transfer, "D", "kjournald").trim_end());
+        let complete = only(printed(&transfer, "C", "0").trim_end());
+        transfer.mono_ns += ZERO_NS;
+        prop_assert_eq!(issued, Event::Issue(transfer.clone()));
+        prop_assert!(matches!(complete, Event::Complete(done) if done.transfer == transfer));
+    }
+
+    #[test]
+    fn any_text_ends_in_an_error_or_in_a_ledger_that_adds_up(text in "[ 0-9,.+QDCXRWFNMA\\[\\]()a-f\n-]{0,200}") {
+        if let Ok(recording) = parsed(&text) {
+            let left_out: u64 = recording.ledger.left_out.values().sum();
+            prop_assert_eq!(recording.ledger.lines, recording.ledger.kept + left_out);
+        }
+    }
 }
