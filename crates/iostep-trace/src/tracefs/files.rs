@@ -173,10 +173,10 @@ impl Files {
             .get(&inode)
             .is_some_and(|&freed| freed >= mono_ns);
         let seen = if gone { None } else { self.inspect(inode) };
-        let born = self.born.remove(&inode);
         let Some(seen) = seen else {
-            return self.make_up(inode, mono_ns, born, emit);
+            return self.make_up(inode, mono_ns, emit);
         };
+        let born = self.born.remove(&inode);
         let file = key(inode, seen.generation);
         emit(Event::File(File {
             mono_ns: born.map_or(mono_ns, |born| born.mono_ns),
@@ -246,10 +246,19 @@ impl Files {
         }
     }
 
-    /// A file that nothing spoke of until it went away still has its name in the news.
+    /// A file from before the trace that nothing spoke of until it went away still has its name
+    /// in the news of that.
     fn name_from_removal(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
-        let naming = self.namings.get_mut(&inode).and_then(VecDeque::pop_front);
-        if let Some((_, naming)) = naming {
+        if self.born.contains_key(&inode) {
+            return;
+        }
+        let Some(queue) = self.namings.get_mut(&inode) else {
+            return;
+        };
+        let at = queue
+            .iter()
+            .position(|(_, naming)| naming.change == Change::Removed);
+        if let Some((_, naming)) = at.and_then(|at| queue.remove(at)) {
             let mode = if naming.directory {
                 DIRECTORY_MODE
             } else {
@@ -293,18 +302,13 @@ impl Files {
         file
     }
 
-    fn make_up(
-        &mut self,
-        inode: u64,
-        mono_ns: u64,
-        born: Option<Born>,
-        emit: &mut dyn FnMut(Event),
-    ) -> FileKey {
+    fn make_up(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) -> FileKey {
         // A removal in the news is the last chance of a name.
         self.name_from_removal(inode, mono_ns, emit);
         if let Some(known) = self.known.get(&inode) {
             return key(inode, known.generation);
         }
+        let born = self.born.remove(&inode);
         self.made_up += 1;
         let generation = self.made_up;
         let mode = born.map_or(0, |born| born.mode);
@@ -387,4 +391,126 @@ pub(crate) fn last_freed(freed: impl Iterator<Item = (u64, u64)>) -> HashMap<u64
         *when = mono_ns.max(*when);
     }
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INODE: u64 = 14;
+    const DIRECTORY: Identity = Identity {
+        inode: 2,
+        generation: 20,
+    };
+
+    /// Files of a filesystem that cannot be visited, with one known directory.
+    fn files() -> Files {
+        let mut files = Files::new(None, None, 0);
+        files.directories.insert(DIRECTORY, Some("/dir".to_owned()));
+        files.begin_batch(HashMap::new());
+        files
+    }
+
+    fn news(generation: u32, name: &str, pid: u32, change: Change) -> Naming {
+        Naming {
+            file: Identity {
+                inode: INODE as u32,
+                generation,
+            },
+            parent: DIRECTORY,
+            name: name.to_owned(),
+            pid,
+            change,
+            directory: false,
+        }
+    }
+
+    /// Calls `act` with an `emit` and returns what the events say, in short.
+    fn told(act: impl FnOnce(&mut dyn FnMut(Event))) -> Vec<String> {
+        let mut told = Vec::new();
+        act(&mut |event| {
+            told.push(match event {
+                Event::File(file) => {
+                    let path = file.path.unwrap_or_default();
+                    format!("{path} {}", file.file.generation)
+                }
+                Event::FileDeleted { file, .. } => format!("gone {}", file.generation),
+                other => format!("{other:?}"),
+            });
+        });
+        told
+    }
+
+    #[test]
+    fn each_life_of_an_inode_has_its_own_name_and_generation() {
+        let mut files = files();
+        files.note(news(7, "a", 100, Change::MadeAndRemoved));
+        files.note(news(8, "b", 100, Change::Made));
+        let told = told(|emit| {
+            files.born(INODE, 2, 0o100_644, 100, 10, emit);
+            files.gone(INODE, 20, emit);
+            files.born(INODE, 2, 0o100_644, 100, 30, emit);
+            assert_eq!(files.mention(INODE, 40, emit).generation, 8);
+        });
+        assert_eq!(told, ["/dir/a 7", "gone 7", "/dir/b 8"]);
+    }
+
+    #[test]
+    fn news_of_a_name_may_come_after_the_record_of_the_inode() {
+        let mut files = files();
+        let told = told(|emit| {
+            files.born(INODE, 2, 0o100_644, 100, 10, emit);
+            files.end_batch(20, emit);
+            files.begin_batch(HashMap::new());
+            files.note(news(7, "late", 100, Change::Made));
+            files.end_batch(30, emit);
+        });
+        assert_eq!(told, ["/dir/late 7"]);
+    }
+
+    #[test]
+    fn a_file_without_a_name_does_not_take_that_of_another() {
+        let mut files = files();
+        files.note(news(8, "other", 200, Change::Made));
+        let told = told(|emit| {
+            // O_TMPFILE: no name, another thread, the same inode number before.
+            files.born(INODE, 2, 0o100_644, 100, 10, emit);
+            files.freed.insert(INODE, 20);
+            let nameless = files.mention(INODE, 15, emit);
+            files.gone(INODE, 20, emit);
+            files.born(INODE, 2, 0o100_644, 200, 30, emit);
+            assert_ne!(files.mention(INODE, 40, emit), nameless);
+        });
+        assert_eq!(told.last().map(String::as_str), Some("/dir/other 8"));
+    }
+
+    #[test]
+    fn a_file_is_told_of_under_its_new_name_also_when_it_is_about_to_go() {
+        let mut files = files();
+        files.note(news(7, "old", 100, Change::Made));
+        let mut all = told(|emit| files.born(INODE, 2, 0o100_644, 100, 10, emit));
+        files.note(news(7, "new", 100, Change::Renamed));
+        all.extend(told(|emit| files.gone(INODE, 20, emit)));
+        assert_eq!(all, ["/dir/old 7", "/dir/new 7", "gone 7"]);
+    }
+
+    #[test]
+    fn lives_that_nobody_could_look_at_stay_apart() {
+        let mut files = files();
+        let mut keys = Vec::new();
+        told(|emit| {
+            for life in 0..3 {
+                files.born(INODE, 2, 0o100_644, 100, life * 10, emit);
+                keys.push(files.mention(INODE, life * 10 + 1, emit));
+                files.gone(INODE, life * 10 + 2, emit);
+            }
+        });
+        assert!(keys[0] != keys[1] && keys[1] != keys[2], "{keys:?}");
+    }
+
+    #[test]
+    fn the_last_time_an_inode_goes_away_in_a_batch_is_kept() {
+        let last = last_freed([(10, 1), (30, 1), (20, 2)].into_iter());
+        assert_eq!(last, HashMap::from([(1, 30), (2, 20)]));
+    }
 }

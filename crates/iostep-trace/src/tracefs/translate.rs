@@ -380,7 +380,7 @@ fn transfer(mono_ns: u64, range: Range) -> Transfer {
 /// `blk_status_t` of a negative errno (`blk_errors`, block/blk-core.c), 10 (I/O error) for any
 /// other.
 fn status(errno: i32) -> u8 {
-    match -errno {
+    match errno.wrapping_neg() {
         0 => 0,
         libc::EOPNOTSUPP => 1,
         libc::ETIMEDOUT => 2,
@@ -394,5 +394,165 @@ fn status(errno: i32) -> u8 {
         libc::EAGAIN => 12,
         libc::EBUSY => 13,
         _ => 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracefs::seen::Part;
+    use iostep_model::Flags;
+
+    const APP: u32 = 4_000_100;
+
+    fn translator(syscalls: bool, partition: bool) -> Translator {
+        let files = Files::new(None, None, 0);
+        let needs = Needs::new(None);
+        Translator::new(Processes::default(), files, needs, syscalls, partition)
+    }
+
+    fn events(translator: &mut Translator, seen: Vec<Seen>) -> Vec<Event> {
+        let records = seen.into_iter().zip(1..).map(|(seen, at)| (at, APP, seen));
+        let mut events = Vec::new();
+        translator.batch(records.collect(), &mut |event| events.push(event));
+        events.retain(|event| !matches!(event, Event::Process(_) | Event::File(_)));
+        events
+    }
+
+    fn range(sector: u64, bytes: u32) -> Range {
+        Range {
+            sector,
+            bytes,
+            operation: Operation::Write,
+            flags: Flags::PREFLUSH,
+        }
+    }
+
+    fn piece(file_block: u64, blocks: u32) -> Piece {
+        Piece {
+            inode: 12,
+            file_block,
+            fs_block: 1000 + file_block,
+            blocks,
+        }
+    }
+
+    fn fsync(datasync: bool) -> [Seen; 2] {
+        let enter = OfSync::FsyncEnter {
+            inode: 12,
+            datasync,
+        };
+        [Seen::Sync(enter), Seen::Sync(OfSync::FsyncExit(0))]
+    }
+
+    fn kinds(events: &[Event]) -> Vec<SyncKind> {
+        let kinds = events.iter().filter_map(|event| match event {
+            Event::SyncEnter(enter) => Some(enter.kind),
+            _ => None,
+        });
+        kinds.collect()
+    }
+
+    #[test]
+    fn a_bio_is_one_part_of_unknown_content_and_an_empty_flush_has_none() {
+        let seen = [4096, 0].map(|bytes| Seen::Block(Block::Queue(range(8, bytes))));
+        let told = events(&mut translator(true, false), seen.into());
+        let [Event::Queue(write), Event::Queue(flush)] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(write.segments[0].content, Content::Unknown);
+        assert_eq!(write.segments[0].bytes, write.bytes);
+        assert!(flush.segments.is_empty());
+    }
+
+    #[test]
+    fn sector_0_of_the_disk_is_no_part_of_a_partition() {
+        let seen = || vec![Seen::Block(Block::Queue(range(0, 512)))];
+        assert_eq!(events(&mut translator(true, true), seen()).len(), 0);
+        assert_eq!(events(&mut translator(true, false), seen()).len(), 1);
+    }
+
+    #[test]
+    fn a_look_up_is_told_of_once_and_a_new_mapping_always() {
+        let looked = |piece| Seen::File(OfFile::Looked(piece));
+        let mapped = |piece| Seen::File(OfFile::Mapped(piece, true));
+        let seen = vec![
+            looked(piece(0, 8)),
+            looked(piece(2, 1)),
+            looked(piece(8, 1)),
+            looked(piece(8, 1)),
+            mapped(piece(8, 1)),
+        ];
+        assert_eq!(events(&mut translator(true, false), seen).len(), 3);
+    }
+
+    #[test]
+    fn freed_blocks_belong_to_inode_0() {
+        let seen = vec![Seen::File(OfFile::Freed(1000, 8))];
+        let told = events(&mut translator(true, false), seen);
+        let expected = Extent {
+            mono_ns: 1,
+            inode: 0,
+            file_block: 0,
+            fs_block: 1000,
+            fs_blocks: 8,
+        };
+        assert_eq!(told, [Event::Extent(expected)]);
+    }
+
+    #[test]
+    fn a_sync_has_the_kind_of_the_call_around_it() {
+        let call = |kind| Seen::Sync(OfSync::SyscallEnter(kind));
+        let [enter, exit] = fsync(true);
+        let mut seen = vec![call(SyncKind::Msync), enter, exit];
+        seen.push(Seen::Sync(OfSync::SyscallExit(0)));
+        let write = Part {
+            inode: 12,
+            offset_bytes: 0,
+            bytes: 10,
+        };
+        seen.push(Seen::File(OfFile::Write(write)));
+        seen.extend(fsync(true));
+        seen.extend(fsync(false));
+        let told = kinds(&events(&mut translator(true, false), seen));
+        assert_eq!(told, [SyncKind::Msync, SyncKind::ODsync, SyncKind::OSync]);
+    }
+
+    #[test]
+    fn without_system_calls_a_sync_is_what_the_filesystem_calls_it() {
+        let seen = [fsync(true), fsync(false)].concat();
+        let told = kinds(&events(&mut translator(false, false), seen));
+        assert_eq!(told, [SyncKind::Fdatasync, SyncKind::Fsync]);
+    }
+
+    #[test]
+    fn a_sync_needs_the_commit_that_holds_its_changes() {
+        let [enter, exit] = fsync(false);
+        let seen = vec![
+            Seen::Sync(OfSync::Handle(42)),
+            Seen::Sync(OfSync::Marked(12, 0)),
+            enter,
+            Seen::Sync(OfSync::CommitStart(41)),
+            Seen::Sync(OfSync::CommitStart(42)),
+            exit,
+            Seen::Sync(OfSync::CommitStart(43)),
+        ];
+        let told = events(&mut translator(true, false), seen);
+        let needed: Vec<u64> = told
+            .iter()
+            .filter_map(|event| match event {
+                Event::SyncNeeds { commit, .. } => Some(*commit),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(needed, [42]);
+    }
+
+    #[test]
+    fn errors_keep_the_block_layers_numbers() {
+        assert_eq!(status(0), 0);
+        assert_eq!(status(-libc::ENOSPC), 3);
+        assert_eq!(status(-libc::EIO), 10);
+        assert_eq!(status(i32::MIN + 1), 10);
     }
 }
