@@ -40,12 +40,20 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Reads both clocks.
+    /// Reads both clocks, as close together as a few attempts get them.
     pub fn now() -> Moment {
-        Moment {
-            mono_ns: mono_ns(),
-            wall_ns: ns(clock_gettime(ClockId::Realtime)),
-        }
+        let attempt = |_| {
+            let before = mono_ns();
+            let wall_ns = ns(clock_gettime(ClockId::Realtime));
+            let between = mono_ns() - before;
+            let mono_ns = before + between / 2;
+            (between, Moment { mono_ns, wall_ns })
+        };
+        let attempts = (0..100).map(attempt);
+        let (_, closest) = attempts
+            .min_by_key(|(between, _)| *between)
+            .expect("a hundred attempts are some");
+        closest
     }
 
     /// The wall clock's reading at a monotonic time.

@@ -234,11 +234,31 @@ impl<'a> Comparison<'a> {
                 continue;
             };
             if let Some(verdict) = judge(sector, segment) {
-                let place = || format!("sector {sector}, {segment:?}");
-                score.count(SECTOR_BYTES, verdict.err(), place);
+                score.count(SECTOR_BYTES, verdict.err(), || {
+                    self.describe(sector, segment)
+                });
             }
         }
         score
+    }
+
+    /// A place, with what the trace says about it and what is expected of the log.
+    fn describe(&self, sector: u64, segment: &Segment) -> String {
+        let mut text = format!("sector {sector}, {segment:?}");
+        if let Some(cause) = segment.cause {
+            let row = &self.trace.syncs[cause as usize];
+            let process = row.process.map(|p| self.trace.process_name(p));
+            let file = row.file.map(|f| self.trace.file_name(f));
+            text += &format!("; caused by {row:?}, {process:?}, {file:?}");
+        }
+        if let Some(Cause::OneOf(possible)) = self.truth.log.get(sector).map(|l| &l.cause) {
+            let syncs = self.facts.syncs();
+            for &index in possible {
+                let (process, sync) = syncs[index];
+                text += &format!("; expected {:?} of process {}", sync, process.pid);
+            }
+        }
+        text
     }
 
     fn judge_cause(

@@ -1,15 +1,25 @@
 //! The device's own counters, read by the test and not by the tool.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use iostep_model::SECTOR_BYTES;
 use iostep_model::manifest::{Counters, Totals};
 
-/// Reads `/sys/block/X/stat` (Documentation/block/stat.rst).
+/// Reads `/sys/block/X/stat` (Documentation/block/stat.rst) when nothing is under way: a request
+/// is counted a moment after its waiter has been told.
 pub fn read(device: &Path) -> anyhow::Result<Counters> {
     let name = device.file_name().context("a device has a name")?;
-    let path = Path::new("/sys/class/block").join(name).join("stat");
+    let directory = Path::new("/sys/class/block").join(name);
+    for _ in 0..1000 {
+        let in_flight = std::fs::read_to_string(directory.join("inflight"))?;
+        if in_flight.split_whitespace().all(|count| count == "0") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let path = directory.join("stat");
     let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
     parse(&text).with_context(|| format!("{}: too few fields", path.display()))
 }

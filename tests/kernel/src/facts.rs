@@ -51,6 +51,8 @@ pub struct Sync {
     pub kind: SyncKind,
     /// On which file, by its number; `None` for `syncfs`.
     pub file_id: Option<u32>,
+    /// The file's length when it was called, where that was asked for.
+    pub file_bytes: Option<u64>,
     /// Before the call.
     pub enter_ns: u64,
     /// After it.

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::NamedTempFile;
 
 /// How long a run of the command may take before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -42,47 +44,73 @@ pub fn binary() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A command line of the binary, without colours, its output kept.
-pub fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> anyhow::Result<Command> {
-    let mut command = Command::new(binary()?);
-    command
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    Ok(command)
+/// A run of the command. Its output goes to files: a pipe would be held open by processes that
+/// outlive it.
+pub struct Running {
+    child: Child,
+    stdout: NamedTempFile,
+    stderr: NamedTempFile,
+}
+
+impl Running {
+    /// Starts the command, without colours.
+    pub fn start<S: AsRef<OsStr>>(
+        arguments: impl IntoIterator<Item = S>,
+    ) -> anyhow::Result<Running> {
+        let (stdout, stderr) = (NamedTempFile::new()?, NamedTempFile::new()?);
+        let child = Command::new(binary()?)
+            .args(arguments)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(stdout.reopen()?)
+            .stderr(stderr.reopen()?)
+            .spawn()?;
+        Ok(Running {
+            child,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
+    /// Waits for its end.
+    ///
+    /// Errors: it takes longer than 90 s; it is then killed.
+    pub fn finish(mut self) -> anyhow::Result<Outcome> {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if began.elapsed() > PATIENCE {
+                self.child.kill()?;
+                self.child.wait()?;
+                anyhow::bail!(
+                    "hung, and was killed after {PATIENCE:?}: {}",
+                    read(&self.stderr)?
+                );
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        Ok(Outcome {
+            code: status.code(),
+            stdout: read(&self.stdout)?,
+            stderr: read(&self.stderr)?,
+        })
+    }
+}
+
+fn read(file: &NamedTempFile) -> anyhow::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read(file.path())?).into_owned())
 }
 
 /// Runs the command to its end.
 pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> anyhow::Result<Outcome> {
-    finish(command(arguments)?.spawn()?)
-}
-
-/// Waits for the command.
-///
-/// Errors: it takes longer than 90 s; it is then killed.
-pub fn finish(child: Child) -> anyhow::Result<Outcome> {
-    let pid = rustix::process::Pid::from_child(&child);
-    let (done, waiting) = std::sync::mpsc::channel::<()>();
-    let watchdog = std::thread::spawn(move || {
-        let began = Instant::now();
-        let hung = waiting.recv_timeout(PATIENCE).is_err() && began.elapsed() >= PATIENCE;
-        if hung {
-            // It may have ended at this very moment, which is as good.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-        hung
-    });
-    let output = child.wait_with_output()?;
-    drop(done);
-    let hung = watchdog.join().expect("the watchdog does not panic");
-    let outcome = Outcome::from(output);
-    anyhow::ensure!(
-        !hung,
-        "hung, and was killed after {PATIENCE:?}: {outcome:?}"
-    );
-    Ok(outcome)
+    Running::start(arguments)?.finish()
 }
 
 impl From<Output> for Outcome {
@@ -112,33 +140,32 @@ impl Outcome {
             self.code == Some(code),
             "exit status {:?}, expected {code}\nstdout: {}\nstderr: {}",
             self.code,
-            tail(&self.stdout),
-            tail(&self.stderr)
+            head(&self.stdout),
+            head(&self.stderr)
         );
         Ok(self)
     }
 
-    /// Fails unless this was refused with this status and an error on one line, which names
-    /// `object`; a line of advice may follow.
-    pub fn refusal(self, code: i32, object: &str) -> anyhow::Result<Outcome> {
+    /// Fails unless this was refused with one of these statuses and a short error that names
+    /// `object`.
+    pub fn refused(self, codes: &[i32], object: &str) -> anyhow::Result<Outcome> {
+        println!("    {:?}: {}", self.code, self.stderr.trim_end());
+        let code = self
+            .code
+            .filter(|code| codes.contains(code))
+            .unwrap_or(codes[0]);
         let outcome = self.status(code)?;
-        println!("    {}", outcome.stderr.trim_end());
+        let (error, lines) = (&outcome.stderr, outcome.stderr.lines().count());
         anyhow::ensure!(
-            outcome.stderr.contains(object),
-            "the error does not name {object}: {}",
-            outcome.stderr
+            error.contains(object),
+            "the error does not name {object}: {error}"
         );
-        anyhow::ensure!(
-            outcome.stderr.lines().count() <= 3,
-            "an error of more than three lines: {}",
-            outcome.stderr
-        );
+        anyhow::ensure!(lines <= 3, "an error of {lines} lines: {error}");
         Ok(outcome)
     }
 }
 
-/// The last lines of a text.
-fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(12)..].join("\n")
+/// The first lines of a text.
+fn head(text: &str) -> String {
+    text.lines().take(6).collect::<Vec<_>>().join("\n")
 }

@@ -82,20 +82,18 @@ fn pinned_programs() -> Vec<String> {
         .collect()
 }
 
-/// Instances of tracefs that carry the id of a process which is no more.
+/// Instances of tracefs, `iostep-PID-N`, whose process is no more.
 fn orphaned_instances() -> Vec<String> {
-    let dead = |name: &String| {
-        let pid = name
-            .rsplit('-')
-            .find(|part| part.bytes().all(|b| b.is_ascii_digit()));
-        pid.is_none_or(|pid| !Path::new("/proc").join(pid).exists())
-    };
     names_in("/sys/kernel/tracing/instances")
         .into_iter()
-        .filter(|name| name.contains("iostep"))
-        .filter(dead)
+        .filter(|name| name.starts_with("iostep"))
+        .filter(|name| owner(name).is_none_or(|pid| !Path::new("/proc").join(pid).exists()))
         .map(|name| format!("tracefs instance {name}"))
         .collect()
+}
+
+fn owner(instance: &str) -> Option<&str> {
+    instance.split('-').nth(1)
 }
 
 fn names_in(directory: &str) -> Vec<String> {
@@ -110,6 +108,11 @@ fn names_in(directory: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_names_its_owner() {
+        assert_eq!(owner("iostep-16974-0"), Some("16974"));
+    }
 
     #[test]
     fn only_mounts_below_the_directory_count() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use iostep_model::{Class, SECTOR_BYTES};
 
-use super::{Cause, LogBlock, Truth, first_sync_of, number_after, tool};
+use super::{Cause, LogBlock, LoggedInode, Truth, first_sync_of, number_after, tool};
 use crate::facts::Facts;
 use crate::image::{Image, le};
 
@@ -27,7 +27,6 @@ pub fn read(image: &Image, facts: &Facts) -> anyhow::Result<Truth> {
     let layout = Layout::read(image)?;
     let nodes = layout.nodes(image)?;
     let changes = Changes::of(&nodes);
-    let syncs = facts.syncs();
     let sectors = layout.node_bytes / SECTOR_BYTES;
     let mut truth = Truth::default();
     for (sector, node) in &nodes {
@@ -42,10 +41,7 @@ pub fn read(image: &Image, facts: &Facts) -> anyhow::Result<Truth> {
             class: Class::TreeLog,
             commit: None,
             home: None,
-            cause: match changes.below(node, 0) {
-                found if found.is_empty() => Cause::Unknown,
-                found => first_sync_of(facts, &syncs, &found),
-            },
+            cause: cause_of(facts, &changes, node),
         };
         truth.log.insert(*sector, sectors, entry);
     }
@@ -154,8 +150,9 @@ impl Node {
         le(&self.0, 48, 8)
     }
 
-    fn generation(&self) -> u64 {
-        le(&self.0, 80, 8)
+    /// Logical address and generation, as pointers to it have them.
+    fn address(&self) -> (u64, u64) {
+        (self.logical(), le(&self.0, 80, 8))
     }
 
     fn owner(&self) -> u64 {
@@ -200,19 +197,25 @@ impl Node {
         }
     }
 
-    /// Inodes of a leaf with the later of `ctime` and `mtime`, wall clock, ns.
-    fn inodes(&self) -> Vec<(u64, u64)> {
+    /// The inodes of a leaf, with the later of `ctime` and `mtime`.
+    fn inodes(&self) -> Vec<LoggedInode> {
         let time = |content: &[u8], at| le(content, at, 8) * 1_000_000_000 + le(content, at + 8, 4);
         self.items()
             .filter(|(_, kind, content)| *kind == INODE_ITEM && content.len() >= 160)
-            .map(|(inode, _, content)| (inode, time(content, 124).max(time(content, 136))))
+            .map(|(inode, _, content)| LoggedInode {
+                inode,
+                wall_ns: time(content, 124).max(time(content, 136)),
+                file_bytes: le(content, 16, 8),
+            })
             .collect()
     }
 }
 
-/// The tree-log blocks, to look below a node.
+/// The tree-log blocks, to look below a node, and above it.
 struct Changes<'a> {
     by_address: BTreeMap<(u64, u64), &'a Node>,
+    /// For each block, what the first commit of the log that holds it has.
+    first_commit: BTreeMap<(u64, u64), (u64, Vec<LoggedInode>)>,
 }
 
 impl<'a> Changes<'a> {
@@ -220,27 +223,72 @@ impl<'a> Changes<'a> {
         let logs = nodes
             .values()
             .filter(|n| n.level() < 8 && n.owner() == TREE_LOG);
-        Changes {
-            by_address: logs.map(|n| ((n.logical(), n.generation()), n)).collect(),
+        let mut changes = Changes {
+            by_address: logs.map(|n| (n.address(), n)).collect(),
+            first_commit: BTreeMap::new(),
+        };
+        // Each commit of the log writes the leaf that has the log trees' roots.
+        let tops: Vec<&Node> = changes.by_address.values().copied().collect();
+        for top in tops
+            .into_iter()
+            .filter(|n| n.level() == 0 && !n.children().is_empty())
+        {
+            changes.add_commit(top);
+        }
+        changes
+    }
+
+    fn add_commit(&mut self, top: &Node) {
+        let mut held = Held::default();
+        self.look_below(top, 0, &mut held);
+        let Some(newest) = held.inodes.iter().map(|l| l.wall_ns).max() else {
+            return;
+        };
+        for block in held.blocks {
+            let first = self.first_commit.entry(block);
+            let first = first.or_insert_with(|| (newest, held.inodes.clone()));
+            if newest < first.0 {
+                *first = (newest, held.inodes.clone());
+            }
         }
     }
 
-    /// Inodes with their times in a node and in all below it. Nodes below that have since been
-    /// overwritten are missing.
-    fn below(&self, node: &Node, depth: u32) -> Vec<(u64, u64)> {
+    /// What a node and all below it hold. Nodes that have since been overwritten are missing.
+    fn look_below(&self, node: &Node, depth: u32, held: &mut Held) {
         if depth > 8 {
-            return Vec::new();
+            return;
         }
-        let mut found = match node.level() {
-            0 => node.inodes(),
-            _ => Vec::new(),
-        };
+        held.blocks.push(node.address());
+        if node.level() == 0 {
+            held.inodes.extend(node.inodes());
+        }
         for address in node.children() {
             if let Some(child) = self.by_address.get(&address) {
-                found.extend(self.below(child, depth + 1));
+                self.look_below(child, depth + 1, held);
             }
         }
-        found
+    }
+}
+
+#[derive(Default)]
+struct Held {
+    blocks: Vec<(u64, u64)>,
+    inodes: Vec<LoggedInode>,
+}
+
+/// A block of the log was written by the first commit that holds it. Where an older one was
+/// overwritten, the block's own inodes may tell of an earlier sync call: then it is one of both.
+fn cause_of(facts: &Facts, changes: &Changes<'_>, node: &Node) -> Cause {
+    let Some((_, inodes)) = changes.first_commit.get(&node.address()) else {
+        return Cause::Unknown;
+    };
+    let syncs = facts.syncs();
+    let mut held = Held::default();
+    changes.look_below(node, 0, &mut held);
+    let of_commit = first_sync_of(facts, &syncs, inodes);
+    match (of_commit, first_sync_of(facts, &syncs, &held.inodes)) {
+        (Cause::OneOf(commit), Cause::OneOf(own)) => Cause::OneOf([commit, own].concat()),
+        (of_commit, _) => of_commit,
     }
 }
 

@@ -49,6 +49,8 @@ struct Layout {
     ranges: Vec<(u64, u64, Class)>,
     /// The journal's blocks in the order of the journal.
     journal: Vec<u64>,
+    /// How many at its end are for fast commits.
+    fast_commit_blocks: usize,
 }
 
 impl Layout {
@@ -62,6 +64,10 @@ impl Layout {
         Ok(Layout {
             block_sectors: block_bytes / SECTOR_BYTES,
             ranges: text.lines().flat_map(ranges_of_line).collect(),
+            fast_commit_blocks: text
+                .lines()
+                .find_map(|line| number_after(line, "Fast commit length:"))
+                .unwrap_or(0) as usize,
             journal: extents.lines().filter_map(leaf_extent).flatten().collect(),
         })
     }
@@ -119,6 +125,13 @@ fn log(image: &Image, layout: &Layout, facts: &Facts) -> anyhow::Result<BTreeMap
         home,
         cause: Cause::Unknown,
     };
+    let normal_blocks = layout
+        .journal
+        .len()
+        .saturating_sub(layout.fast_commit_blocks);
+    for block in &layout.journal[normal_blocks..] {
+        entries.insert(*block, entry(Class::FastCommit, None, None));
+    }
     entries.insert(*first, entry(Class::LogSuperblock, None, None));
     let mut commit = None;
     for line in text.lines() {

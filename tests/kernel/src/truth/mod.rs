@@ -106,40 +106,70 @@ pub fn inode_of(facts: &Facts, sync: &Sync) -> Option<u64> {
     Some(facts.files.get(&sync.file_id?)?.inode)
 }
 
-/// The sync call that a log which holds these changed inodes was written for. Times of change are
-/// coarse wall clock times.
+/// An inode in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedInode {
+    /// Its number.
+    pub inode: u64,
+    /// When it was last changed, by the coarse wall clock or a finer one.
+    pub wall_ns: u64,
+    /// The file's length.
+    pub file_bytes: u64,
+}
+
+/// The sync call that a log with these inodes was written for.
 ///
 /// It is the first of any of the inodes that ended after the newest change. Where others ran at
 /// the same time, it is one of the first of each inode after that inode's own newest change.
-pub fn first_sync_of(facts: &Facts, syncs: &[(&Process, &Sync)], changes: &[(u64, u64)]) -> Cause {
-    let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
-    for (inode, wall_ns) in changes {
-        if facts.files_with_inode(*inode).next().is_some() {
-            let time = newest.entry(*inode).or_default();
-            *time = (*time).max(*wall_ns);
+pub fn first_sync_of(facts: &Facts, syncs: &[(&Process, &Sync)], logged: &[LoggedInode]) -> Cause {
+    let mut newest: BTreeMap<u64, LoggedInode> = BTreeMap::new();
+    for found in logged {
+        if facts.files_with_inode(found.inode).next().is_some() {
+            let known = newest.entry(found.inode).or_insert(*found);
+            if known.wall_ns <= found.wall_ns {
+                *known = *found;
+            }
         }
     }
-    let ended_after = |(process, sync): &(&Process, &Sync), wall_ns: u64| {
-        process.began.wall_at(sync.exit_ns) >= wall_ns
-    };
-    let last = newest.values().copied().max().unwrap_or(0);
+    let last = newest.values().map(|l| l.wall_ns).max().unwrap_or(0);
     let of_any = |sync: &Sync| inode_of(facts, sync).is_some_and(|i| newest.contains_key(&i));
     match syncs
         .iter()
         .position(|call| of_any(call.1) && ended_after(call, last))
     {
-        None => return Cause::Unknown,
-        Some(index) if syncs[index].1.alone => return Cause::OneOf(vec![index]),
-        Some(_) => {}
+        None => Cause::Unknown,
+        Some(index) if syncs[index].1.alone => Cause::OneOf(vec![index]),
+        Some(_) => {
+            let possible = newest.values().flat_map(|l| firsts_of(facts, syncs, l));
+            Cause::OneOf(possible.filter(|&index| !syncs[index].1.alone).collect())
+        }
     }
-    let first_of = |(inode, wall_ns): (&u64, &u64)| {
-        let of_it = |sync: &Sync| inode_of(facts, sync) == Some(*inode);
-        syncs
-            .iter()
-            .position(|call| of_it(call.1) && ended_after(call, *wall_ns))
-    };
-    let possible = newest.iter().filter_map(first_of);
-    Cause::OneOf(possible.filter(|&index| !syncs[index].1.alone).collect())
+}
+
+fn ended_after((process, sync): &(&Process, &Sync), wall_ns: u64) -> bool {
+    process.began.wall_at(sync.exit_ns) >= wall_ns
+}
+
+/// The first sync call of an inode after its change. The clock that stamps changes may lag behind,
+/// so this is every call from the first that ended after the time to the first that surely began
+/// after it; of these, the ones at which the file had the logged length, if any had.
+fn firsts_of(facts: &Facts, syncs: &[(&Process, &Sync)], logged: &LoggedInode) -> Vec<usize> {
+    let mut possible = Vec::new();
+    for (index, call) in syncs.iter().enumerate() {
+        if inode_of(facts, call.1) != Some(logged.inode) || !ended_after(call, logged.wall_ns) {
+            continue;
+        }
+        possible.push(index);
+        if call.1.coarse_wall_ns.0 > logged.wall_ns {
+            break;
+        }
+    }
+    let same_length = |index: &&usize| syncs[**index].1.file_bytes == Some(logged.file_bytes);
+    let exact: Vec<usize> = possible.iter().filter(same_length).copied().collect();
+    match exact.is_empty() {
+        true => possible,
+        false => exact,
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +185,7 @@ mod tests {
         let sync = |file_id, enter_ns: u64, exit_ns: u64| Sync {
             kind: SyncKind::Fsync,
             file_id: Some(file_id),
+            file_bytes: Some(0),
             enter_ns: enter_ns * MS,
             exit_ns: exit_ns * MS,
             coarse_wall_ns: ((enter_ns + 1_000) * MS, (exit_ns + 1_000) * MS),
@@ -195,7 +226,15 @@ mod tests {
     #[test]
     fn a_logged_inode_belongs_to_its_first_sync_after_the_change() {
         let facts = facts();
-        let cause = |changes: &[(u64, u64)]| first_sync_of(&facts, &facts.syncs(), changes);
+        let cause = |changes: &[(u64, u64)]| {
+            let logged = |&(inode, wall_ns)| LoggedInode {
+                inode,
+                wall_ns,
+                file_bytes: 0,
+            };
+            let logged: Vec<LoggedInode> = changes.iter().map(logged).collect();
+            first_sync_of(&facts, &facts.syncs(), &logged)
+        };
         assert_eq!(cause(&[(101, 1_090 * MS)]), Cause::OneOf(vec![0]));
         assert_eq!(
             cause(&[(101, 1_090 * MS), (102, 1_190 * MS)]),

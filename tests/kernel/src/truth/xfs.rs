@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use iostep_model::{Class, SECTOR_BYTES};
 
-use super::{LogBlock, Truth, first_sync_of, number_after, tool};
+use super::{LogBlock, LoggedInode, Truth, first_sync_of, number_after, tool};
 use crate::facts::Facts;
 use crate::image::{BLOCK_SECTORS, Image, be, le};
 use crate::sector_map::SectorMap;
@@ -118,8 +118,8 @@ struct Record {
     checkpoints: BTreeSet<u64>,
 }
 
-/// Inodes in a checkpoint, each with its newest time of change.
-type Changes = Vec<(u64, u64)>;
+/// Inodes in a checkpoint.
+type Changes = Vec<LoggedInode>;
 
 fn log(image: &Image, layout: &Layout, facts: &Facts) -> anyhow::Result<SectorMap<LogBlock>> {
     let (records, changes) = records(image, layout)?;
@@ -193,8 +193,8 @@ fn unpack(record: &[u8], headers: usize) -> Vec<u8> {
     body
 }
 
-/// The checkpoint of every operation, and the inode with its time of change where it logs one.
-fn items(body: &[u8], operations: u64) -> Vec<(u64, Option<(u64, u64)>)> {
+/// The checkpoint of every operation, and the inode where it logs one.
+fn items(body: &[u8], operations: u64) -> Vec<(u64, Option<LoggedInode>)> {
     let mut found = Vec::new();
     let mut at = 0;
     let mut inode = None;
@@ -205,9 +205,11 @@ fn items(body: &[u8], operations: u64) -> Vec<(u64, Option<(u64, u64)>)> {
         let length = be(header, 4, 4) as usize;
         let region = body.get(at + 12..at + 12 + length).unwrap_or_default();
         let core = le(region, 0, 2) == INODE_MAGIC && length >= 176;
-        let change = inode
-            .filter(|_| core)
-            .map(|inode| (inode, newest_time(region)));
+        let change = inode.filter(|_| core).map(|inode| LoggedInode {
+            inode,
+            wall_ns: newest_time(region),
+            file_bytes: le(region, 56, 8),
+        });
         found.push((be(header, 0, 4), change));
         let names_inode = length == 56 && le(region, 0, 2) == ITEM_INODE;
         inode = names_inode.then(|| le(region, 16, 8));
@@ -250,6 +252,11 @@ mod tests {
             body.extend([0; 4]);
             body.extend(region);
         }
-        assert_eq!(items(&body, 2), [(9, None), (9, Some((133, 77)))]);
+        let logged = LoggedInode {
+            inode: 133,
+            wall_ns: 77,
+            file_bytes: 0,
+        };
+        assert_eq!(items(&body, 2), [(9, None), (9, Some(logged))]);
     }
 }

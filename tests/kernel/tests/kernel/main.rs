@@ -2,11 +2,16 @@
 //!
 //! `cargo test -p iostep-kernel-tests --test kernel -- [FILTER]`; build `iostep` first. What a
 //! machine lacks makes a test be skipped, with the reasons; `IOSTEP_REQUIRE=all`, or a list such
-//! as `root,btf,xfs`, makes that a failure.
+//! as `root,btf,xfs`, makes that a failure. `IOSTEP_KEEP=DIR` keeps each scenario's trace.
 
+mod attribution;
+mod bad_input;
 mod case;
+mod faults;
 mod ground_truth;
+mod recording;
 mod stage;
+mod stall;
 
 use std::path::Path;
 
@@ -21,7 +26,11 @@ fn main() {
         .tempdir()
         .expect("a temporary directory can be made");
     prepare(scratch.path());
-    let cases = ground_truth::cases();
+    let mut cases = ground_truth::cases();
+    cases.extend(attribution::cases());
+    cases.extend(bad_input::cases());
+    cases.extend(faults::cases());
+    cases.extend(stall::cases());
     let trials = cases
         .into_iter()
         .map(|case| case.into_trial(scratch.path()))

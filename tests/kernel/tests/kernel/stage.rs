@@ -53,6 +53,11 @@ impl Stage {
         Ok(stage)
     }
 
+    /// The loop device.
+    pub fn device(&self) -> &Path {
+        self.image.device()
+    }
+
     /// The mount point.
     pub fn root(&self) -> &Path {
         self.mount.path()
@@ -76,6 +81,19 @@ impl Stage {
             words.push(path.to_string_lossy().into_owned());
         }
         words.extend(modes.iter().map(|m| (*m).to_owned()));
+        words
+    }
+
+    /// The command line that traces this filesystem into `output` while `command` runs.
+    pub fn trace(&self, output: &Path, flags: &[&str], command: &[String]) -> Vec<String> {
+        let mut words = vec![
+            "trace".to_owned(),
+            self.root().to_string_lossy().into_owned(),
+        ];
+        words.extend(["-o".to_owned(), output.to_string_lossy().into_owned()]);
+        words.extend(flags.iter().map(|f| (*f).to_owned()));
+        words.push("--".to_owned());
+        words.extend_from_slice(command);
         words
     }
 

@@ -175,6 +175,7 @@ impl Run {
         self.facts.syncs.push(facts::Sync {
             kind,
             file_id: id,
+            file_bytes: None,
             enter_ns,
             exit_ns,
             coarse_wall_ns: (enter_wall_ns, exit_wall_ns),
@@ -189,7 +190,16 @@ impl Run {
 
     /// `fsync(2)`.
     pub fn fsync(&mut self, target: &Target) -> anyhow::Result<()> {
-        self.sync(SyncKind::Fsync, Some(target.id), || target.file.sync_all())
+        let file_bytes = target.file.metadata()?.len();
+        self.sync(SyncKind::Fsync, Some(target.id), || target.file.sync_all())?;
+        self.note_length(file_bytes);
+        Ok(())
+    }
+
+    fn note_length(&mut self, file_bytes: u64) {
+        if let Some(sync) = self.facts.syncs.last_mut() {
+            sync.file_bytes = Some(file_bytes);
+        }
     }
 
     /// `fdatasync(2)`.

@@ -1,0 +1,326 @@
+//! Every byte to its file, its process, its class and its cause: what the trace says against what
+//! the image, the workload and the device's counters say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use iostep_kernel_tests::compare::Comparison;
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_kernel_tests::score::Score;
+use iostep_lab::Kind;
+use iostep_model::SECTOR_BYTES;
+use iostep_model::operation::Counter;
+
+use crate::case::Case;
+use crate::recording::{Recording, Scenario};
+use crate::stage;
+
+const EXT4: &[&str] = &[
+    "-E",
+    "lazy_itable_init=0,lazy_journal_init=0",
+    "-J",
+    "size=64",
+];
+const EXT4_FAST: &[&str] = &[
+    "-E",
+    "lazy_itable_init=0,lazy_journal_init=0",
+    "-O",
+    "fast_commit",
+];
+
+/// The three filesystems with everything, and variants with what matters to them.
+const SCENARIOS: [Scenario; 6] = [
+    scenario("ext4", Kind::Ext4, EXT4),
+    // Async discard would erase the freed blocks that the truth is read from.
+    Scenario {
+        mount: "nodiscard",
+        ..scenario("btrfs", Kind::Btrfs, &[])
+    },
+    scenario("xfs", Kind::Xfs, &[]),
+    Scenario {
+        backend: "tracefs",
+        ..scenario("ext4 by tracefs", Kind::Ext4, EXT4)
+    },
+    Scenario {
+        mount: "data=journal",
+        modes: &[
+            "append-fsync",
+            "overwrite-fdatasync",
+            "o-dsync",
+            "mmap-msync",
+            "direct-4k",
+            "fsync-unlink",
+            "concurrent-fsync",
+            "freeze",
+        ],
+        ..scenario("ext4 data=journal", Kind::Ext4, EXT4)
+    },
+    Scenario {
+        modes: &[
+            "append-fsync",
+            "overwrite-fdatasync",
+            "preallocated",
+            "create-rename",
+            "concurrent-fsync",
+        ],
+        ..scenario("ext4 fast_commit", Kind::Ext4, EXT4_FAST)
+    },
+];
+
+const fn scenario(name: &'static str, kind: Kind, mkfs: &'static [&'static str]) -> Scenario {
+    Scenario {
+        name,
+        kind,
+        mkfs,
+        mount: "",
+        backend: "bpf",
+        modes: &[],
+    }
+}
+
+/// What a test asks of a recording.
+type Judge = fn(&Recording) -> anyhow::Result<()>;
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    SCENARIOS.into_iter().flat_map(cases_of).collect()
+}
+
+fn cases_of(scenario: Scenario) -> Vec<Case> {
+    let mut requirements = stage::requirements(scenario.kind);
+    requirements.push(match scenario.backend {
+        "bpf" => Requirement::Btf,
+        _ => Requirement::Tracefs,
+    });
+    let shared = Arc::new(OnceLock::new());
+    promises(&scenario)
+        .into_iter()
+        .map(|(promise, judge)| {
+            let shared = Arc::clone(&shared);
+            let name = format!("{}: {promise}", scenario.name);
+            Case::new(name, requirements.clone(), move || {
+                let made = shared.get_or_init(|| Recording::make(&scenario));
+                match made {
+                    Ok(recording) => judge(recording),
+                    Err(error) => anyhow::bail!("no recording: {error:#}"),
+                }
+            })
+        })
+        .collect()
+}
+
+fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
+    let mut promises: Vec<(&str, Judge)> = vec![
+        (
+            "every byte that the device counted is in the trace",
+            accounting,
+        ),
+        ("segments add up to their requests", segments),
+    ];
+    if scenario.backend == "tracefs" {
+        promises.push(("99 % of the data go to their file", files_by_tracefs));
+        promises.push(("98 % of the data go to their process", processes_by_tracefs));
+        return promises;
+    }
+    promises.extend([
+        ("99.9 % of the data go to their file", files as Judge),
+        ("99.5 % of the data go to their process", processes),
+        ("99.9 % of the bytes have their class", classes),
+        ("every sync call is seen", syncs),
+    ]);
+    match scenario.name {
+        "ext4" | "ext4 data=journal" => promises.extend([
+            (
+                "98 % of the journal go to the sync call that needed it",
+                causes as Judge,
+            ),
+            (
+                "journal blocks that nobody waited for have no cause",
+                causeless,
+            ),
+            (
+                "99.9 % of the journal have the transaction and home of logdump",
+                log_contents,
+            ),
+            (
+                "99.9 % of the logged blocks have the class of their home",
+                home_classes,
+            ),
+        ]),
+        "xfs" => promises.push(("98 % of the log go to the sync call that needed it", causes)),
+        "btrfs" => promises.extend([
+            (
+                "98 % of the tree log go to the sync call that needed it",
+                causes as Judge,
+            ),
+            (
+                "99.9 % of the tree blocks have their logical address",
+                logical_addresses,
+            ),
+            (
+                "tree blocks are seen in every copy of the chunk tree",
+                copies,
+            ),
+        ]),
+        _ => {}
+    }
+    promises
+}
+
+fn require(
+    recording: &Recording,
+    what: &str,
+    minimum: f64,
+    score: impl FnOnce(&Comparison<'_>) -> Score,
+) -> anyhow::Result<()> {
+    recording.compare(score).require(what, minimum)
+}
+
+fn files(recording: &Recording) -> anyhow::Result<()> {
+    found_most_blocks(recording)?;
+    require(recording, "data to file", 99.9, |c| c.files())
+}
+
+fn processes(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "data to process", 99.5, |c| c.processes())
+}
+
+fn files_by_tracefs(recording: &Recording) -> anyhow::Result<()> {
+    found_most_blocks(recording)?;
+    require(recording, "data to file", 99.0, |c| c.files())
+}
+
+fn processes_by_tracefs(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "data to process", 98.0, |c| c.processes())
+}
+
+/// A comparison over few blocks would prove little: overwritten and deleted blocks may be gone,
+/// half of all must be there.
+fn found_most_blocks(recording: &Recording) -> anyhow::Result<()> {
+    let found = recording.compare(|c| c.files()).total();
+    let written = recording.facts().bytes();
+    println!("    {found} bytes found of {written} written");
+    anyhow::ensure!(
+        found * 2 > written,
+        "only {found} bytes of {written} are on the image"
+    );
+    Ok(())
+}
+
+fn classes(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "known classes", 95.0, |c| c.class_coverage())?;
+    require(recording, "class", 99.9, |c| c.classes())
+}
+
+fn syncs(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "sync calls", 100.0, |c| c.syncs())
+}
+
+fn causes(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "known causes", 50.0, |c| c.cause_coverage())?;
+    require(recording, "log to sync call", 98.0, |c| c.causes())
+}
+
+fn causeless(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "log to nobody", 98.0, |c| c.causeless())
+}
+
+fn log_contents(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "commit and home", 99.9, |c| c.log_contents())
+}
+
+fn home_classes(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "class of home", 99.9, |c| c.home_classes())
+}
+
+fn logical_addresses(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "logical address", 99.9, |c| {
+        c.logical_addresses()
+    })
+}
+
+/// The trace's own sums at all three points against the counters that this test read. Reads are
+/// left out: the command itself reads the superblock before it begins to record.
+fn accounting(recording: &Recording) -> anyhow::Result<()> {
+    let manifest = &recording.trace.manifest;
+    let check = &manifest.check;
+    anyhow::ensure!(check.passed(), "the self-check failed: {check:?}");
+    let writes = recording.trace.requests.iter();
+    let writes = writes.filter(|r| r.operation.counter() == Counter::Write);
+    let in_table: u64 = writes.map(|r| u64::from(r.bytes)).sum();
+    let counted = recording.counted;
+    println!("    device: {counted:?}");
+    let sums = [
+        ("queued", check.queued.write.bytes),
+        ("issued", check.issued.write.bytes),
+        ("completed", check.completed.write.bytes),
+        ("in the table", in_table),
+    ];
+    for (point, bytes) in sums {
+        let expected = counted.write.bytes;
+        anyhow::ensure!(
+            bytes == expected,
+            "{bytes} bytes {point}, {expected} counted"
+        );
+    }
+    let ios = check.completed.write.ios;
+    anyhow::ensure!(ios == counted.write.ios, "{ios} writes, {counted:?}");
+    let flushes = check.completed.flush.ios;
+    anyhow::ensure!(
+        flushes == counted.flush.ios,
+        "{flushes} flushes, {counted:?}"
+    );
+    Ok(())
+}
+
+fn segments(recording: &Recording) -> anyhow::Result<()> {
+    let trace = &recording.trace;
+    let mut seen = 0;
+    for request in &trace.requests {
+        let segments = trace.segments_of(request);
+        seen += segments.len();
+        let mut sector = request.sector;
+        for segment in segments {
+            anyhow::ensure!(
+                segment.sector == sector,
+                "a gap before {segment:?} in {request:?}"
+            );
+            sector += u64::from(segment.bytes) / SECTOR_BYTES;
+        }
+        let bytes: u64 = segments.iter().map(|s| u64::from(s.bytes)).sum();
+        anyhow::ensure!(
+            bytes == u64::from(request.bytes) || !request.operation.is_write(),
+            "{bytes} bytes in segments of {request:?}"
+        );
+    }
+    anyhow::ensure!(
+        seen == trace.segments.len(),
+        "{seen} of {}",
+        trace.segments.len()
+    );
+    println!("    {} requests, {seen} segments", trace.requests.len());
+    println!(
+        "    first line: {}",
+        recording.outcome.stdout.lines().next().unwrap_or("")
+    );
+    Ok(())
+}
+
+fn copies(recording: &Recording) -> anyhow::Result<()> {
+    let mut seen: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for segment in &recording.trace.segments {
+        if let Some(home) = segment.home {
+            seen.entry(home).or_default().insert(segment.sector);
+        }
+    }
+    for (logical, sectors) in &seen {
+        let expected: BTreeSet<u64> = recording.copies[logical].iter().copied().collect();
+        anyhow::ensure!(
+            *sectors == expected,
+            "{logical}: {sectors:?}, expected {expected:?}"
+        );
+    }
+    println!("    {} tree blocks", seen.len());
+    anyhow::ensure!(!seen.is_empty(), "no tree block in the trace");
+    Ok(())
+}

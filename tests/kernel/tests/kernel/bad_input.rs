@@ -1,0 +1,367 @@
+//! What cannot be traced or read is refused, with an error that says why.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use iostep_kernel_tests::iostep::{self, Outcome};
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::image::{LoopImage, Options};
+use iostep_lab::{Kind, mkfs};
+use iostep_model::manifest::Backend;
+use iostep_model::{Class, store};
+use rustix::mount::{MountFlags, UnmountFlags};
+use tempfile::TempDir;
+
+use crate::case::Case;
+use crate::stage::{self, Stage};
+
+const ROOT: &[Requirement] = &[Requirement::Root, Requirement::Btf];
+const LOOP: &[Requirement] = &[Requirement::Root, Requirement::Btf, Requirement::Loop];
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    let with = |program| [ROOT, &[Requirement::Program(program)]].concat();
+    let mut ext4 = stage::requirements(Kind::Ext4);
+    ext4.push(Requirement::Btf);
+    let mut hidden = ext4.clone();
+    hidden.extend([Requirement::Tracefs, Requirement::Program("unshare")]);
+    let mut cases = vec![
+        Case::new("without root, trace says so", with("setpriv"), without_root),
+        Case::new(
+            "without BTF, tracefs is chosen",
+            hidden.clone(),
+            without_btf,
+        ),
+        Case::new(
+            "without BTF, --backend bpf says so",
+            hidden,
+            bpf_without_btf,
+        ),
+        Case::new("a character device is refused", ROOT, character_device),
+        Case::new("a path that is not there is refused", ROOT, missing_path),
+        Case::new("a tmpfs is refused", ROOT, on_tmpfs),
+        Case::new(
+            "an overlay is refused",
+            [ROOT, &[Requirement::Filesystem("overlay")]].concat(),
+            on_overlay,
+        ),
+        Case::new("a device without a filesystem is traced", LOOP, raw_device),
+        Case::new(
+            "a corrupt superblock does no harm",
+            ext4.clone(),
+            corrupt_superblock,
+        ),
+        Case::new(
+            "a closed pipe is the end and no panic",
+            ext4.clone(),
+            closed_pipe,
+        ),
+        Case::new(
+            "an output directory with content is refused",
+            ext4.clone(),
+            taken_directory,
+        ),
+    ];
+    cases.extend(DAMAGES.iter().map(|(name, object, damage)| {
+        let name = format!("a trace {name} is refused");
+        Case::new(name, ext4.clone(), || damaged(object, *damage))
+    }));
+    cases
+}
+
+fn trace(target: &Path, output: &Path, flags: &[&str]) -> Vec<PathBuf> {
+    let mut words: Vec<PathBuf> = ["trace", "-o"].map(PathBuf::from).to_vec();
+    words.push(output.to_owned());
+    words.extend(flags.iter().map(PathBuf::from));
+    words.push(target.to_owned());
+    words.extend(["--", "true"].map(PathBuf::from));
+    words
+}
+
+/// Runs a trace that must be refused, without leaving its directory.
+fn refused(target: &Path, codes: &[i32], object: &str) -> anyhow::Result<Outcome> {
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let outcome = iostep::run(trace(target, &output, &[]))?.refused(codes, object)?;
+    anyhow::ensure!(!output.exists(), "{} was left", output.display());
+    Ok(outcome)
+}
+
+fn without_root() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), open)?;
+    // The build's directory may be closed to others.
+    let copy = directory.path().join("iostep");
+    std::fs::copy(iostep::binary()?, &copy)?;
+    let output = directory.path().join("run.iostep");
+    let result = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(copy)
+        .args(trace(Path::new("/"), &output, &[]))
+        .output()?;
+    Outcome::from(result).refused(&[4], "root")?;
+    anyhow::ensure!(!output.exists(), "{} was left", output.display());
+    Ok(())
+}
+
+/// Runs the command where an empty directory hides the kernel's BTF.
+fn run_without_btf(words: Vec<String>) -> anyhow::Result<Outcome> {
+    let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
+    let result = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(iostep::binary()?)
+        .args(words)
+        .env("NO_COLOR", "1")
+        .output()?;
+    Ok(Outcome::from(result))
+}
+
+fn without_btf() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let workload = stage.workload(&["append-fsync"]);
+    run_without_btf(stage.trace(&output, &["--settle"], &workload))?.success()?;
+    let manifest = store::read(&output)?.manifest;
+    println!("    backend {}", manifest.backend.name());
+    anyhow::ensure!(
+        manifest.backend == Backend::Tracefs,
+        "{:?}",
+        manifest.backend
+    );
+    Ok(())
+}
+
+fn bpf_without_btf() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let words = stage.trace(&output, &["--backend", "bpf"], &["true".to_owned()]);
+    run_without_btf(words)?.refused(&[4], "BTF")?;
+    anyhow::ensure!(!output.exists(), "{} was left", output.display());
+    Ok(())
+}
+
+fn character_device() -> anyhow::Result<()> {
+    refused(Path::new("/dev/null"), &[2, 4], "/dev/null").map(drop)
+}
+
+fn missing_path() -> anyhow::Result<()> {
+    refused(Path::new("/no/such/path"), &[1, 2], "/no/such/path").map(drop)
+}
+
+fn on_tmpfs() -> anyhow::Result<()> {
+    let mount = TempMount::new("tmpfs", "")?;
+    refused(mount.path(), &[4], "tmpfs").map(drop)
+}
+
+fn on_overlay() -> anyhow::Result<()> {
+    let below = TempMount::new("tmpfs", "")?;
+    for name in ["lower", "upper", "work"] {
+        std::fs::create_dir(below.path().join(name))?;
+    }
+    let dir = below.path().display();
+    let options = format!("lowerdir={dir}/lower,upperdir={dir}/upper,workdir={dir}/work");
+    let overlay = TempMount::new("overlay", &options)?;
+    refused(overlay.path(), &[4], "overlay").map(drop)
+}
+
+fn raw_device() -> anyhow::Result<()> {
+    let image = LoopImage::create(&Options::default())?;
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let device = image.device().to_string_lossy().into_owned();
+    let target = format!("of={device}");
+    let output_text = output.to_string_lossy().into_owned();
+    let mut words = vec!["trace", &device, "-o", &output_text, "--"];
+    words.extend([
+        "dd",
+        "if=/dev/zero",
+        &target,
+        "bs=64k",
+        "count=23",
+        "oflag=direct",
+    ]);
+    iostep::run(words)?.success()?;
+    let trace = store::read(&output)?;
+    let mut written = 0;
+    for segment in &trace.segments {
+        let request = &trace.requests[segment.request as usize];
+        if request.operation.is_write() {
+            anyhow::ensure!(segment.class == Class::DeviceData, "{segment:?}");
+            written += u64::from(segment.bytes);
+        }
+    }
+    println!("    {written} bytes of device data");
+    anyhow::ensure!(written == 23 * 65_536, "{written} bytes");
+    anyhow::ensure!(
+        trace.manifest.filesystem.is_none(),
+        "a filesystem was found"
+    );
+    Ok(())
+}
+
+/// The magic number stays; everything else of the superblock is noise.
+fn corrupt_superblock() -> anyhow::Result<()> {
+    let image = LoopImage::create(&Options::default())?;
+    mkfs::<&str>(Kind::Ext4, &image, &[])?;
+    let device = std::fs::File::options().write(true).open(image.device())?;
+    let magic = 1024 + 0x38;
+    use std::os::unix::fs::FileExt;
+    device.write_all_at(&[0xee; 0x38], 1024)?;
+    device.write_all_at(&[0xee; 1024 - 0x3a], magic + 2)?;
+    device.sync_all()?;
+    drop(device);
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let outcome = iostep::run(trace(image.device(), &output, &[]))?;
+    println!("    {:?}: {}", outcome.code, outcome.stderr.trim_end());
+    match outcome.code {
+        Some(0) => store::read(&output).map(drop)?,
+        _ => anyhow::ensure!(!output.exists(), "{} was left", output.display()),
+    }
+    outcome.refused(&[0, 1, 4], "ext4").map(drop)
+}
+
+fn taken_directory() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let directory = tempfile::tempdir()?;
+    let mine = directory.path().join("mine.txt");
+    std::fs::write(&mine, "do not touch")?;
+    let words = stage.trace(directory.path(), &[], &["true".to_owned()]);
+    let name = directory.path().to_string_lossy().into_owned();
+    iostep::run(words)?.refused(&[1, 2], &name)?;
+    let names: Vec<_> = std::fs::read_dir(directory.path())?.collect::<Result<_, _>>()?;
+    anyhow::ensure!(names.len() == 1, "something was added: {names:?}");
+    anyhow::ensure!(
+        std::fs::read(&mine)? == b"do not touch",
+        "the file was changed"
+    );
+    Ok(())
+}
+
+fn closed_pipe() -> anyhow::Result<()> {
+    let script = "\"$0\" report \"$1\" --events | head -n 1 >/dev/null";
+    let result = Command::new("sh")
+        .args(["-c", script])
+        .args([iostep::binary()?.as_path(), good_trace()?])
+        .output()?;
+    let stderr = String::from_utf8_lossy(&result.stderr);
+    anyhow::ensure!(stderr.is_empty(), "{stderr}");
+    Ok(())
+}
+
+/// What is done to a copy of a trace.
+type Damage = fn(&Path) -> std::io::Result<()>;
+
+/// What happens to a trace, what the error must name, and how it is done.
+const DAMAGES: &[(&str, &str, Damage)] = &[
+    (
+        "with a table cut off in the middle",
+        "segments.parquet",
+        |dir| {
+            let path = dir.join("segments.parquet");
+            let length = std::fs::metadata(&path)?.len();
+            std::fs::File::options()
+                .write(true)
+                .open(path)?
+                .set_len(length / 2)
+        },
+    ),
+    ("with a flipped bit in a table", "requests.parquet", |dir| {
+        let path = dir.join("requests.parquet");
+        let mut bytes = std::fs::read(&path)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(path, bytes)
+    }),
+    ("with a missing table", "files.parquet", |dir| {
+        std::fs::remove_file(dir.join("files.parquet"))
+    }),
+    ("of a newer schema", "schema", |dir| {
+        edit(dir, "\"schema_version\": 1", "\"schema_version\": 999")
+    }),
+    ("whose manifest is no JSON", "manifest.json", |dir| {
+        edit(dir, "{", "")
+    }),
+    ("whose manifest lacks a field", "manifest.json", |dir| {
+        edit(dir, "\"kernel\"", "\"colonel\"")
+    }),
+    ("without a manifest", "manifest.json", |dir| {
+        std::fs::remove_file(dir.join("manifest.json"))
+    }),
+];
+
+fn edit(dir: &Path, from: &str, to: &str) -> std::io::Result<()> {
+    let path = dir.join("manifest.json");
+    let text = std::fs::read_to_string(&path)?;
+    if !text.contains(from) {
+        return Err(std::io::Error::other(format!("the manifest has no {from}")));
+    }
+    std::fs::write(path, text.replacen(from, to, 1))
+}
+
+fn damaged(object: &str, damage: Damage) -> anyhow::Result<()> {
+    let copy = tempfile::tempdir()?;
+    let whole = good_trace()?;
+    for entry in std::fs::read_dir(whole)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name()))?;
+    }
+    iostep::run([Path::new("report"), copy.path()])?.success()?;
+    damage(copy.path())?;
+    iostep::run([Path::new("report"), copy.path()])?
+        .refused(&[1, 4], object)
+        .map(drop)
+}
+
+/// A small trace, recorded once.
+fn good_trace() -> anyhow::Result<&'static Path> {
+    static TRACE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let make = || -> anyhow::Result<PathBuf> {
+        let stage = Stage::new(Kind::Ext4, &[], "")?;
+        // Below the scratch directory of all tests, which goes at the end.
+        let output = TempDir::new()?.keep().join("run.iostep");
+        let workload = stage.workload(&[
+            "append-fsync",
+            "fsync-unlink",
+            "concurrent-fsync",
+            "directories",
+        ]);
+        iostep::run(stage.trace(&output, &["--settle"], &workload))?.success()?;
+        Ok(output)
+    };
+    let made = TRACE.get_or_init(|| make().map_err(|error| format!("{error:#}")));
+    made.as_deref()
+        .map_err(|error| anyhow::anyhow!("no trace to damage: {error}"))
+}
+
+/// A mount without a device, gone at the end.
+pub struct TempMount {
+    directory: TempDir,
+}
+
+impl TempMount {
+    /// Mounts a filesystem of this kind.
+    pub fn new(kind: &str, options: &str) -> anyhow::Result<TempMount> {
+        let directory = tempfile::tempdir()?;
+        let data = std::ffi::CString::new(options)?;
+        let flags = MountFlags::empty();
+        rustix::mount::mount("none", directory.path(), kind, flags, data.as_c_str())?;
+        Ok(TempMount { directory })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for TempMount {
+    fn drop(&mut self) {
+        // Lazily if a failed test still uses it; it then goes with the mount namespace.
+        let _ = rustix::mount::unmount(self.path(), UnmountFlags::DETACH);
+    }
+}

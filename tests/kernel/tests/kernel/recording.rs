@@ -1,0 +1,118 @@
+//! One trace of the workload, shared by the tests that judge it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use iostep_kernel_tests::compare::Comparison;
+use iostep_kernel_tests::counters;
+use iostep_kernel_tests::facts::Facts;
+use iostep_kernel_tests::iostep::{self, Outcome};
+use iostep_kernel_tests::stamp::Stamp;
+use iostep_kernel_tests::truth::{self, Truth};
+use iostep_kernel_tests::written::Written;
+use iostep_lab::Kind;
+use iostep_model::manifest::Counters;
+use iostep_model::store;
+use iostep_model::table::Trace;
+
+use crate::stage::Stage;
+
+/// What to trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name in the tests' names.
+    pub name: &'static str,
+    /// The filesystem.
+    pub kind: Kind,
+    /// Arguments of its mkfs.
+    pub mkfs: &'static [&'static str],
+    /// Mount options.
+    pub mount: &'static str,
+    /// `--backend`.
+    pub backend: &'static str,
+    /// Modes of the workload; none for all.
+    pub modes: &'static [&'static str],
+}
+
+/// A trace and everything that it is judged by.
+pub struct Recording {
+    /// What the command printed.
+    pub outcome: Outcome,
+    /// What it recorded.
+    pub trace: Trace,
+    /// What the device counted meanwhile.
+    pub counted: Counters,
+    facts: Facts,
+    stamps: BTreeMap<u64, Stamp>,
+    truth: Truth,
+    /// btrfs: where the chunk tree puts the copies of the addresses in the trace.
+    pub copies: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Recording {
+    /// Runs the workload under the command, then reads the trace, the image and the counters.
+    pub fn make(scenario: &Scenario) -> anyhow::Result<Recording> {
+        let stage = Stage::new(scenario.kind, scenario.mkfs, scenario.mount)?;
+        let directory = tempfile::tempdir()?;
+        let output = directory.path().join("run.iostep");
+        let before = counters::read(stage.device())?;
+        let outcome = run(scenario, &stage, &output)?;
+        let after = counters::read(stage.device())?;
+        keep(scenario, &output)?;
+        let trace = store::read(&output).context("the trace")?;
+        let remains = stage.unmount()?;
+        let written = Written::of(&trace).sectors();
+        let kind = scenario.kind.name();
+        let homes: Vec<u64> = trace.segments.iter().filter_map(|s| s.home).collect();
+        Ok(Recording {
+            outcome,
+            counted: counters::difference(before, after),
+            truth: Truth::read(kind, &remains.image, &remains.facts, &written)?,
+            stamps: remains.image.stamps()?,
+            facts: remains.facts,
+            copies: match scenario.kind {
+                Kind::Btrfs => truth::btrfs::copies(&remains.image, &homes)?,
+                _ => BTreeMap::new(),
+            },
+            trace,
+        })
+    }
+
+    /// Calls `judge` with the trace beside its truth.
+    pub fn compare<T>(&self, judge: impl FnOnce(&Comparison<'_>) -> T) -> T {
+        let written = Written::of(&self.trace);
+        let (facts, stamps, truth) = (&self.facts, &self.stamps, &self.truth);
+        judge(&Comparison::new(
+            &self.trace,
+            &written,
+            facts,
+            stamps,
+            truth,
+        ))
+    }
+
+    /// What the workload said.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+fn run(scenario: &Scenario, stage: &Stage, output: &Path) -> anyhow::Result<Outcome> {
+    let flags = ["--settle", "--backend", scenario.backend];
+    iostep::run(stage.trace(output, &flags, &stage.workload(scenario.modes)))?.success()
+}
+
+/// Copies the trace to a directory that outlives the tests, if `IOSTEP_KEEP` names one.
+fn keep(scenario: &Scenario, output: &Path) -> anyhow::Result<()> {
+    let Some(directory) = std::env::var_os("IOSTEP_KEEP") else {
+        return Ok(());
+    };
+    let target = Path::new(&directory).join(scenario.name);
+    std::fs::create_dir_all(&target)?;
+    for entry in std::fs::read_dir(output)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), target.join(entry.file_name()))?;
+    }
+    Ok(())
+}
