@@ -64,7 +64,7 @@ impl Instance {
         self.lock = Some(lock);
         self.set("tracing_on", "0")?;
         self.set("trace_clock", "mono").map_err(|_| {
-            Error::unsupported("tracefs", "no `mono` trace clock (it came with Linux 4.2)")
+            Error::unsupported("tracefs", "no `mono` trace clock (it came with Linux 3.17)")
         })?;
         // What was seen first explains what comes later, so a full buffer refuses the new.
         self.set("options/overwrite", "0")?;

@@ -4,7 +4,7 @@ use iostep_model::{Flags, Operation};
 
 /// Decodes RWBS letters (`blk_fill_rwbs`, kernel/trace/blktrace.c).
 ///
-/// Kernels before 6.18 write `N` for write-zeroes as for everything that has no letter; of these
+/// Older kernels write `N` for write-zeroes as for everything that has no letter; of these
 /// only write-zeroes covers sectors of the filesystem, so `sectors` tells them apart.
 pub(crate) fn parse(letters: &[u8], sectors: u32) -> (Operation, Flags) {
     let end = letters.iter().position(|&b| b == 0);
