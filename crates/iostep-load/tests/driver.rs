@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn main() -> ExitCode {
     match std::env::var(ROLE).as_deref() {
         Ok("server") => {
-            serve(std::io::stdin().lock(), std::io::stdout()).expect("the driver speaks properly");
+            serve(std::io::stdin(), std::io::stdout()).expect("the driver speaks properly");
             return ExitCode::SUCCESS;
         }
         Ok("driver") => return drive_until_killed(),
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Trial::test("an_interrupt_ends_a_statement_that_never_would", interrupt),
         Trial::test("a_child_that_dies_is_reported", dead_child),
         Trial::test("what_a_killed_driver_made_is_removed", killed_driver),
+        Trial::test("even_from_an_endless_statement", killed_in_a_statement),
         Trial::test("what_iostep_did_not_make_is_never_removed", other_directory),
         Trial::test(
             "a_driver_that_ends_in_order_cleans_up_itself",
@@ -160,6 +161,10 @@ fn drive_until_killed() -> ExitCode {
     driver.step().expect("it runs");
     let ready = format!("{}\n", opened.pid);
     fs::write(directory.with_extension("ready"), ready).expect("it can say so");
+    if directory.ends_with("iostep-endless-1") {
+        driver.load(ENDLESS).expect("a statement");
+        driver.step().expect("it never ends");
+    }
     std::thread::sleep(PATIENCE);
     ExitCode::FAILURE
 }
@@ -183,6 +188,12 @@ fn kill_driver_with(parent: &Path, name: &str) -> Result<PathBuf, Failed> {
 fn killed_driver() -> Result<(), Failed> {
     let parent = tempfile::tempdir()?;
     let directory = kill_driver_with(parent.path(), "iostep-explain-1")?;
+    check(!directory.exists(), "it is still there")
+}
+
+fn killed_in_a_statement() -> Result<(), Failed> {
+    let parent = tempfile::tempdir()?;
+    let directory = kill_driver_with(parent.path(), "iostep-endless-1")?;
     check(!directory.exists(), "it is still there")
 }
 

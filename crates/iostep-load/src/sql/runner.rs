@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::hooks::{
     Action, PreUpdateCase, PreUpdateNewValueAccessor, PreUpdateOldValueAccessor,
 };
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -186,6 +186,11 @@ impl Runner {
             end_ns: mono_ns(),
             outcome: self.outcome(),
         }))
+    }
+
+    /// Stops, from another thread, the statement that runs.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        self.connection.get_interrupt_handle()
     }
 
     /// Closes the database, which checkpoints and removes a WAL.

@@ -1,9 +1,13 @@
 //! The child's side of the pipe.
 
 use std::fs::File;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
+use rusqlite::InterruptHandle;
 use rustix::mount::UnmountFlags;
 
 use crate::error::{Error, Result};
@@ -14,14 +18,45 @@ use crate::sql::runner::{Runner, mono_ns};
 /// what is disposable is removed.
 ///
 /// Errors: `Io` if the pipe breaks; `Usage` for anything that is no request.
-pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
+pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> Result<()> {
+    let (sender, lines) = channel();
     let mut server = Server::default();
-    let served = server.answer_all(input, &mut output);
-    server.runner = None;
+    let running = Arc::downgrade(&server.running);
+    std::thread::Builder::new()
+        .name("sql-input".into())
+        .spawn(move || listen(input, sender, &running))
+        .map_err(Error::io("sql-input", "start the thread"))?;
+    let served = server.answer_all(&lines, &mut output);
+    server.close_database();
     if !matches!(served, Ok(End::Quit)) {
         server.clean_up();
     }
     served.map(|_| ())
+}
+
+/// How often a statement that nobody waits for any more is told to stop: one that starts just
+/// after it was told does not notice.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Hands lines on; at the end of the input stops what still runs, for as long as a server is there.
+fn listen(
+    input: impl Read,
+    lines: Sender<std::io::Result<String>>,
+    running: &Weak<Mutex<Option<InterruptHandle>>>,
+) {
+    for line in BufReader::new(input).lines() {
+        if lines.send(line).is_err() {
+            return;
+        }
+    }
+    drop(lines);
+    while let Some(running) = running.upgrade() {
+        if let Some(handle) = &*running.lock().unwrap_or_else(PoisonError::into_inner) {
+            handle.interrupt();
+        }
+        drop(running);
+        std::thread::sleep(INTERRUPT_INTERVAL);
+    }
 }
 
 enum End {
@@ -33,11 +68,17 @@ enum End {
 struct Server {
     runner: Option<Runner>,
     database: Option<Database>,
+    /// Stops the runner's statement; for the thread that sees the end of the input.
+    running: Arc<Mutex<Option<InterruptHandle>>>,
 }
 
 impl Server {
-    fn answer_all(&mut self, input: impl BufRead, output: &mut impl Write) -> Result<End> {
-        for line in input.lines() {
+    fn answer_all(
+        &mut self,
+        lines: &Receiver<std::io::Result<String>>,
+        output: &mut impl Write,
+    ) -> Result<End> {
+        for line in lines {
             let line = line.map_err(Error::io("the pipe", "read from"))?;
             let request = serde_json::from_str(&line).map_err(|error| Error::Usage {
                 what: format!("not a request: {error}"),
@@ -49,10 +90,11 @@ impl Server {
             let answer = self.answer(request).unwrap_or_else(Answer::Failed);
             let mut line = serde_json::to_vec(&answer).expect("answers have only JSON's types");
             line.push(b'\n');
-            output
-                .write_all(&line)
-                .and_then(|()| output.flush())
-                .map_err(Error::io("the pipe", "write to"))?;
+            let sent = output.write_all(&line).and_then(|()| output.flush());
+            match sent {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(End::Killed),
+                sent => sent.map_err(Error::io("the pipe", "write to"))?,
+            }
         }
         Ok(End::Killed)
     }
@@ -74,12 +116,22 @@ impl Server {
     }
 
     fn open(&mut self, database: Database) -> Result<Answer> {
-        self.runner = None;
+        self.close_database();
         let database = self.database.insert(database);
         let runner = Runner::open(&database.path, &database.settings)?;
         let opened = runner.describe(&database.path)?;
+        self.set_interrupt_handle(Some(runner.interrupt_handle()));
         self.runner = Some(runner);
         Ok(Answer::Opened(opened))
+    }
+
+    fn close_database(&mut self) {
+        self.set_interrupt_handle(None);
+        self.runner = None;
+    }
+
+    fn set_interrupt_handle(&self, handle: Option<InterruptHandle>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = handle;
     }
 
     fn close(&mut self) -> Result<Answer> {
