@@ -40,6 +40,7 @@ pub(crate) struct Requests<'a> {
     causes: &'a Causes,
     phases: &'a Phases,
     tracer_tgid: u32,
+    is_partition: bool,
     waiting: FxHashMap<Place, VecDeque<Waiting>>,
     flushes: Flushes,
     /// Requests at the driver, by operation and the sector that completes next.
@@ -64,6 +65,7 @@ impl<'a> Requests<'a> {
             causes,
             phases,
             tracer_tgid: manifest.tracer_tgid,
+            is_partition: manifest.device.start_sector > 0,
             waiting: FxHashMap::default(),
             flushes: Flushes::new(manifest.device.fua),
             under_way: FxHashMap::default(),
@@ -144,8 +146,11 @@ impl<'a> Requests<'a> {
             by_tracer: false,
         };
         if transfer.operation == Operation::Flush {
-            if let Some(asker) = self.flushes.issue() {
-                ask(&mut request, asker);
+            match self.flushes.issue() {
+                Some(asker) => ask(&mut request, asker),
+                // Another partition of the disk asked for it.
+                None if self.is_partition => return,
+                None => {}
             }
         } else {
             self.gather(index, transfer, &mut request);

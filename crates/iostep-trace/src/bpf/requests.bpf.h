@@ -9,7 +9,10 @@ static __always_inline bool is_traced_request(struct request *request)
 
 	if (!traced_partition)
 		return request->q->disk->part0->bd_dev == traced_disk;
-	return part && part->bd_dev == traced_partition;
+	if (part)
+		return part->bd_dev == traced_partition;
+	/* A flush is the whole disk's; the analysis drops those that this partition did not ask for. */
+	return (request->cmd_flags & 0xff) == 2 && request->q->disk->part0->bd_dev == traced_disk;
 }
 
 static __always_inline bool in_flush_sequence(struct request *request)
