@@ -142,6 +142,8 @@ impl Translator {
                 let told = self.writes.wrote(mono_ns, pid, part);
                 self.dirty(mono_ns, pid, told, emit);
             }
+            // Write-back that gives up on a folio makes it dirty again, but writes nothing to it.
+            OfFile::Folio(..) if self.processes.is_kernel(pid) => {}
             OfFile::Folio(inode, page) => {
                 let told = self.writes.folio(mono_ns, pid, inode, page);
                 self.dirty(mono_ns, pid, told, emit);
