@@ -47,13 +47,9 @@ fn role(name: &str) -> Command {
     command
 }
 
-fn database(directory: &Path, disposable: bool) -> Database {
+fn database(directory: &Path) -> Database {
     Database {
         path: directory.join("app.db"),
-        disposable: disposable
-            .then(|| directory.to_owned())
-            .into_iter()
-            .collect(),
         settings: Settings {
             create: true,
             ..Settings::default()
@@ -69,7 +65,7 @@ fn one_by_one() -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let never = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &never)?;
-    let opened = driver.open(&database(directory.path(), false))?;
+    let opened = driver.open(&database(directory.path()))?;
     check(
         opened.pid != std::process::id(),
         "SQLite runs in the driver's process",
@@ -103,7 +99,7 @@ fn errors() -> Result<(), Failed> {
         error.to_string().contains("no database is open"),
         "wrong error",
     )?;
-    driver.open(&database(directory.path(), false))?;
+    driver.open(&database(directory.path()))?;
     let error = driver.load(" ; ").expect_err("nothing to run");
     check(matches!(error, Error::Usage { .. }), "not bad usage")?;
     driver.load("SELECT 1; SELECT nothing")?;
@@ -126,7 +122,7 @@ fn interrupt() -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let flag = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &flag)?;
-    driver.open(&database(directory.path(), false))?;
+    driver.open(&database(directory.path()))?;
     driver.load(ENDLESS)?;
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -156,7 +152,8 @@ fn drive_until_killed() -> ExitCode {
     let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
     let never = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &never).expect("it starts");
-    let opened = driver.open(&database(&directory, true)).expect("it opens");
+    driver.dispose_of(&directory).expect("it is told");
+    let opened = driver.open(&database(&directory)).expect("it opens");
     driver.load("CREATE TABLE t (v)").expect("a statement");
     driver.step().expect("it runs");
     let ready = format!("{}\n", opened.pid);
@@ -209,7 +206,8 @@ fn ends_in_order() -> Result<(), Failed> {
     fs::create_dir(&directory)?;
     let never = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &never)?;
-    driver.open(&database(&directory, true))?;
+    driver.dispose_of(&directory)?;
+    driver.open(&database(&directory))?;
     driver.settle()?;
     drop(driver);
     check(directory.join("app.db").exists(), "the child removed it")

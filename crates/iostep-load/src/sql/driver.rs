@@ -1,6 +1,7 @@
 //! The measuring side of the pipe.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,6 +42,17 @@ impl<'a> Driver<'a> {
             child,
             interrupted,
         })
+    }
+
+    /// Names a directory, or mount point, that this process has made and will remove: if it is
+    /// killed, the child removes it. Its name must begin with `iostep-` or `.iostep-`.
+    ///
+    /// Errors: those of the pipe.
+    pub fn dispose_of(&mut self, directory: &Path) -> Result<()> {
+        match self.ask(&Request::Dispose(directory.to_owned()))? {
+            Answer::Noted => Ok(()),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// Opens a database; the one before is closed.

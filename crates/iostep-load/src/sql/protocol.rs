@@ -15,9 +15,6 @@ pub struct Database {
     pub path: PathBuf,
     /// How to set SQLite up.
     pub settings: Settings,
-    /// Directories, or mount points, that the driver's process has made for the experiment. It
-    /// removes them itself; if it is killed, the child does.
-    pub disposable: Vec<PathBuf>,
 }
 
 /// What the connection is set to.
@@ -48,6 +45,8 @@ pub struct Closed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
+    /// A directory, or mount point, to remove if the driver is killed.
+    Dispose(PathBuf),
     Open(Database),
     Load(String),
     WarmUp,
@@ -62,6 +61,7 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
+    Noted,
     Opened(Opened),
     Loaded(usize),
     WarmedUp,

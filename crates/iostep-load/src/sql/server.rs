@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -68,6 +68,7 @@ enum End {
 struct Server {
     runner: Option<Runner>,
     database: Option<Database>,
+    disposable: Vec<PathBuf>,
     /// Stops the runner's statement; for the thread that sees the end of the input.
     running: Arc<Mutex<Option<InterruptHandle>>>,
 }
@@ -101,6 +102,10 @@ impl Server {
 
     fn answer(&mut self, request: Request) -> Result<Answer> {
         match request {
+            Request::Dispose(directory) => {
+                self.disposable.push(directory);
+                Ok(Answer::Noted)
+            }
             Request::Open(database) => self.open(database),
             Request::Load(script) => Ok(Answer::Loaded(self.runner()?.0.load(&script)?)),
             Request::WarmUp => {
@@ -163,12 +168,9 @@ impl Server {
         Ok(Answer::Settled)
     }
 
-    fn clean_up(&mut self) {
-        for directory in self
-            .database
-            .iter()
-            .flat_map(|database| &database.disposable)
-        {
+    /// The newest first: it may lie in an older one.
+    fn clean_up(&self) {
+        for directory in self.disposable.iter().rev() {
             remove(directory);
         }
     }

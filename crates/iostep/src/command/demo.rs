@@ -100,7 +100,6 @@ fn make_table(path: &Path, interrupted: &AtomicBool) -> anyhow::Result<()> {
             create: true,
             ..Settings::default()
         },
-        disposable: Vec::new(),
     })?;
     driver.load(TABLE)?;
     driver.step()?.context("the table was not made")?;

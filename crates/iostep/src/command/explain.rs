@@ -3,8 +3,10 @@
 mod drive;
 mod run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use crate::terminal;
 
 use anyhow::Context;
 use iostep_load::sql::{self, Journal, Synchronous};
@@ -77,17 +79,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         explained.write_html(path)?;
     }
     if args.json {
-        println!("{}", explained.json());
+        terminal::print(&format!("{}\n", explained.json()))?;
     } else {
-        print!("{}", explained.text());
+        terminal::print(&explained.text())?;
     }
     Ok(explained.exit_code(args.allow_loss))
 }
 
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let script = match (&args.file, &args.sql) {
-        (Some(path), _) => std::fs::read_to_string(path)
-            .with_context(|| format!("{}: cannot read the script", path.display()))?,
+        (Some(path), _) => read_script(path)?,
         (None, sql) => sql.clone().unwrap_or_default(),
     };
     sql::split(&script)?;
@@ -108,6 +109,13 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             (false, false) => On::Copy,
         },
         disposable: Vec::new(),
+    })
+}
+
+fn read_script(path: &Path) -> Result<String, iostep_load::Error> {
+    std::fs::read_to_string(path).map_err(|error| iostep_load::Error::Usage {
+        what: format!("{}: cannot read the script: {error}", path.display()),
+        hint: "name a text file of SQL".into(),
     })
 }
 

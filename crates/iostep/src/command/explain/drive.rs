@@ -49,44 +49,52 @@ pub enum On {
 #[derive(Debug)]
 pub struct Prepared<'a> {
     plan: &'a Plan,
-    interrupted: &'a AtomicBool,
+    driver: Driver<'a>,
     start: Option<Copy>,
     own_mode: Journal,
-    disposable: Vec<PathBuf>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Looks at the database and sets a copy of it aside.
+    /// Looks at the database, starts the process that runs SQL, and sets a copy aside.
     ///
-    /// Errors: what [`own_mode`] and [`copy`] return.
+    /// Errors: what [`own_mode`], [`Driver`] and [`copy`] return.
     pub fn new(plan: &'a Plan, interrupted: &'a AtomicBool) -> anyhow::Result<Prepared<'a>> {
         let own_mode = own_mode(&plan.database)?;
+        let mut driver = Driver::start(child_command()?, interrupted)?;
+        for directory in &plan.disposable {
+            driver.dispose_of(directory)?;
+        }
         let start = match plan.on {
             On::Original => None,
-            On::Copy | On::KeptCopy => Some(Copy::beside(&plan.database, &plan.database)?),
+            On::Copy | On::KeptCopy => {
+                let mut start = Copy::beside(&plan.database)?;
+                driver.dispose_of(start.directory.path())?;
+                start.fill(&plan.database)?;
+                Some(start)
+            }
         };
         Ok(Prepared {
             plan,
-            interrupted,
+            driver,
             start,
             own_mode,
-            disposable: plan.disposable.clone(),
         })
     }
 
     /// Adds a directory that is to go even if iostep is killed.
-    pub fn dispose_of(&mut self, directory: &Path) {
-        self.disposable.push(directory.to_owned());
+    ///
+    /// Errors: those of [`Driver`].
+    pub fn dispose_of(&mut self, directory: &Path) -> anyhow::Result<()> {
+        Ok(self.driver.dispose_of(directory)?)
     }
 
     /// Runs the script under each mode. `mark` sets a milestone in the recording.
     ///
     /// Errors: those of [`Driver`], of `mark`, and of making copies.
     pub fn run(
-        &self,
+        &mut self,
         mut mark: impl FnMut(Marker) -> anyhow::Result<()>,
     ) -> anyhow::Result<Experiment> {
-        let mut driver = Driver::start(child_command()?, self.interrupted)?;
         let modes: Vec<_> = match self.plan.modes.as_slice() {
             [] => vec![None],
             modes => modes.iter().copied().map(Some).collect(),
@@ -94,7 +102,7 @@ impl<'a> Prepared<'a> {
         let mut sql_tgid = 0;
         let mut runs = Vec::new();
         for mode in modes {
-            let (opened, run) = self.run_mode(&mut driver, mode, &mut mark)?;
+            let (opened, run) = self.run_mode(mode, &mut mark)?;
             sql_tgid = opened.pid;
             runs.push(run);
         }
@@ -107,20 +115,31 @@ impl<'a> Prepared<'a> {
         })
     }
 
+    /// A copy of the start to work on; `None` in place.
+    fn work(&mut self) -> anyhow::Result<Option<Copy>> {
+        let Some(start) = &self.start else {
+            return Ok(None);
+        };
+        let mut work = Copy::beside(&self.plan.database)?;
+        if self.plan.on == On::Copy {
+            self.driver.dispose_of(work.directory.path())?;
+        }
+        work.fill(&start.database)?;
+        Ok(Some(work))
+    }
+
     fn run_mode(
-        &self,
-        driver: &mut Driver<'_>,
+        &mut self,
         mode: Option<Journal>,
         mark: &mut dyn FnMut(Marker) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Opened, Run)> {
-        let work = match &self.start {
-            Some(start) => Some(Copy::beside(&start.database, &self.plan.database)?),
-            None => None,
-        };
+        let work = self.work()?;
         let path = work
             .as_ref()
             .map_or(&self.plan.database, |copy| &copy.database);
-        let opened = driver.open(&self.database(path, mode))?;
+        let database = self.database(path, mode);
+        let driver = &mut self.driver;
+        let opened = driver.open(&database)?;
         if self.plan.warm_up {
             driver.warm_up()?;
         }
@@ -145,9 +164,6 @@ impl<'a> Prepared<'a> {
     }
 
     fn database(&self, path: &Path, mode: Option<Journal>) -> Database {
-        let start = self.start.as_ref().map(|copy| copy.directory.path());
-        let work = path.parent().filter(|_| self.plan.on == On::Copy);
-        let directories = start.into_iter().chain(work).map(Path::to_owned);
         Database {
             path: path.to_owned(),
             settings: Settings {
@@ -156,7 +172,6 @@ impl<'a> Prepared<'a> {
                 busy_timeout_ms: BUSY_TIMEOUT_MS,
                 ..Settings::default()
             },
-            disposable: self.disposable.iter().cloned().chain(directories).collect(),
         }
     }
 }
@@ -210,18 +225,22 @@ struct Copy {
 }
 
 impl Copy {
-    /// A copy of `source` on the filesystem, and in the directory, of `place`.
-    fn beside(source: &Path, place: &Path) -> anyhow::Result<Copy> {
-        let parent = place.parent().unwrap_or(Path::new("."));
+    /// An empty place in the directory, so on the filesystem, of `original`.
+    fn beside(original: &Path) -> anyhow::Result<Copy> {
+        let parent = original.parent().unwrap_or(Path::new("."));
         let directory = tempfile::Builder::new()
             .prefix(".iostep-explain-")
             .tempdir_in(parent)
             .with_context(|| format!("{}: cannot put a copy here", parent.display()))?;
-        let database = copy(source, directory.path())?;
         Ok(Copy {
             directory,
-            database,
+            database: PathBuf::new(),
         })
+    }
+
+    fn fill(&mut self, source: &Path) -> anyhow::Result<()> {
+        self.database = copy(source, self.directory.path())?;
+        Ok(())
     }
 
     fn keep(self) -> PathBuf {

@@ -55,7 +55,7 @@ pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> 
         .prefix("iostep-trace-")
         .tempdir_in(memory_directory(&plan.database))
         .context("cannot make a directory for the recording")?;
-    prepared.dispose_of(scratch.path());
+    prepared.dispose_of(scratch.path())?;
     let mut experiment = None;
     let trace =
         crate::recording::record(&plan.database, &scratch.path().join("trace"), |session| {
@@ -67,8 +67,12 @@ pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> 
     Ok(Explained { explanation, trace })
 }
 
+/// Where the user wants temporary files; else in memory.
 fn memory_directory(database: &Path) -> PathBuf {
     let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
+    if std::env::var_os("TMPDIR").is_some_and(|directory| !directory.is_empty()) {
+        return std::env::temp_dir();
+    }
     MEMORY
         .iter()
         .map(PathBuf::from)
@@ -82,8 +86,9 @@ impl Explained {
         text::render(&self.explanation)
     }
 
-    /// For programs.
+    /// For programs; what makes the numbers doubtful is told on standard error too.
     pub fn json(&self) -> String {
+        eprint!("{}", text::warnings(&self.explanation));
         serde_json::to_string_pretty(&self.explanation)
             .expect("an explanation has only JSON's types")
     }

@@ -1,0 +1,419 @@
+//! `iostep explain` and `iostep demo` on real filesystems. Needs root and BTF; without them every
+//! test is reported as ignored, with the reason, or fails if `IOSTEP_REQUIRE` names what is
+//! missing.
+//!
+//! Ground truth: `/sys/block/loopN/stat`, and the files themselves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use iostep_lab::image::Options;
+use iostep_lab::{Kind, LoopImage, Mount, mkfs};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use rusqlite::Connection;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const INSERT: &str = "INSERT INTO t VALUES (printf('%.100c', 'x'))";
+const ENDLESS: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+const MODES: [&str; 6] = ["delete", "truncate", "persist", "wal", "memory", "off"];
+
+fn main() -> ExitCode {
+    let tests = vec![
+        trial("each_mode_costs_what_the_kernel_counted_on_ext4", ext4),
+        trial("each_mode_costs_what_the_kernel_counted_on_xfs", xfs),
+        trial(
+            "the_demo_shows_the_shape_of_the_papers_table_and_cleans_up",
+            demo,
+        ),
+        trial(
+            "the_original_stays_as_it_is_and_in_place_changes_it",
+            original,
+        ),
+        trial(
+            "every_bad_input_has_its_error_and_leaves_nothing",
+            bad_input,
+        ),
+        trial("a_full_disk_is_an_error_and_leaves_nothing", full_disk),
+        trial("a_signal_ends_it_and_leaves_nothing", signals),
+    ];
+    let mut arguments = Arguments::from_args();
+    // They count what a device does, and the machine has few of everything.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, tests).exit_code()
+}
+
+fn trial(name: &str, test: fn() -> Result<(), Failed>) -> Trial {
+    Trial::ignorable_test(name, move || {
+        let missing = missing();
+        let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
+        if missing.is_empty() {
+            return test().map(|()| Completion::Completed);
+        }
+        if required.split(',').any(|what| missing.contains(&what)) {
+            return Err(format!("needs {}", missing.join(", ")).into());
+        }
+        Ok(Completion::ignored_with(format!(
+            "needs {}",
+            missing.join(", ")
+        )))
+    })
+}
+
+fn missing() -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    if !rustix::process::geteuid().is_root() {
+        missing.push("root");
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        missing.push("btf");
+    }
+    missing
+}
+
+/// A filesystem of its own with a database on it.
+struct Lab {
+    mount: Mount,
+    image: LoopImage,
+    /// Where explain keeps its recording.
+    temporary: TempDir,
+}
+
+impl Lab {
+    /// On one block group: with several, ext4 spreads directories over them by their names, and
+    /// then two runs need not touch as many bitmaps.
+    fn new(kind: Kind, megabytes: u64) -> Result<Lab, Failed> {
+        let image = LoopImage::create(&Options {
+            bytes: megabytes << 20,
+            ..Options::default()
+        })?;
+        let options: &[&str] = match kind {
+            Kind::Ext4 => &["-b", "4096"],
+            _ => &[],
+        };
+        mkfs(kind, &image, options)?;
+        let mount = Mount::new(kind, &image, "")?;
+        let lab = Lab {
+            mount,
+            image,
+            temporary: TempDir::new_in("/dev/shm")?,
+        };
+        lab.connect()?.execute_batch("CREATE TABLE t (v)")?;
+        Ok(lab)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.mount.path().join("app.db")
+    }
+
+    fn connect(&self) -> Result<Connection, Failed> {
+        Ok(Connection::open(self.database())?)
+    }
+
+    fn rows(&self) -> Result<i64, Failed> {
+        Ok(self
+            .connect()?
+            .query_row("SELECT count(*) FROM t", [], |row| row.get(0))?)
+    }
+
+    fn names(&self) -> Result<Vec<String>, Failed> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.mount.path())? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn explain(&self, arguments: &[&str]) -> Result<Output, Failed> {
+        run(self.command(arguments))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = iostep();
+        command.arg("explain").arg(self.database()).args(arguments);
+        command.env("TMPDIR", self.temporary.path());
+        command
+    }
+
+    /// True if there is nothing but these beside the database, and no recording.
+    fn has_only(&self, names: &[String]) -> Result<bool, Failed> {
+        Ok(self.names()? == names && is_empty(self.temporary.path())?)
+    }
+
+    fn is_recording(&self) -> Result<bool, Failed> {
+        let mut entries = fs::read_dir(self.temporary.path())?.flatten();
+        Ok(entries.any(|entry| entry.path().join("trace/events.log").exists()))
+    }
+
+    fn settle(&self) -> Result<(), Failed> {
+        rustix::fs::syncfs(fs::File::open(self.mount.path())?)?;
+        Ok(())
+    }
+
+    /// Bytes written and flushes so far, by the kernel's count.
+    fn counted(&self) -> Result<[u64; 2], Failed> {
+        let device = self.image.device().file_name().unwrap_or_default();
+        let stat = fs::read_to_string(Path::new("/sys/block").join(device).join("stat"))?;
+        let fields: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
+        Ok([fields[6] * 512, fields[15]])
+    }
+
+    /// What one insert costs in a mode by the kernel's count, done as explain does it: a copy to
+    /// start from, and a copy of that to work on.
+    fn count_insert(&self, mode: &str) -> Result<[u64; 2], Failed> {
+        let (_start, start) = self.copy_of(&self.database())?;
+        let (_work, work) = self.copy_of(&start)?;
+        let connection = Connection::open(&work)?;
+        connection.execute_batch(&format!(
+            "PRAGMA journal_mode = {mode}; PRAGMA user_version = 0"
+        ))?;
+        self.settle()?;
+        let before = self.counted()?;
+        connection.execute_batch(INSERT)?;
+        let after = self.counted()?;
+        Ok([after[0] - before[0], after[1] - before[1]])
+    }
+
+    fn copy_of(&self, source: &Path) -> Result<(TempDir, PathBuf), Failed> {
+        let directory = tempfile::Builder::new()
+            .prefix(".iostep-explain-")
+            .tempdir_in(self.mount.path())?;
+        let copy = directory.path().join("app.db");
+        fs::write(&copy, fs::read(source)?)?;
+        fs::File::open(&copy)?.sync_all()?;
+        Ok((directory, copy))
+    }
+}
+
+fn iostep() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_iostep"))
+}
+
+fn run(mut command: Command) -> Result<Output, Failed> {
+    Ok(command.stdin(Stdio::null()).output()?)
+}
+
+fn json(output: &Output) -> Result<Value, Failed> {
+    if !output.status.success() {
+        return Err(stderr(output).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn check(fact: bool, otherwise: impl std::fmt::Display) -> Result<(), Failed> {
+    fact.then_some(())
+        .ok_or_else(|| otherwise.to_string().into())
+}
+
+fn ext4() -> Result<(), Failed> {
+    costs_what_the_kernel_counted(Kind::Ext4, 64, 0)
+}
+
+fn xfs() -> Result<(), Failed> {
+    // Two runs do not log the same: a record holds what changed until it is sealed.
+    costs_what_the_kernel_counted(Kind::Xfs, 320, 4096)
+}
+
+fn costs_what_the_kernel_counted(
+    kind: Kind,
+    megabytes: u64,
+    tolerance_bytes: u64,
+) -> Result<(), Failed> {
+    for mode in MODES {
+        let lab = Lab::new(kind, megabytes)?;
+        let explanation = json(&lab.explain(&[INSERT, "--json", "--journal", mode])?)?;
+        let transaction = &explanation["runs"][0]["transactions"][0];
+        let cost = &transaction["cost"];
+        let explained = [&cost["bytes"], &cost["flushes"]].map(|v| v.as_u64().unwrap_or(0));
+        // A filesystem in another state can need another bitmap.
+        let counted = Lab::new(kind, megabytes)?.count_insert(mode)?;
+        let off_by = explained[0].abs_diff(counted[0]);
+        check(
+            off_by <= tolerance_bytes && explained[1] == counted[1],
+            format!("{mode}: explained {explained:?}, the kernel counted {counted:?}"),
+        )?;
+        check(transaction["asked"]["user_bytes"] == 100, "not 100 bytes")?;
+        check(cost["background_bytes"] == 0, "somebody else wrote")?;
+    }
+    Ok(())
+}
+
+fn demo() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let page = directory.path().join("report.html");
+    let temporary = directory.path().join("tmp");
+    fs::create_dir(&temporary)?;
+    let mut command = iostep();
+    command
+        .args(["demo", "--json", "--keep"])
+        .arg(&page)
+        .env("TMPDIR", &temporary);
+    let explanation = json(&run(command)?)?;
+    let rows = explanation["comparison"].as_array().ok_or("no table")?;
+    check(rows.len() == MODES.len(), "not every mode")?;
+    for row in rows {
+        let [data, journal, joj, total] =
+            ["data_bytes", "journal_bytes", "joj_bytes", "total_bytes"]
+                .map(|column| row[column].as_u64().unwrap_or(0));
+        let mode = row["mode"].as_str().unwrap_or_default();
+        check(
+            data + journal == total && joj <= journal,
+            format!("{mode}: {row}"),
+        )?;
+        match mode {
+            "memory" | "off" => check(joj == 0, format!("{mode}: there is no SQLite journal"))?,
+            // ATC'15 section 3: more than half of the I/O of these is the filesystem's journaling.
+            "delete" | "truncate" | "wal" => check(2 * journal > total, format!("{mode}: {row}"))?,
+            _ => check(joj > 0, format!("{mode}: {row}"))?,
+        }
+    }
+    check(
+        explanation["advice"]
+            .as_str()
+            .unwrap_or("")
+            .starts_with("wal instead of delete"),
+        "advice",
+    )?;
+    check(fs::read_to_string(&page)?.contains("<html"), "no page")?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    check(
+        !mounts.contains(&*temporary.to_string_lossy()),
+        "a mount is left",
+    )?;
+    check(is_empty(&temporary)?, "a directory is left")
+}
+
+fn is_empty(directory: &Path) -> Result<bool, Failed> {
+    Ok(fs::read_dir(directory)?.next().is_none())
+}
+
+fn original() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Ext4, 64)?;
+    let before = (fs::read(lab.database())?, lab.names()?);
+    let output = lab.explain(&[INSERT, "--journal", "wal,delete"])?;
+    check(output.status.success(), stderr(&output))?;
+    check(
+        (fs::read(lab.database())?, lab.names()?) == before,
+        "the original changed",
+    )?;
+    let output = lab.explain(&[INSERT, "--in-place"])?;
+    check(output.status.success(), stderr(&output))?;
+    check(lab.rows()? == 1, "nothing was inserted")?;
+    check(lab.names()? == before.1, "something was left beside it")
+}
+
+fn bad_input() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Ext4, 64)?;
+    let names = lab.names()?;
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&[" ;; -- nothing"], 2, "the script has no statement"),
+        (
+            &["--file", "/nowhere.sql"],
+            2,
+            "/nowhere.sql: cannot read the script",
+        ),
+        (
+            &["SELECT 1; SELECT 2; INSERT INTO nope VALUES (1); SELECT 4; SELECT 5"],
+            1,
+            "statement 3 of 5: no such table: nope: INSERT INTO nope VALUES (1); statements 1 to \
+             2 are committed",
+        ),
+        (
+            &["SELECT 1", "--journal", "walrus"],
+            2,
+            "walrus: no journal mode",
+        ),
+    ];
+    for (arguments, status, words) in cases {
+        expect_error(&lab.explain(arguments)?, status, words)?;
+    }
+    let locker = lab.connect()?;
+    locker.execute_batch("BEGIN EXCLUSIVE")?;
+    expect_error(
+        &lab.explain(&["SELECT 1"])?,
+        1,
+        "app.db: database is locked",
+    )?;
+    drop(locker);
+    fs::write(lab.database(), vec![0x5a; 8192])?;
+    expect_error(
+        &lab.explain(&["SELECT 1"])?,
+        1,
+        "app.db: file is not a database",
+    )?;
+    fs::remove_file(lab.database())?;
+    expect_error(&lab.explain(&["SELECT 1"])?, 2, "app.db: no such file")?;
+    fs::create_dir(lab.database())?;
+    expect_error(&lab.explain(&["SELECT 1"])?, 2, "app.db: is a directory")?;
+    check(lab.has_only(&names)?, "something is left")
+}
+
+fn expect_error(output: &Output, status: i32, words: &str) -> Result<(), Failed> {
+    let text = stderr(output);
+    check(
+        output.status.code() == Some(status),
+        format!("{}: {text}", output.status),
+    )?;
+    check(text.contains(words), format!("{text}\nlacks: {words}"))
+}
+
+fn full_disk() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Ext4, 16)?;
+    let names = lab.names()?;
+    let output = lab.explain(&["INSERT INTO t VALUES (zeroblob(100000000))"])?;
+    expect_error(&output, 1, "statement 1 of 1: database or disk is full")?;
+    check(lab.has_only(&names)?, "something is left")?;
+    lab.connect()?
+        .execute_batch("INSERT INTO t VALUES (zeroblob(8000000))")?;
+    expect_error(&lab.explain(&["SELECT 1"])?, 1, "No space left on device")?;
+    check(lab.has_only(&names)?, "something is left")
+}
+
+fn signals() -> Result<(), Failed> {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let lab = Lab::new(Kind::Ext4, 64)?;
+        let names = lab.names()?;
+        let mut command = lab.command(&[ENDLESS]);
+        let mut running = Running(command.stderr(Stdio::null()).spawn()?);
+        wait_until(|| {
+            check(running.0.try_wait()?.is_none(), "it ended early")?;
+            // The state that every run starts from, and the copy that this one works on.
+            Ok(lab.names()?.len() == names.len() + 2 && lab.is_recording()?)
+        })?;
+        kill_process(Pid::from_child(&running.0), signal)?;
+        let status = running.0.wait()?;
+        check(!status.success(), "it says that all is well")?;
+        wait_until(|| lab.has_only(&names))?;
+    }
+    Ok(())
+}
+
+/// A process that does not outlive a failed test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_until(fact: impl FnMut() -> Result<bool, Failed>) -> Result<(), Failed> {
+    let mut fact = fact;
+    let deadline = Instant::now() + PATIENCE;
+    while !fact()? {
+        check(Instant::now() < deadline, "waited in vain")?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
