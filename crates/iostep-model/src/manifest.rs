@@ -177,6 +177,22 @@ pub struct Counters {
     pub flush: Totals,
 }
 
+impl Counters {
+    /// What was added since `earlier`; 0 where a counter went back.
+    pub fn since(self, earlier: Counters) -> Counters {
+        let group = |now: Totals, then: Totals| Totals {
+            ios: now.ios.saturating_sub(then.ios),
+            bytes: now.bytes.saturating_sub(then.bytes),
+        };
+        Counters {
+            read: group(self.read, earlier.read),
+            write: group(self.write, earlier.write),
+            discard: group(self.discard, earlier.discard),
+            flush: group(self.flush, earlier.flush),
+        }
+    }
+}
+
 /// The comparison of what was recorded with what the device counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {

@@ -68,12 +68,12 @@ pub fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> Check {
     let device = after
         .device
         .zip(before.device)
-        .map(|(after, before)| minus(after, before));
+        .map(|(after, before)| after.since(before));
     let mut check = Check {
         device,
-        queued: minus(after.sums.queued, before.sums.queued),
-        issued: minus(after.sums.issued, before.sums.issued),
-        completed: minus(after.sums.completed, before.sums.completed),
+        queued: after.sums.queued.since(before.sums.queued),
+        issued: after.sums.issued.since(before.sums.issued),
+        completed: after.sums.completed.since(before.sums.completed),
         merges: after.sums.merges - before.sums.merges,
         splits: after.sums.splits - before.sums.splits,
         lost_events,
@@ -117,19 +117,6 @@ fn compare_group(check: &mut Check, name: &str, of: Group, quiet: bool) {
             check.in_flight_before_bytes += completed.saturating_sub(seen);
             check.in_flight_after_bytes += seen.saturating_sub(completed);
         }
-    }
-}
-
-fn minus(after: Counters, before: Counters) -> Counters {
-    let totals = |a: Totals, b: Totals| Totals {
-        ios: a.ios.wrapping_sub(b.ios),
-        bytes: a.bytes.wrapping_sub(b.bytes),
-    };
-    Counters {
-        read: totals(after.read, before.read),
-        write: totals(after.write, before.write),
-        discard: totals(after.discard, before.discard),
-        flush: totals(after.flush, before.flush),
     }
 }
 

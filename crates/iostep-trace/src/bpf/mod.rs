@@ -221,7 +221,7 @@ impl<'object> Probe<'object> {
         let [queued, issued, completed, requeued] = points;
         Ok(Sums {
             queued,
-            issued: less(issued, requeued),
+            issued: issued.since(requeued),
             completed,
             merges: self.per_cpu_total(&self.skel.maps.counters, 0)?,
             splits: self.per_cpu_total(&self.skel.maps.counters, 1)?,
@@ -340,17 +340,4 @@ fn word(bytes: &[u8], index: usize) -> u64 {
     bytes.map_or(0, |b| {
         u64::from_ne_bytes(b.try_into().expect("eight bytes"))
     })
-}
-
-fn less(total: Counters, part: Counters) -> Counters {
-    let group = |a: Totals, b: Totals| Totals {
-        ios: a.ios.saturating_sub(b.ios),
-        bytes: a.bytes.saturating_sub(b.bytes),
-    };
-    Counters {
-        read: group(total.read, part.read),
-        write: group(total.write, part.write),
-        discard: group(total.discard, part.discard),
-        flush: group(total.flush, part.flush),
-    }
 }
