@@ -19,8 +19,9 @@ use clap::Parser;
     after_help = "\
 Examples:
   iostep demo
-  iostep trace /var/lib/app -o app.iostep --settle -- sqlite3 /var/lib/app/app.db < insert.sql
-  iostep explain app.db \"INSERT INTO notes VALUES ('hello')\" --journal delete,wal
+  iostep trace /var/lib/app -o app.iostep --settle -- ./app --once
+  iostep report app.iostep --html app.html
+  iostep explain app.db \"DELETE FROM notes\" --journal delete,wal
 
 Exit status: 0 done, 1 failed, 2 bad usage, 4 this machine cannot do it."
 )]

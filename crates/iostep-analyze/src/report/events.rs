@@ -58,7 +58,7 @@ fn line_of(line: &mut String, trace: &Trace, request: &Request, segment: Option<
         segment.map_or("-", |s| s.class.name()),
         segment.map_or("-", |s| s.evidence.name()),
         segment
-            .and_then(|s| s.cause)
+            .map_or(request.sync, |s| s.cause)
             .map_or_else(|| "-".into(), |sync| cause_of(trace, sync)),
         file_of(trace, segment),
         mark_of(request),
