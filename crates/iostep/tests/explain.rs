@@ -325,7 +325,7 @@ fn bad_input() -> Result<(), Failed> {
         (
             &["SELECT 1; SELECT 2; INSERT INTO nope VALUES (1); SELECT 4; SELECT 5"],
             1,
-            "statement 3 of 5: no such table: nope: INSERT INTO nope VALUES (1); statements 1 to \
+            "app.db: statement 3 of 5: no such table: nope: INSERT INTO nope VALUES (1); statements 1 to \
              2 are committed",
         ),
         (

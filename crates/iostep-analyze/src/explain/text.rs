@@ -142,9 +142,9 @@ fn render_transaction(transaction: &TransactionCost, filesystem: &str) -> String
     }
     let _ = writeln!(
         text,
-        "  asked: {}, {} bytes; took {}",
+        "  asked: {}, {}; took {}",
         plural(asked.rows, "row"),
-        asked.user_bytes,
+        plural(asked.user_bytes, "byte"),
         time(asked.elapsed_ns)
     );
     let _ = writeln!(text, "  cost:  {}", sums(&transaction.cost));

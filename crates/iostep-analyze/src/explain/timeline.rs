@@ -210,11 +210,11 @@ impl Phrase {
     }
 }
 
-/// The last part of the path: the directory is that of the database.
+/// The last part of the path. A directory has no name worth telling: it is the copy's.
 fn file_name(sorter: &Sorter<'_>, file: u32) -> String {
     let path = sorter.trace.file_name(file);
     match path.rsplit('/').find(|part| !part.is_empty()) {
-        Some(name) if sorter.owner(Some(file)) == super::Owner::Directory => format!("{name}/"),
+        Some(_) if sorter.owner(Some(file)) == super::Owner::Directory => "directory".into(),
         Some(name) => name.to_owned(),
         None => path,
     }

@@ -72,12 +72,6 @@ pub struct Executed {
     pub user_bytes: u64,
 }
 
-#[derive(Default)]
-struct Tally {
-    rows: AtomicU64,
-    bytes: AtomicU64,
-}
-
 impl Runner {
     /// Opens a database and sets it up.
     ///
@@ -237,13 +231,16 @@ impl Runner {
 
     fn execute(&mut self, index: usize) -> rusqlite::Result<Executed> {
         let sql = &self.statements[index];
-        let tally = Arc::new(Tally::default());
+        let bytes = Arc::new(AtomicU64::new(0));
+        let changes_before = self.connection.total_changes();
         // Prepared before there is a hook: with one, SQLite does not cut a table off whole when
         // all its rows are deleted, and we would measure ourselves.
         let mut statement = self.connection.prepare(sql)?;
-        let counted = Arc::clone(&tally);
+        let counted = Arc::clone(&bytes);
         self.hooks.preupdate_hook(Some(
-            move |_: Action, _: &str, _: &str, case: &PreUpdateCase| counted.add(case),
+            move |_: Action, _: &str, _: &str, case: &PreUpdateCase| {
+                counted.fetch_add(asked_bytes(case), Ordering::Relaxed);
+            },
         ))?;
         let ran = run_to_end(&mut statement);
         self.hooks
@@ -252,9 +249,13 @@ impl Runner {
         Ok(Executed {
             number: index + 1,
             text: preview(sql),
-            rows_changed: tally.rows.load(Ordering::Relaxed),
+            // changes() is of the last statement that changed something, which may be another.
+            rows_changed: match self.connection.total_changes() - changes_before {
+                0 => 0,
+                _ => self.connection.changes(),
+            },
             rows_returned,
-            user_bytes: tally.bytes.load(Ordering::Relaxed),
+            user_bytes: bytes.load(Ordering::Relaxed),
         })
     }
 
@@ -274,19 +275,16 @@ impl Runner {
     }
 }
 
-impl Tally {
-    fn add(&self, case: &PreUpdateCase) {
-        let (rows, bytes) = match case {
-            PreUpdateCase::Insert(new) if new.get_query_depth() == 0 => (1, inserted_bytes(new)),
-            PreUpdateCase::Delete(old) if old.get_query_depth() == 0 => (1, 0),
-            PreUpdateCase::Update {
-                old_value_accessor: old,
-                new_value_accessor: new,
-            } if new.get_query_depth() == 0 => (1, updated_bytes(old, new)),
-            _ => (0, 0),
-        };
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+/// Bytes of the row that the statement itself stores: rows of triggers and of foreign key actions
+/// are deeper.
+fn asked_bytes(case: &PreUpdateCase) -> u64 {
+    match case {
+        PreUpdateCase::Insert(new) if new.get_query_depth() == 0 => inserted_bytes(new),
+        PreUpdateCase::Update {
+            old_value_accessor: old,
+            new_value_accessor: new,
+        } if new.get_query_depth() == 0 => updated_bytes(old, new),
+        _ => 0,
     }
 }
 

@@ -102,7 +102,9 @@ impl<'a> Prepared<'a> {
         let mut sql_tgid = 0;
         let mut runs = Vec::new();
         for mode in modes {
-            let (opened, run) = self.run_mode(mode, &mut mark)?;
+            let (opened, run) = self
+                .run_mode(mode, &mut mark)
+                .map_err(|error| self.on_what(error))?;
             sql_tgid = opened.pid;
             runs.push(run);
         }
@@ -113,6 +115,17 @@ impl<'a> Prepared<'a> {
             own_mode: self.own_mode.name().into(),
             runs,
         })
+    }
+
+    /// Says that what a failed script has changed is not the user's own database.
+    fn on_what(&self, error: anyhow::Error) -> anyhow::Error {
+        let failed = error.downcast_ref::<iostep_load::Error>();
+        match failed {
+            Some(iostep_load::Error::Statement { .. }) if self.plan.on != On::Original => {
+                error.context(format!("on a copy of {}", self.plan.database.display()))
+            }
+            _ => error,
+        }
     }
 
     /// A copy of the start to work on; `None` in place.
