@@ -81,6 +81,8 @@ pub(super) struct Sorter<'a> {
     pub(super) trace: &'a Trace,
     owners: Vec<Owner>,
     sql_tgid: u32,
+    /// Requests in the order in which they were queued; the trace has them in the order of issue.
+    queued: Vec<u32>,
 }
 
 impl<'a> Sorter<'a> {
@@ -92,36 +94,41 @@ impl<'a> Sorter<'a> {
                 .and_then(|path| path.rsplit('/').next());
             owner(name, database, file.file_type)
         });
+        let mut queued: Vec<u32> = (0..trace.requests.len() as u32).collect();
+        queued.sort_by_key(|&request| trace.requests[request as usize].queue_ns);
         Sorter {
             trace,
             owners: owners.collect(),
             sql_tgid,
+            queued,
         }
     }
 
-    /// The requests queued in a window, with the segments of each.
+    /// The requests queued in a window, in that order, with the segments of each.
     pub(super) fn requests(
         &self,
         window: &Range<u64>,
     ) -> impl Iterator<Item = (&'a Request, &'a [Segment])> {
-        let window = window.clone();
         let trace = self.trace;
-        trace
-            .requests
+        let queued_ns = |request: &u32| trace.requests[*request as usize].queue_ns;
+        let first = self.queued.partition_point(|r| queued_ns(r) < window.start);
+        let end = self.queued.partition_point(|r| queued_ns(r) < window.end);
+        let queued = self.queued.get(first..end).unwrap_or_default();
+        queued
             .iter()
-            .filter(move |request| window.contains(&request.queue_ns) && !request.by_tracer)
-            .map(move |request| (request, trace.segments_of(request)))
+            .map(|&request| &trace.requests[request as usize])
+            .filter(|request| !request.by_tracer)
+            .map(|request| (request, trace.segments_of(request)))
     }
 
     /// The SQL process's sync calls that began in a window; settling is one on no file.
     pub(super) fn syncs(&self, window: &Range<u64>) -> impl Iterator<Item = (u32, &'a Sync)> {
-        let window = window.clone();
-        let trace = self.trace;
-        let numbered = trace.syncs.iter().enumerate();
-        numbered
-            .filter(move |(_, sync)| window.contains(&sync.enter_ns))
-            .filter(move |(_, sync)| self.is_ours(sync.process))
-            .map(|(index, sync)| (index as u32, sync))
+        let syncs = &self.trace.syncs;
+        let first = syncs.partition_point(|sync| sync.enter_ns < window.start);
+        let end = syncs.partition_point(|sync| sync.enter_ns < window.end);
+        (first..end.max(first))
+            .map(|index| (index as u32, &syncs[index]))
+            .filter(|(_, sync)| self.is_ours(sync.process))
     }
 
     pub(super) fn part(&self, segment: &Segment) -> Part {

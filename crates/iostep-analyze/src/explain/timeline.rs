@@ -24,31 +24,31 @@ pub struct Line {
 /// The sync calls of a window with the requests that each caused, and the other requests, in the
 /// order of time.
 pub(super) fn lines(sorter: &Sorter<'_>, window: &Range<u64>) -> Vec<Line> {
+    let syncs: Vec<_> = sorter.syncs(window).collect();
+    let mut caused: Vec<Vec<Io<'_>>> = syncs.iter().map(|_| Vec::new()).collect();
     let mut lines = Vec::new();
-    let mut taken = Vec::new();
-    for (index, sync) in sorter.syncs(window) {
-        let caused = requests_of(sorter, window, index, sync);
+    for io in own_ios(sorter, window) {
+        match cause(&io, &syncs) {
+            Some(sync) => caused[sync].push(io),
+            None => lines.push(Line {
+                at_ns: io.request.queue_ns - window.start,
+                took_ns: took(io.request),
+                text: format!("without a sync call: {}", describe(sorter, &[io])),
+            }),
+        }
+    }
+    for ((_, sync), ios) in syncs.iter().zip(&caused) {
+        let file = sync.file.map(|file| file_name(sorter, file));
         lines.push(Line {
             at_ns: sync.enter_ns - window.start,
             took_ns: sync.exit_ns.map(|exit| exit.saturating_sub(sync.enter_ns)),
             text: format!(
                 "{}({}): {}",
                 sync.kind.name(),
-                sync.file
-                    .map_or_else(|| "?".into(), |file| file_name(sorter, file)),
-                describe(sorter, &caused)
+                file.as_deref().unwrap_or("?"),
+                describe(sorter, ios)
             ),
         });
-        taken.extend(caused.into_iter().map(|io| io.request as *const Request));
-    }
-    for io in own_ios(sorter, window) {
-        if !taken.contains(&(io.request as *const Request)) {
-            lines.push(Line {
-                at_ns: io.request.queue_ns - window.start,
-                took_ns: took(io.request),
-                text: format!("without a sync call: {}", describe(sorter, &[io])),
-            });
-        }
     }
     lines.sort_by_key(|line| line.at_ns);
     lines
@@ -71,24 +71,18 @@ fn own_ios<'a>(sorter: &'a Sorter<'a>, window: &Range<u64>) -> impl Iterator<Ite
     })
 }
 
-/// What a sync call caused. A flush that names no call is counted to the one that it lies in: the
-/// filesystem's log thread sends it on the caller's behalf.
-fn requests_of<'a>(
-    sorter: &'a Sorter<'a>,
-    window: &Range<u64>,
-    index: u32,
-    sync: &Sync,
-) -> Vec<Io<'a>> {
-    let during = sync.enter_ns..=sync.exit_ns.unwrap_or(window.end);
-    own_ios(sorter, window)
-        .filter(|io| {
-            let cause = io.segments.iter().find_map(|segment| segment.cause);
-            match cause.or(io.request.sync) {
-                Some(cause) => cause == index,
-                None => io.segments.is_empty() && during.contains(&io.request.queue_ns),
-            }
-        })
-        .collect()
+/// Which of the sync calls, by position, made a request necessary. A flush that names no call is
+/// counted to the one that it lies in: the filesystem's log thread sends it on the caller's behalf.
+fn cause(io: &Io<'_>, syncs: &[(u32, &Sync)]) -> Option<usize> {
+    let named = io.segments.iter().find_map(|segment| segment.cause);
+    if let Some(named) = named.or(io.request.sync) {
+        return syncs.binary_search_by_key(&named, |(index, _)| *index).ok();
+    }
+    let queue_ns = io.request.queue_ns;
+    let before = syncs.partition_point(|(_, sync)| sync.enter_ns <= queue_ns);
+    let last = before.checked_sub(1)?;
+    let inside = syncs[last].1.exit_ns.is_none_or(|exit| queue_ns <= exit);
+    (io.segments.is_empty() && inside).then_some(last)
 }
 
 fn took(request: &Request) -> Option<u64> {

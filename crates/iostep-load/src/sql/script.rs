@@ -95,6 +95,7 @@ fn is_blank(statement: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn semicolons_in_strings_names_comments_and_triggers_do_not_cut() {
@@ -123,6 +124,19 @@ mod tests {
     fn an_unclosed_string_is_left_for_sqlite_to_complain_about() {
         let statements = split("SELECT 1; SELECT 'open; SELECT 2;").expect("two statements");
         assert_eq!(statements, ["SELECT 1;", "SELECT 'open; SELECT 2;"]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_a_script_is_lost_or_moved(script in "([a-z ;'\"`\\[\\]/*\n-]|--|/\\*|\\*/|é){0,60}") {
+            let mut rest = script.as_str();
+            for statement in split(&script).unwrap_or_default() {
+                let (before, after) = rest.split_once(statement).expect("it is part of the script");
+                prop_assert!(is_blank(before), "{before:?}");
+                rest = after;
+            }
+            prop_assert!(is_blank(rest), "{rest:?}");
+        }
     }
 
     #[test]
