@@ -8,8 +8,9 @@ use iostep_kernel_tests::compare::Comparison;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_kernel_tests::score::Score;
 use iostep_lab::Kind;
-use iostep_model::SECTOR_BYTES;
 use iostep_model::operation::Counter;
+use iostep_model::table::Segment;
+use iostep_model::{Class, SECTOR_BYTES};
 
 use crate::case::Case;
 use crate::recording::{Recording, Scenario};
@@ -128,6 +129,12 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
         ("99.9 % of the bytes have their class", classes),
         ("every sync call is seen", syncs),
     ]);
+    if scenario.name == "ext4" {
+        promises.push((
+            "a mistake of any kind would be noticed",
+            mistakes_are_noticed,
+        ));
+    }
     match scenario.name {
         "ext4" | "ext4 data=journal" => promises.extend([
             (
@@ -192,6 +199,54 @@ fn files_by_tracefs(recording: &Recording) -> anyhow::Result<()> {
 
 fn processes_by_tracefs(recording: &Recording) -> anyhow::Result<()> {
     require(recording, "data to process", 98.0, |c| c.processes())
+}
+
+/// Another row of the same table.
+fn neighbour(row: u32) -> u32 {
+    row.checked_sub(1).unwrap_or(1)
+}
+
+/// The comparison itself: every answer of the trace is made wrong in turn, and its score falls.
+/// Not to nothing: of processes that sync together, a neighbour can be right.
+fn mistakes_are_noticed(recording: &Recording) -> anyhow::Result<()> {
+    type Mistake = fn(&mut Segment);
+    type Measure = fn(&Comparison<'_>) -> Score;
+    let mistakes: [(&str, Mistake, Measure); 7] = [
+        ("file", |s| s.file = s.file.map(neighbour), |c| c.files()),
+        (
+            "offset",
+            |s| s.file_offset_bytes = s.file_offset_bytes.map(|o| o + 512),
+            |c| c.files(),
+        ),
+        (
+            "process",
+            |s| s.dirtier = s.dirtier.map(neighbour),
+            |c| c.processes(),
+        ),
+        ("class", |s| s.class = Class::Directory, |c| c.classes()),
+        (
+            "cause",
+            |s| s.cause = s.cause.map(neighbour),
+            |c| c.causes(),
+        ),
+        (
+            "commit",
+            |s| s.commit = s.commit.map(|commit| commit + 1),
+            |c| c.log_contents(),
+        ),
+        ("home", |s| s.home_class = None, |c| c.home_classes()),
+    ];
+    for (what, mistake, measure) in mistakes {
+        let mut trace = recording.trace.clone();
+        trace.segments.iter_mut().for_each(mistake);
+        let score = recording.compare_other(&trace, measure);
+        println!("    every {what} wrong: {score}");
+        anyhow::ensure!(
+            score.percent() < 30.0,
+            "every {what} is wrong, and yet: {score}"
+        );
+    }
+    Ok(())
 }
 
 /// A comparison over few blocks would prove little: overwritten and deleted blocks may be gone,

@@ -5,8 +5,10 @@ use std::process::Command;
 
 use anyhow::Context;
 use iostep_kernel_tests::image::BLOCK_SECTORS;
-use iostep_kernel_tests::truth::{Cause, Truth, number_after};
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_kernel_tests::truth::{self, Cause, Truth, number_after, tool};
 use iostep_lab::Kind;
+use iostep_model::Class;
 
 use crate::case::Case;
 use crate::stage::{self, Remains, Stage};
@@ -30,10 +32,20 @@ pub fn cases() -> Vec<Case> {
         ]
     };
     let mut all: Vec<Case> = Kind::ALL.into_iter().flat_map(each).collect();
-    let mut requirements = stage::requirements(Kind::Ext4);
-    requirements.push(iostep_kernel_tests::requirement::Requirement::Program(
-        "filefrag",
+    let mut requirements = stage::requirements(Kind::Xfs);
+    requirements.push(Requirement::Program("xfs_logprint"));
+    all.push(Case::new(
+        "xfs: log records are where xfs_logprint says",
+        requirements,
+        records_are_those_of_logprint,
     ));
+    all.push(Case::new(
+        "btrfs: tree blocks are what dump-tree says",
+        stage::requirements(Kind::Btrfs),
+        nodes_are_those_of_dump_tree,
+    ));
+    let mut requirements = stage::requirements(Kind::Ext4);
+    requirements.push(Requirement::Program("filefrag"));
     all.push(Case::new(
         "ext4: blocks are found where FIEMAP says",
         requirements,
@@ -124,6 +136,72 @@ fn causes_are_told(kind: Kind) -> anyhow::Result<()> {
         calls.len()
     );
     Ok(())
+}
+
+fn records_are_those_of_logprint() -> anyhow::Result<()> {
+    let Remains { image, facts, .. } = &remains(Kind::Xfs)?;
+    let truth = Truth::read("xfs", image, facts, &[])?;
+    let text = tool("xfs_logprint", &[], image.path())?;
+    let start = text.lines().find_map(|line| number_after(line, "daddr:"));
+    let start = start.context("xfs_logprint: no daddr")?;
+    let mut expected = BTreeSet::new();
+    let mut place = None;
+    for line in text.lines() {
+        if line.contains("tail_lsn:") {
+            let (_, lsn) = line.split_once("lsn:").context("xfs_logprint: no lsn")?;
+            place = number_after(lsn, ",");
+        } else if number_after(line, "num ops:").is_some_and(|operations| operations > 0) {
+            expected.extend(place.take().map(|block| start + block));
+        }
+    }
+    let found: BTreeSet<u64> = truth.log.iter().map(|(sector, _, _)| sector).collect();
+    println!("    {} records", found.len());
+    let differ: Vec<_> = found.symmetric_difference(&expected).take(4).collect();
+    anyhow::ensure!(differ.is_empty(), "only one of both has {differ:?}");
+    Ok(())
+}
+
+fn nodes_are_those_of_dump_tree() -> anyhow::Result<()> {
+    let Remains { image, facts, .. } = &remains(Kind::Btrfs)?;
+    let truth = Truth::read("btrfs", image, facts, &[])?;
+    let text = tool("btrfs", &["inspect-internal", "dump-tree"], image.path())?;
+    let mut checked = 0;
+    for line in text.lines().filter(|line| line.contains(" owner ")) {
+        let kind = ["leaf", "node"]
+            .into_iter()
+            .find(|kind| line.starts_with(kind));
+        let Some(logical) = kind.and_then(|kind| number_after(line, kind)) else {
+            continue;
+        };
+        let owner = line.rsplit(' ').next().unwrap_or("");
+        let Some(expected) = class_of(owner) else {
+            continue;
+        };
+        for sector in &truth::btrfs::copies(image, &[logical])?[&logical] {
+            let found = truth.classes.get(*sector);
+            anyhow::ensure!(found == Some(&expected), "{line}: {found:?}");
+            anyhow::ensure!(truth.logical.get(*sector) == Some(&logical), "{line}");
+            checked += 1;
+        }
+    }
+    println!("    {checked} copies of tree blocks");
+    anyhow::ensure!(checked > 20, "only {checked} copies");
+    Ok(())
+}
+
+/// The class of a tree's blocks, by the name that `dump-tree` gives it.
+fn class_of(owner: &str) -> Option<Class> {
+    match owner {
+        "ROOT_TREE" => Some(Class::RootTree),
+        "CHUNK_TREE" => Some(Class::ChunkTree),
+        "EXTENT_TREE" => Some(Class::ExtentTree),
+        "DEV_TREE" => Some(Class::DeviceTree),
+        "FS_TREE" => Some(Class::FilesystemTree),
+        "CSUM_TREE" => Some(Class::ChecksumTree),
+        "UUID_TREE" => Some(Class::OtherTree),
+        "FREE_SPACE_TREE" => Some(Class::FreeSpaceTree),
+        _ => None,
+    }
 }
 
 fn blocks_lie_where_fiemap_says() -> anyhow::Result<()> {

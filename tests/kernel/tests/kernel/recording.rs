@@ -81,15 +81,14 @@ impl Recording {
 
     /// Calls `judge` with the trace beside its truth.
     pub fn compare<T>(&self, judge: impl FnOnce(&Comparison<'_>) -> T) -> T {
-        let written = Written::of(&self.trace);
+        self.compare_other(&self.trace, judge)
+    }
+
+    /// Calls `judge` with another trace beside the truth of this one.
+    pub fn compare_other<T>(&self, trace: &Trace, judge: impl FnOnce(&Comparison<'_>) -> T) -> T {
+        let written = Written::of(trace);
         let (facts, stamps, truth) = (&self.facts, &self.stamps, &self.truth);
-        judge(&Comparison::new(
-            &self.trace,
-            &written,
-            facts,
-            stamps,
-            truth,
-        ))
+        judge(&Comparison::new(trace, &written, facts, stamps, truth))
     }
 
     /// What the workload said.
