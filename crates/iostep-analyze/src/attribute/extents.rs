@@ -4,15 +4,16 @@
 //! who writes to it; a bio's blocks then belong to the file whose extent was told last before
 //! the bio was queued. Blocks that move from a deleted file to a new one follow the new extent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use iostep_model::event::{Dirtier, Event, Queue};
+use iostep_model::event::{Content, Dirtier, Event, Queue, Segment};
 use iostep_model::manifest::{LayoutRange, Manifest};
 use iostep_model::{Class, Evidence, FileKey, Flags, SECTOR_BYTES};
 
 use super::classify::Piece;
 use super::dirtiers::Dirtiers;
+use super::ext4;
 use super::names::Names;
 use super::runs::{Along, Runs};
 
@@ -71,6 +72,8 @@ pub(crate) struct Part {
     pub dirtier: Option<Dirtier>,
     /// Log blocks: the commit that writes them.
     pub commit: Option<u64>,
+    /// Logged blocks: what they are a copy of, and its class.
+    pub home: Option<(u64, Class)>,
 }
 
 /// The state of the filesystem as the events tell it, up to the last one applied.
@@ -87,6 +90,10 @@ pub(crate) struct Extents {
     threads: HashMap<u32, Thread>,
     /// The commit under way: jbd2 has one at a time.
     commit: Option<u64>,
+    /// Inodes whose data goes through the log.
+    journalled: HashSet<u64>,
+    /// Blocks off the reserved places that were in the log.
+    metadata: HashMap<u64, Class>,
 }
 
 impl Extents {
@@ -106,6 +113,8 @@ impl Extents {
             first_files: HashMap::new(),
             threads: HashMap::new(),
             commit: None,
+            journalled: HashSet::new(),
+            metadata: HashMap::new(),
         };
         for event in events {
             match event {
@@ -156,6 +165,7 @@ impl Extents {
                 self.files.remove(&file.inode);
                 self.first_files.remove(&file.inode);
                 self.dirtiers.gone(file.inode);
+                self.journalled.remove(&file.inode);
             }
             Event::Process(process) => {
                 let thread = Thread {
@@ -181,6 +191,8 @@ impl Extents {
                 .and_then(|d| names.process(d.pid, queue.mono_ns)),
             dirtier_by_inode: part.dirtier.is_some_and(|d| d.by_inode),
             commit: part.commit,
+            home: part.home.map(|(home, _)| home),
+            home_class: part.home.map(|(_, class)| class),
             ..Piece::of(part.bytes, part.class, part.evidence)
         });
         pieces.collect()
@@ -193,6 +205,9 @@ impl Extents {
         let Some(sector) = queue.sector.checked_sub(self.start_sector) else {
             return vec![unknown(queue.bytes)];
         };
+        if let Some(parts) = self.logged(queue) {
+            return parts;
+        }
         let mut byte = sector.saturating_mul(SECTOR_BYTES);
         let end = byte.saturating_add(queue.bytes.into());
         let mut parts: Vec<Part> = Vec::new();
@@ -210,6 +225,67 @@ impl Extents {
             self.write_back(&parts);
         }
         parts
+    }
+
+    /// The blocks of a write to the log, if the probe could read what jbd2 says of them.
+    fn logged(&mut self, queue: &Queue) -> Option<Vec<Part>> {
+        let mut part = |segment: &Segment| match segment.content {
+            Content::JournalBlock {
+                head,
+                home_fs_block,
+                commit,
+                fast,
+                ..
+            } => Some(Part {
+                bytes: segment.bytes,
+                commit,
+                ..match (fast, home_fs_block) {
+                    (true, _) => log_block(Class::FastCommit, Evidence::LayoutRange),
+                    (false, Some(home)) => self.copy_of(home, &head, queue),
+                    (false, None) => log_block(
+                        ext4::log_class(&head).unwrap_or(Class::LogOther),
+                        Evidence::BlockHeader,
+                    ),
+                }
+            }),
+            _ => None,
+        };
+        let parts: Option<Vec<Part>> = queue.segments.iter().map(&mut part).collect();
+        parts.filter(|parts| !parts.is_empty())
+    }
+
+    /// A copy of a block in the log: of metadata, or of a file's data (data=journal).
+    ///
+    /// What is neither reserved nor a file's is metadata for sure now, also when it is written
+    /// in place later.
+    fn copy_of(&mut self, home: u64, head: &[u8; 16], queue: &Queue) -> Part {
+        let (original, _) = self.part_at(home.saturating_mul(self.block_bytes), queue);
+        let is_data = original.class == Class::FileData;
+        self.journalled
+            .extend(original.file.filter(|_| is_data).map(|file| file.inode));
+        let home_class = match original.class {
+            Class::Unknown | Class::OtherMetadata => {
+                let class = ext4::header_class(head, self.block_bytes);
+                let class = class.unwrap_or(Class::OtherMetadata);
+                if self.metadata.len() < MAX_RUNS {
+                    self.metadata.insert(home, class);
+                }
+                class
+            }
+            class => class,
+        };
+        let class = if is_data {
+            Class::LoggedData
+        } else {
+            Class::LoggedBlock
+        };
+        Part {
+            home: Some((home, home_class)),
+            file: original.file.filter(|_| is_data),
+            file_offset_bytes: original.file_offset_bytes.filter(|_| is_data),
+            dirtier: original.dirtier.filter(|_| is_data),
+            ..log_block(class, Evidence::BlockHeader)
+        }
     }
 
     fn write_back(&mut self, parts: &[Part]) {
@@ -243,7 +319,7 @@ impl Extents {
             return (part, layout_until);
         }
         let Some(place) = place else {
-            return (unknown(0), until);
+            return self.unmapped_part(block, until);
         };
         let known = self.files.get(&place.inode);
         let known = known.or_else(|| self.first_files.get(&place.inode));
@@ -257,8 +333,18 @@ impl Extents {
             file_offset_bytes: Some(offset_bytes + byte % self.block_bytes),
             dirtier,
             commit: None,
+            home: None,
         };
         (part, until.min(block.saturating_add(same_blocks)))
+    }
+
+    /// A block that belongs to no file: known if the log had it.
+    fn unmapped_part(&self, block: u64, until: u64) -> (Part, u64) {
+        match self.metadata.get(&block) {
+            Some(class) => (log_block(*class, Evidence::LogBuffer), block + 1),
+            None if self.metadata.is_empty() => (unknown(0), until),
+            None => (unknown(0), until.min(block + 1)),
+        }
     }
 
     /// A log block's kind is not seen, but jbd2 writes its commit block, and no other, with a
@@ -308,7 +394,9 @@ impl Extents {
             .threads
             .get(&queue.pid)
             .is_some_and(|thread| thread.kernel);
-        let submitter = (!kernel).then_some(queue.pid);
+        // Whoever needs room in the log writes journalled data in place; nobody writes it directly.
+        let own = !kernel && !self.journalled.contains(&place.inode);
+        let submitter = own.then_some(queue.pid);
         let (found, until) = self.dirtiers.of(place.inode, place.file_block, submitter);
         let dirtier = found.map(|found| Dirtier {
             pid: found.pid,
@@ -345,6 +433,15 @@ fn unknown(bytes: u32) -> Part {
         file_offset_bytes: None,
         dirtier: None,
         commit: None,
+        home: None,
+    }
+}
+
+fn log_block(class: Class, evidence: Evidence) -> Part {
+    Part {
+        class,
+        evidence,
+        ..unknown(0)
     }
 }
 
@@ -358,6 +455,8 @@ fn continues(last: &Part, next: &Part) -> bool {
         && last.file == next.file
         && last.dirtier == next.dirtier
         && last.commit == next.commit
+        && last.home.is_none()
+        && next.home.is_none()
         && end == next.file_offset_bytes
 }
 

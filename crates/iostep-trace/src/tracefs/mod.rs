@@ -18,6 +18,7 @@ mod handle;
 mod hooks;
 mod inspect;
 mod instance;
+mod log;
 mod mount;
 mod names;
 mod needs;
@@ -40,6 +41,7 @@ use crate::target::Target;
 use crate::tracefs::files::Files;
 use crate::tracefs::hooks::Decoders;
 use crate::tracefs::instance::Instance;
+use crate::tracefs::log::Log;
 use crate::tracefs::needs::Needs;
 use crate::tracefs::processes::Processes;
 use crate::tracefs::scope::Scope;
@@ -79,7 +81,11 @@ impl Tracefs {
         let partition = scope.is_partition();
         let needs = Needs::new(function::code_of("ext4_dirty_inode"));
         let kinds = decoders.syscalls;
-        let translator = Translator::new(processes, files, needs, kinds, partition);
+        let log = scope.filesystem().and_then(|_| {
+            let start_sector = target.device.start_sector;
+            Log::find(target.node(), start_sector)
+        });
+        let translator = Translator::new(processes, files, needs, log, kinds, partition);
         Ok(Tracefs {
             instance,
             decoders,

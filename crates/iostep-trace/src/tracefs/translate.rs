@@ -10,6 +10,7 @@ use iostep_model::{Operation, SyncKey, SyncKind};
 use crate::bpf::Sums;
 use crate::tracefs::files::{Files, last_freed};
 use crate::tracefs::flush::Flushes;
+use crate::tracefs::log::Log;
 use crate::tracefs::needs::Needs;
 use crate::tracefs::processes::Processes;
 use crate::tracefs::seen::{Block, OfFile, OfSync, OfTask, Piece, Range, Seen};
@@ -32,6 +33,7 @@ pub(crate) struct Translator {
     flushes: Flushes,
     tally: Tally,
     needs: Needs,
+    log: Option<Log>,
     /// The system calls of the sync family are recorded.
     syscalls: bool,
     /// Only a partition is traced.
@@ -47,6 +49,7 @@ impl Translator {
         processes: Processes,
         files: Files,
         needs: Needs,
+        log: Option<Log>,
         syscalls: bool,
         partition: bool,
     ) -> Translator {
@@ -57,6 +60,7 @@ impl Translator {
             flushes: Flushes::default(),
             tally: Tally::default(),
             needs,
+            log,
             syscalls,
             partition,
             looked: HashMap::new(),
@@ -89,6 +93,9 @@ impl Translator {
         }
         if let Some(end_ns) = end_ns {
             self.files.end_batch(end_ns, emit);
+        }
+        if let Some(log) = &mut self.log {
+            log.close();
         }
     }
 
@@ -187,9 +194,13 @@ impl Translator {
                         commit,
                     });
                 }
+                self.commit(Some(commit));
                 emit(Event::CommitStart { mono_ns, commit });
             }
-            OfSync::CommitEnd(commit) => emit(Event::CommitEnd { mono_ns, commit }),
+            OfSync::CommitEnd(commit) => {
+                self.commit(None);
+                emit(Event::CommitEnd { mono_ns, commit });
+            }
             OfSync::Handle(tid) => self.needs.handle(pid, tid),
             OfSync::Marked(inode, caller) => self.needs.marked(pid, inode, caller),
             OfSync::UringFsync => {
@@ -209,14 +220,12 @@ impl Translator {
             return;
         }
         self.flushes.queued(&range);
+        if range.operation.is_write() {
+            self.writes.bio();
+        }
         self.tally.add(Point::Queued, &range, true);
         let tgid = self.processes.mention(pid, mono_ns, emit);
         let sync = self.syncs.touch(pid, tgid, None, emit);
-        let whole = Segment {
-            bytes: range.bytes,
-            content: Content::Unknown,
-            dirtier: None,
-        };
         emit(Event::Queue(Queue {
             mono_ns,
             sector: range.sector,
@@ -226,8 +235,24 @@ impl Translator {
             pid,
             tgid,
             sync,
-            segments: if range.bytes > 0 { vec![whole] } else { vec![] },
+            segments: self.segments(&range),
         }));
+    }
+
+    /// The log's blocks can be read; of all others only the length is known.
+    fn segments(&mut self, range: &Range) -> Vec<Segment> {
+        if range.bytes == 0 {
+            return Vec::new();
+        }
+        let log = self.log.as_mut().filter(|_| range.operation.is_write());
+        let logged = log.and_then(|log| log.segments(range.sector, range.bytes));
+        logged.unwrap_or_else(|| {
+            vec![Segment {
+                bytes: range.bytes,
+                content: Content::Unknown,
+                dirtier: None,
+            }]
+        })
     }
 
     fn issue(&mut self, mono_ns: u64, range: Range, emit: &mut dyn FnMut(Event)) {
@@ -331,6 +356,12 @@ impl Translator {
         }
     }
 
+    fn commit(&mut self, commit: Option<u64>) {
+        if let Some(log) = &mut self.log {
+            log.commit(commit);
+        }
+    }
+
     fn touch(&mut self, mono_ns: u64, pid: u32, inode: Option<u64>, emit: &mut dyn FnMut(Event)) {
         if self.syncs.called(pid).is_some() {
             let file = inode.map(|inode| self.files.mention(inode, mono_ns, emit));
@@ -410,7 +441,14 @@ mod tests {
     fn translator(syscalls: bool, partition: bool) -> Translator {
         let files = Files::new(None, None, 0);
         let needs = Needs::new(None);
-        Translator::new(Processes::default(), files, needs, syscalls, partition)
+        Translator::new(
+            Processes::default(),
+            files,
+            needs,
+            None,
+            syscalls,
+            partition,
+        )
     }
 
     fn events(translator: &mut Translator, seen: Vec<Seen>) -> Vec<Event> {

@@ -21,6 +21,8 @@ struct Written {
     pid: u32,
     first_page: u64,
     last_page: u64,
+    /// How many write bios there had been.
+    bios: u64,
 }
 
 /// A part of a file to tell of; 0 bytes stand for a folio of unknown size.
@@ -38,6 +40,7 @@ pub(crate) struct Writes {
     told: HashMap<u64, Written>,
     /// The last of each thread, until the folio that it made dirty is seen.
     writing: HashMap<u32, Written>,
+    bios: u64,
 }
 
 impl Writes {
@@ -50,11 +53,13 @@ impl Writes {
             pid,
             first_page: part.offset_bytes / PAGE_BYTES,
             last_page: last_byte / PAGE_BYTES,
+            bios: self.bios,
         };
         bound(&mut self.writing);
         self.writing.insert(pid, written);
         let repeats = |told: &Written| {
             told.pid == pid
+                && told.bios == written.bios
                 && told.first_page <= written.first_page
                 && written.last_page <= told.last_page
         };
@@ -89,6 +94,12 @@ impl Writes {
         })
     }
 
+    /// A write went to the device: it may have taken pages along, and then what dirties them
+    /// again is news.
+    pub fn bio(&mut self) {
+        self.bios += 1;
+    }
+
     /// True if the last to write to the inode was this thread.
     pub fn wrote_last(&self, inode: u64, pid: u32) -> bool {
         self.told.get(&inode).is_some_and(|told| told.pid == pid)
@@ -119,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_written_byte_by_byte_is_told_of_once_for_each_writer() {
+    fn a_page_that_is_written_byte_by_byte_is_told_of_once_for_each_writer_and_write_back() {
         let mut writes = Writes::default();
         let first = writes.wrote(1, 100, part(5000, 10)).expect("news");
         assert_eq!((first.offset_bytes, first.bytes), (4096, 4096));
@@ -127,6 +138,9 @@ mod tests {
         assert!(writes.wrote(3, 200, part(5020, 10)).is_some());
         assert!(writes.wrote(4, 100, part(5030, 10)).is_some());
         assert_eq!(writes.wrote(5, 100, part(0, 0)), None);
+        assert_eq!(writes.wrote(6, 100, part(5040, 10)), None);
+        writes.bio();
+        assert!(writes.wrote(7, 100, part(5050, 10)).is_some());
     }
 
     #[test]
