@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Result};
+use crate::operation::{Counter, Operation};
 use crate::publish;
 
 /// The manifest's name inside a trace directory.
@@ -178,6 +179,33 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counts one more I/O.
+    pub fn add(&mut self, operation: Operation, bytes: u64) {
+        let totals = match operation.counter() {
+            Counter::Read => &mut self.read,
+            Counter::Write => &mut self.write,
+            Counter::Discard => &mut self.discard,
+            Counter::Flush => &mut self.flush,
+            Counter::None => return,
+        };
+        totals.ios += 1;
+        totals.bytes += bytes;
+    }
+
+    /// Both together.
+    pub fn and(self, other: Counters) -> Counters {
+        let group = |a: Totals, b: Totals| Totals {
+            ios: a.ios + b.ios,
+            bytes: a.bytes + b.bytes,
+        };
+        Counters {
+            read: group(self.read, other.read),
+            write: group(self.write, other.write),
+            discard: group(self.discard, other.discard),
+            flush: group(self.flush, other.flush),
+        }
+    }
+
     /// What was added since `earlier`; 0 where a counter went back.
     pub fn since(self, earlier: Counters) -> Counters {
         let group = |now: Totals, then: Totals| Totals {
@@ -210,6 +238,10 @@ pub struct Check {
     pub splits: u64,
     /// Events that found no room in the buffer.
     pub lost_events: u64,
+    /// Completions that were told after the fact: nothing is missing, but the latency of these
+    /// requests is an upper bound.
+    #[serde(default)]
+    pub late_completions: u64,
     /// Bytes under way when the trace began: complete, but never seen queued.
     pub in_flight_before_bytes: u64,
     /// Bytes under way when the trace ended: queued, but not complete.

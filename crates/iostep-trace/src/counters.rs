@@ -76,6 +76,7 @@ pub fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> Check {
         completed: after.sums.completed.since(before.sums.completed),
         merges: after.sums.merges - before.sums.merges,
         splits: after.sums.splits - before.sums.splits,
+        late_completions: after.sums.late - before.sums.late,
         lost_events,
         ..Check::default()
     };

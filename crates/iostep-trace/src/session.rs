@@ -330,8 +330,11 @@ fn record_bpf(
                     Ok(Request::Mark(mono_ns, marker)) => {
                         writer.push(&Event::Marker { mono_ns, marker })?;
                     }
-                    // Nobody waits any more if the session was dropped meanwhile.
                     Ok(Request::Snapshot(reply)) => {
+                        for event in late(probe, target)? {
+                            writer.push(&event)?;
+                        }
+                        // Nobody waits any more if the session was dropped meanwhile.
                         let _ = reply.send(snapshot(&mut probe, target));
                     }
                     Ok(Request::Stop) | Err(TryRecvError::Disconnected) => break true,
@@ -343,6 +346,14 @@ fn record_bpf(
         },
     )?;
     Ok(writer.borrow_mut().flush()?)
+}
+
+/// What is still to be told of an idle device.
+fn late(probe: &Probe<'_>, target: &Target) -> Result<Vec<Event>> {
+    if target.in_flight()? > 0 {
+        return Ok(Vec::new());
+    }
+    probe.tell_late(target)
 }
 
 fn record_tracefs(

@@ -126,6 +126,12 @@ fn notes(summary: &Summary) -> String {
         let open = quantity::count(overview.unfinished_requests);
         notes.push(format!("requests under way at the end: {open}"));
     }
+    if overview.check.late_completions > 0 {
+        let late = quantity::count(overview.check.late_completions);
+        notes.push(format!(
+            "completions told late, whose latency is an upper bound: {late}"
+        ));
+    }
     if !summary.tracer.is_empty() {
         notes.push(format!(
             "the tracer's own I/O, counted nowhere below: {} read, {} written",

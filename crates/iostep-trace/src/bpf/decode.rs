@@ -108,7 +108,8 @@ records!(
     wire_commit,
     wire_process,
     wire_file,
-    wire_file_deleted
+    wire_file_deleted,
+    wire_pending
 );
 
 fn read<T: Record>(bytes: &[u8]) -> Result<T> {
@@ -241,6 +242,18 @@ impl Decoder {
             in_flush_sequence: transfer.in_flush_sequence != 0,
         })
     }
+}
+
+/// A request at the driver that was not seen to come back, as if it came back now.
+pub(super) fn pending(bytes: &[u8], flags: KernelFlags) -> Option<Transfer> {
+    let slot: types::wire_pending = read(bytes).ok()?;
+    (slot.valid != 0).then(|| Transfer {
+        mono_ns: crate::session::mono_ns(),
+        sector: slot.sector,
+        bytes: slot.bytes,
+        operation: Operation::from_kernel(slot.opf as u8),
+        flags: flags.translate(slot.opf),
+    })
 }
 
 fn key(key: &types::wire_file_key) -> FileKey {

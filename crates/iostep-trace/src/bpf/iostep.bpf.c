@@ -40,5 +40,6 @@ struct wire_types {
 	struct wire_file file;
 	struct wire_file_deleted file_deleted;
 	struct wire_sum sum;
+	struct wire_pending pending;
 };
 struct wire_types wire_types = {};

@@ -175,7 +175,13 @@ struct bio {
 	struct bio_vec *bi_io_vec;
 } KERNEL_TYPE;
 
+struct blk_mq_hw_ctx {
+	unsigned int queue_num;
+} KERNEL_TYPE;
+
 struct request {
+	struct blk_mq_hw_ctx *mq_hctx;
+	int tag;
 	unsigned int cmd_flags;
 	unsigned int rq_flags;
 	unsigned int __data_len;

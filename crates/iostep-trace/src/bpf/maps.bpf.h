@@ -66,8 +66,8 @@ struct {
 	__type(value, struct wire_sum);
 } sums SEC(".maps");
 
-/* Bios merged, bios split. */
-enum counter { COUNTER_MERGES = 0, COUNTER_SPLITS = 1, COUNTERS = 2 };
+/* Bios merged, bios split, completions told late. */
+enum counter { COUNTER_MERGES = 0, COUNTER_SPLITS = 1, COUNTER_LATE = 2, COUNTERS = 3 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

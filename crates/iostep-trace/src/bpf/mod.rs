@@ -8,12 +8,12 @@ mod flags;
 mod symbols;
 mod words;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-use iostep_model::event::Event;
+use iostep_model::event::{Completion, Event};
 use iostep_model::manifest::{Counters, Totals};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
@@ -41,6 +41,8 @@ use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 /// `WIRE_POINTS` and `WIRE_GROUPS` of wire.h.
 const POINTS: usize = 4;
 const GROUPS: usize = 5;
+/// Slots of the map of requests at the driver.
+const PENDING_SLOTS: u32 = 1 << 16;
 
 /// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
 const END_IO_KINDS: [(&str, u32); 12] = [
@@ -86,6 +88,8 @@ pub struct Sums {
     pub merges: u64,
     /// Bios cut in two.
     pub splits: u64,
+    /// Completions that were told late: after the fact, because no program saw them.
+    pub late: u64,
 }
 
 /// The attached programs. Dropping it detaches and unloads them; so does the kernel when the
@@ -93,6 +97,15 @@ pub struct Sums {
 pub struct Probe<'object> {
     skel: Box<IostepSkel<'object>>,
     flags: flags::KernelFlags,
+    /// What [`Probe::tell_late`] told.
+    told: Cell<Late>,
+}
+
+/// Completions that no program saw.
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    completed: Counters,
+    count: u64,
 }
 
 /// True if this kernel has what the programs need: BTF and the tracepoints of the block layer.
@@ -161,6 +174,7 @@ impl<'object> Probe<'object> {
         Ok(Probe {
             skel: Box::new(skel),
             flags: flags::KernelFlags::read(&btf),
+            told: Cell::new(Late::default()),
         })
     }
 
@@ -219,13 +233,59 @@ impl<'object> Probe<'object> {
             *counters = self.counters_at(point)?;
         }
         let [queued, issued, completed, requeued] = points;
+        let told = self.told.get();
         Ok(Sums {
             queued,
             issued: issued.since(requeued),
-            completed,
+            completed: completed.and(told.completed),
+            late: told.count + self.per_cpu_total(&self.skel.maps.counters, 2)?,
             merges: self.per_cpu_total(&self.skel.maps.counters, 0)?,
             splits: self.per_cpu_total(&self.skel.maps.counters, 1)?,
         })
+    }
+
+    /// On an idle device: the completions that no program saw and no later request told.
+    ///
+    /// See `requests.bpf.h` for how they come about. Their time is now, which is too late.
+    /// Errors: `Kernel`, and `Io` if the device is gone.
+    pub fn tell_late(&self, target: &Target) -> Result<Vec<Event>> {
+        let before = self.sums()?;
+        if before.issued.read.bytes == before.completed.read.bytes
+            && before.issued.write.bytes == before.completed.write.bytes
+            && before.issued.discard.bytes == before.completed.discard.bytes
+        {
+            return Ok(Vec::new());
+        }
+        let mut late = Vec::new();
+        for slot in 0..PENDING_SLOTS {
+            let key = slot.to_ne_bytes();
+            let value = self.skel.maps.pending.lookup(&key, MapFlags::ANY);
+            let value = value.map_err(Error::kernel("read a BPF map"))?;
+            let transfer = value.and_then(|bytes| decode::pending(&bytes, self.flags));
+            late.extend(transfer.map(|transfer| (key, transfer)));
+        }
+        // What went to the device meanwhile is under way, not late.
+        if target.in_flight()? > 0 || self.sums()? != before {
+            return Ok(Vec::new());
+        }
+        let mut told = self.told.get();
+        for (key, transfer) in &late {
+            let empty = [0; size_of::<programs::types::wire_pending>()];
+            let updated = self.skel.maps.pending.update(key, &empty, MapFlags::ANY);
+            updated.map_err(Error::kernel("write a BPF map"))?;
+            told.completed
+                .add(transfer.operation, u64::from(transfer.bytes));
+            told.count += 1;
+        }
+        self.told.set(told);
+        let events = late.into_iter().map(|(_, transfer)| {
+            Event::Complete(Completion {
+                transfer,
+                status: 0,
+                in_flush_sequence: false,
+            })
+        });
+        Ok(events.collect())
     }
 
     fn counters_at(&self, point: usize) -> Result<Counters> {

@@ -24,6 +24,68 @@ static __always_inline bool in_flush_sequence(struct request *request)
 	return request->rq_flags & (1u << bit);
 }
 
+/*
+ * Requests at the driver, by queue and tag.
+ *
+ * The kernel skips a program that an interrupt finds another one running under, and a softirq
+ * completes whole batches: on a busy machine some completions go by unseen, and uncounted. But a
+ * tag is given away again only when its request is over: the next request with the tag tells the
+ * completion late, and user space tells what is left when the device is idle.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PENDING_SLOTS);
+	__type(key, __u32);
+	__type(value, struct wire_pending);
+} pending SEC(".maps");
+
+static __always_inline struct wire_pending *pending_of(struct request *request)
+{
+	__u32 slot = (request->mq_hctx->queue_num << 11) + (__u32)request->tag;
+
+	slot &= PENDING_SLOTS - 1;
+	return bpf_map_lookup_elem(&pending, &slot);
+}
+
+/* A request goes to the driver; whatever had its tag before is over. */
+static __always_inline void begin_pending(struct request *request)
+{
+	struct wire_pending *slot = pending_of(request);
+	struct wire_transfer *record;
+
+	if (!slot)
+		return;
+	if (slot->valid) {
+		count(COUNTER_LATE);
+		add(POINT_COMPLETED, slot->opf, 1, slot->bytes);
+		record = reserve(sizeof(*record));
+		if (record) {
+			__builtin_memset(record, 0, sizeof(*record));
+			record->type = WIRE_COMPLETE;
+			record->bytes = slot->bytes;
+			record->mono_ns = bpf_ktime_get_ns();
+			record->sector = slot->sector;
+			record->opf = slot->opf;
+			submit(record);
+		}
+	}
+	slot->sector = request->__sector;
+	slot->bytes = request->__data_len;
+	slot->opf = request->cmd_flags;
+	slot->valid = 1;
+}
+
+static __always_inline void end_pending(struct request *request, __u32 bytes)
+{
+	struct wire_pending *slot = pending_of(request);
+
+	if (!slot || !slot->valid)
+		return;
+	slot->sector += bytes >> 9;
+	slot->bytes -= bytes < slot->bytes ? bytes : slot->bytes;
+	slot->valid = slot->bytes != 0;
+}
+
 static __always_inline void tell(struct request *request, __u32 type, __u32 bytes, __u8 status)
 {
 	struct wire_transfer *record = reserve(sizeof(*record));
@@ -46,6 +108,7 @@ int BPF_PROG(on_issue, struct request *request)
 {
 	if (!is_traced_request(request))
 		return 0;
+	begin_pending(request);
 	add(POINT_ISSUED, request->cmd_flags, 1, request->__data_len);
 	tell(request, WIRE_ISSUE, request->__data_len, 0);
 	return 0;
@@ -56,6 +119,7 @@ int BPF_PROG(on_requeue, struct request *request)
 {
 	if (!is_traced_request(request))
 		return 0;
+	end_pending(request, request->__data_len);
 	add(POINT_REQUEUED, request->cmd_flags, 1, request->__data_len);
 	tell(request, WIRE_REQUEUE, request->__data_len, 0);
 	return 0;
@@ -70,6 +134,7 @@ int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned
 {
 	if (!is_traced_request(request))
 		return 0;
+	end_pending(request, bytes);
 	add(POINT_COMPLETED, request->cmd_flags,
 	    (request->cmd_flags & 0xff) == 2 ||
 		    (!in_flush_sequence(request) && bytes >= request->__data_len),

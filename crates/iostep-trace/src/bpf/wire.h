@@ -196,6 +196,18 @@ struct wire_file_deleted {
 	struct wire_file_key file;
 };
 
+/* A request at the driver, in a map. */
+struct wire_pending {
+	unsigned long long sector;
+	/* What has not been seen to come back. */
+	unsigned int bytes;
+	unsigned int opf;
+	unsigned int valid;
+	unsigned int reserved;
+};
+
+#define PENDING_SLOTS (1 << 16)
+
 /* Indices of the program's own sums: point * GROUPS + group. */
 enum wire_point { POINT_QUEUED = 0, POINT_ISSUED = 1, POINT_COMPLETED = 2, POINT_REQUEUED = 3 };
 enum wire_group {
