@@ -41,32 +41,13 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// 200,000 events in a second, of which each write makes three.
-///
-/// Where every CPU is busy, some kernels now and then do not run the completion program although
-/// the tracepoint fires (seen on 6.18 beside `perf stat`, with no recursion counted). The self-check
-/// of the trace then fails, as it must; here, where the buffer is tested, one in 1000 is let pass.
 fn four_seconds() -> anyhow::Result<()> {
-    let load = "--time_based --runtime=4 --rate_iops=66000 --size=64m";
-    let stalled = Stalled::run(&["--allow-loss"], load)?;
-    stalled.outcome.clone().success()?;
+    let stalled = Stalled::run(&[], "--time_based --runtime=4 --rate_iops=66000 --size=64m")?;
+    let outcome = stalled.outcome.clone().success()?;
     let trace = stalled.trace()?;
     let check = &trace.manifest.check;
-    let device = check.device.context("the device does not count")?.write.ios;
-    let writes = trace.requests.iter().filter(|r| r.operation.is_write());
-    let (complete, open): (Vec<_>, Vec<_>) = writes.partition(|r| r.complete_ns.is_some());
-    println!(
-        "    {} writes without loss, {} not seen to complete",
-        complete.len(),
-        open.len()
-    );
-    anyhow::ensure!(check.lost_events == 0, "lost {} events", check.lost_events);
-    let seen = (complete.len() + open.len()) as u64;
-    anyhow::ensure!(seen == device, "{seen} of {device} writes are in the table");
-    anyhow::ensure!(
-        open.len() * 1000 < complete.len(),
-        "{} did not complete",
-        open.len()
-    );
+    println!("    {} writes without loss", trace.requests.len());
+    anyhow::ensure!(check.passed(), "{check:?}\n{}", outcome.stdout);
     Ok(())
 }
 
