@@ -45,6 +45,10 @@ pub fn cases() -> Vec<Case> {
             "a child that outlives the command is traced to its end",
             outliving_child,
         ),
+        case(
+            "without a command, a trace ends after its duration",
+            duration,
+        ),
         case("Ctrl-C keeps what was recorded", interrupted),
         case("after kill -9, report recovers what was recorded", killed),
         case(
@@ -169,6 +173,25 @@ fn outliving_child() -> anyhow::Result<()> {
     );
     let trace = store::read(&ground.output())?;
     files_score(ground, &trace)?.require("data to file", 99.9)
+}
+
+fn duration() -> anyhow::Result<()> {
+    let ground = Ground::new()?;
+    let (root, output) = (ground.stage.root(), ground.output());
+    let flags = ["--duration", "0.5"].map(Path::new);
+    let words = [
+        Path::new("trace"),
+        root,
+        Path::new("-o"),
+        &output,
+        flags[0],
+        flags[1],
+    ];
+    iostep::run(words)?.success()?;
+    let manifest = store::read(&output)?.manifest;
+    anyhow::ensure!(manifest.command.is_none(), "{:?}", manifest.command);
+    anyhow::ensure!(manifest.state == State::Complete, "{:?}", manifest.state);
+    Ok(())
 }
 
 /// Starts a trace of a workload that then waits, until its first part is recorded.

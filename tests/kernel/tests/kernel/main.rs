@@ -9,6 +9,7 @@ mod bad_input;
 mod case;
 mod faults;
 mod ground_truth;
+mod partition;
 mod recording;
 mod stage;
 mod stall;
@@ -30,6 +31,7 @@ fn main() {
     cases.extend(attribution::cases());
     cases.extend(bad_input::cases());
     cases.extend(faults::cases());
+    cases.extend(partition::cases());
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()
