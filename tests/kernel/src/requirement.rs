@@ -10,7 +10,7 @@ pub enum Requirement {
     Root,
     /// `/sys/kernel/btf/vmlinux`.
     Btf,
-    /// tracefs, mounted.
+    /// tracefs, mounted or not.
     Tracefs,
     /// `/dev/loop-control`.
     Loop,
@@ -37,7 +37,7 @@ impl Requirement {
         let present = match self {
             Requirement::Root => rustix::process::geteuid().is_root(),
             Requirement::Btf => Path::new("/sys/kernel/btf/vmlinux").exists(),
-            Requirement::Tracefs => Path::new("/sys/kernel/tracing/instances").exists(),
+            Requirement::Tracefs => has_filesystem("tracefs"),
             Requirement::Loop => Path::new("/dev/loop-control").exists(),
             Requirement::Filesystem(name) => has_filesystem(name),
             Requirement::Program(name) => on_path(name),
