@@ -3,12 +3,13 @@
 use anyhow::{Context, Result, bail};
 
 use crate::metadata;
-use crate::step::{cargo, output_of, root, run};
+use crate::step::{output_of, root};
+use crate::suites;
 
 /// Fails for a command of `iostep --help` that no page in `docs` is about: neither `NAME.md`, nor a
 /// heading that says `iostep NAME`.
 pub fn check() -> Result<()> {
-    run(cargo().args(["build", "--package", "iostep", "--quiet", "--locked"]))?;
+    suites::build()?;
     let binary = metadata::read()?.target_directory.join("debug/iostep");
     let help = output_of(std::process::Command::new(binary).arg("--help"))?;
     let names = names_in(&help);

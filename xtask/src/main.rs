@@ -22,6 +22,7 @@ usage: cargo xtask TASK
   licences       licences of everything that is linked in
   lint           clippy, warnings are errors
   doc            rustdoc, warnings are errors
+  build          the command and every test
   commands       every command has its page in docs
   test           unit tests, then the tests that need root and a real kernel
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         ["licences"] => Plan::new().then("licences", licences::check),
         ["lint"] => Plan::new().then("lint", suites::lint),
         ["doc"] => Plan::new().then("doc", suites::doc),
+        ["build"] => Plan::new().then("build", suites::build),
         ["commands"] => Plan::new().then("commands", commands::check),
         ["test"] => Plan::new().then("test", suites::test),
         [] | ["help" | "-h" | "--help"] => {
@@ -69,6 +71,7 @@ fn ci() -> Result<Plan> {
         .then("licences", licences::check)?
         .then("lint", suites::lint)?
         .then("doc", suites::doc)?
+        .then("build", suites::build)?
         .then("commands", commands::check)?
         .then("test", suites::test)?;
     plan.summarise();

@@ -29,11 +29,16 @@ pub fn doc() -> Result<()> {
     run(cargo().args(flags).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Builds all tests and, since there are tests of it, the command. Every other selection of
+/// packages would select other features of what they depend on, and build that once more.
+pub fn build() -> Result<()> {
+    run(cargo().args(["test", "--workspace", "--no-run", "--locked"]))
+}
+
 /// All tests. As root everything runs at once. As a user, the tests that need root say so and are
 /// skipped; then root runs the finished binaries of these tests, and compiles nothing.
 pub fn test() -> Result<()> {
-    // The kernel tests drive this binary, which cargo test alone would not build.
-    run(cargo().args(["build", "--workspace", "--bins", "--locked"]))?;
+    build()?;
     let mut all = cargo();
     all.args(["test", "--workspace", "--no-fail-fast", "--locked"]);
     if is_root()? {
