@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iostep_model::table::{Request, Segment, Trace};
-use iostep_model::{Class, SECTOR_BYTES};
+use iostep_model::{Class, Layer, SECTOR_BYTES};
 
 use crate::facts::{Facts, Process, Sync};
 use crate::image::BLOCK_SECTORS;
@@ -174,13 +174,16 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Bytes of the log whose cause the image tells.
+    /// Bytes that either side takes for the log: whether the image tells their cause.
     pub fn cause_coverage(&self) -> Score {
-        self.each_log_block(|block, _| {
-            Some(match block.cause {
-                Cause::Unknown => Err("the image does not tell".into()),
-                _ => Ok(()),
-            })
+        self.each_written(|sector, segment| {
+            let known = self.truth.log.get(sector).map(|block| &block.cause);
+            match (known, segment.class.layer()) {
+                (None, Layer::Journal) => Some(Err("not found in the image's log".into())),
+                (None, _) => None,
+                (Some(Cause::Unknown), _) => Some(Err("the image does not tell".into())),
+                (Some(_), _) => Some(Ok(())),
+            }
         })
     }
 

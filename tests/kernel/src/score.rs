@@ -37,23 +37,29 @@ impl Score {
         }
     }
 
-    /// Fails, with the biggest faults, if the share is below `minimum` percent or nothing was
-    /// compared.
+    /// Prints the score and the biggest faults, and fails if the share is below `minimum` percent
+    /// or nothing was compared.
     pub fn require(&self, what: &str, minimum: f64) -> anyhow::Result<()> {
-        println!("    {what}: {self} (goal {minimum} %)");
-        if self.percent() >= minimum {
-            return Ok(());
-        }
+        let faults = self.biggest_faults();
+        println!("    {what}: {self} (goal {minimum} %){faults}");
+        anyhow::ensure!(
+            self.percent() >= minimum,
+            "{what}: {self}, expected at least {minimum} %{faults}"
+        );
+        Ok(())
+    }
+
+    fn biggest_faults(&self) -> String {
         let mut faults: Vec<_> = self.faults.iter().collect();
-        faults.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
-        let mut text = format!("{what}: {self}, expected at least {minimum} %");
-        for (fault, (bytes, place)) in faults.iter().take(EXAMPLES) {
-            text += &format!("\n  {bytes}: {fault}; first at {place}");
+        faults.sort_by_key(|(_, (size, _))| std::cmp::Reverse(*size));
+        let mut text = String::new();
+        for (fault, (size, place)) in faults.iter().take(EXAMPLES) {
+            text += &format!("\n  {size}: {fault}; first at {place}");
         }
         if faults.len() > EXAMPLES {
             text += &format!("\n  and {} more kinds", faults.len() - EXAMPLES);
         }
-        anyhow::bail!(text)
+        text
     }
 }
 

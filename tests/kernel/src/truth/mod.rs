@@ -152,11 +152,14 @@ fn ended_after((process, sync): &(&Process, &Sync), wall_ns: u64) -> bool {
 
 /// The first sync call of an inode after its change. The clock that stamps changes may lag behind,
 /// so this is every call from the first that ended after the time to the first that surely began
-/// after it; of these, the ones at which the file had the logged length, if any had.
+/// after it; but none at which the file was shorter than logged. It may have been longer: xfs logs
+/// the time of a write at once, and the length only when the data are written.
 fn firsts_of(facts: &Facts, syncs: &[(&Process, &Sync)], logged: &LoggedInode) -> Vec<usize> {
     let mut possible = Vec::new();
     for (index, call) in syncs.iter().enumerate() {
-        if inode_of(facts, call.1) != Some(logged.inode) || !ended_after(call, logged.wall_ns) {
+        let shorter = call.1.file_bytes.is_some_and(|b| b < logged.file_bytes);
+        let of_it = inode_of(facts, call.1) == Some(logged.inode);
+        if shorter || !of_it || !ended_after(call, logged.wall_ns) {
             continue;
         }
         possible.push(index);
@@ -164,12 +167,7 @@ fn firsts_of(facts: &Facts, syncs: &[(&Process, &Sync)], logged: &LoggedInode) -
             break;
         }
     }
-    let same_length = |index: &&usize| syncs[**index].1.file_bytes == Some(logged.file_bytes);
-    let exact: Vec<usize> = possible.iter().filter(same_length).copied().collect();
-    match exact.is_empty() {
-        true => possible,
-        false => exact,
-    }
+    possible
 }
 
 #[cfg(test)]

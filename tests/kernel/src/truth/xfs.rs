@@ -152,7 +152,12 @@ fn records(
     let mut records = Vec::new();
     let mut changes: BTreeMap<u64, Changes> = BTreeMap::new();
     let mut at = 0;
-    while let Some(record) = bytes.get(at..).filter(|b| be(b, 0, 4) == RECORD_MAGIC) {
+    while let Some(record) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        // Only a record's first sector can begin with the magic: elsewhere the cycle stands there.
+        if be(record, 0, 4) != RECORD_MAGIC {
+            at += SECTOR;
+            continue;
+        }
         let body = (be(record, 12, 4) as usize).next_multiple_of(SECTOR);
         let headers = (be(record, 320, 4) as usize)
             .div_ceil(HEADER_COVERS_BYTES)

@@ -272,7 +272,7 @@ fn syncs(recording: &Recording) -> anyhow::Result<()> {
 }
 
 fn causes(recording: &Recording) -> anyhow::Result<()> {
-    require(recording, "known causes", 50.0, |c| c.cause_coverage())?;
+    require(recording, "known causes", 90.0, |c| c.cause_coverage())?;
     require(recording, "log to sync call", 98.0, |c| c.causes())
 }
 
