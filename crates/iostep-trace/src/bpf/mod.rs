@@ -110,11 +110,13 @@ struct Late {
 
 /// True if this kernel has what the programs need: BTF and the tracepoints of the block layer.
 pub fn available() -> Result<()> {
-    let btf = Btf::from_vmlinux().map_err(|error| {
-        Error::unsupported(
-            "/sys/kernel/btf/vmlinux",
-            format!("no usable BTF ({error}); use --backend tracefs"),
-        )
+    let btf = words::listen(|| {
+        Btf::from_vmlinux().map_err(|error| {
+            Error::unsupported(
+                "/sys/kernel/btf/vmlinux",
+                format!("no usable BTF ({error}); use --backend tracefs"),
+            )
+        })
     })?;
     for name in ["block_bio_queue", "block_rq_issue", "block_rq_complete"] {
         if !has_tracepoint(&btf, name) {
