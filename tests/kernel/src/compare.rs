@@ -201,12 +201,17 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Logged blocks: the class of their home.
+    /// Logged blocks: the class of their home. The copy of a stamped block is data, whatever its
+    /// home was used for since.
     pub fn home_classes(&self) -> Score {
         let fs = self.trace.manifest.filesystem.as_ref();
         let sectors = fs.map_or(BLOCK_SECTORS, |f| u64::from(f.block_bytes) / SECTOR_BYTES);
-        self.each_log_block(|block, segment| {
-            let expected = *self.truth.classes.get(block.home? * sectors)?;
+        self.each_written(|sector, segment| {
+            let home = self.truth.log.get(sector)?.home?;
+            let expected = match self.stamps.contains_key(&(sector - sector % BLOCK_SECTORS)) {
+                true => Class::FileData,
+                false => *self.truth.classes.get(home * sectors)?,
+            };
             Some(match segment.home_class {
                 Some(class) if class == expected => Ok(()),
                 found => Err(format!("{found:?}, expected {expected:?}")),
