@@ -5,7 +5,7 @@
  * nor BTF is needed to build.
  *
  * A type that changed between kernels has a variant with a ___suffix, which libbpf ignores when
- * it looks the type up; the commit that changed it stands beside it.
+ * it looks the type up; the release that changed it stands beside it.
  */
 #ifndef IOSTEP_KERNEL_TYPES_H
 #define IOSTEP_KERNEL_TYPES_H
