@@ -34,6 +34,9 @@ fn main() -> ExitCode {
     if let Ok(device) = std::env::var(UNMOUNTED) {
         return finish(record_unmounted(Path::new(&device)));
     }
+    if let Err(failed) = see_tracefs() {
+        return finish(Err(failed));
+    }
     let tests = vec![
         trial("the_sums_are_those_of_the_device", sums),
         trial("a_stop_a_drop_and_a_panic_leave_nothing", leaves_nothing),
@@ -52,6 +55,20 @@ fn main() -> ExitCode {
 }
 
 type Outcome<T = ()> = Result<T, Failed>;
+
+/// The tests look at what the recorder leaves in tracefs. Not every machine has it mounted: then
+/// it is mounted for these tests alone. Before any thread is started.
+fn see_tracefs() -> Outcome {
+    if Path::new(INSTANCES).exists() || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    enter_private_mounts()?;
+    let point = "/sys/kernel/tracing";
+    let flags = rustix::mount::MountFlags::empty();
+    Ok(rustix::mount::mount(
+        "tracefs", point, "tracefs", flags, None,
+    )?)
+}
 
 fn trial(name: &str, test: fn() -> Outcome) -> Trial {
     Trial::ignorable_test(name, move || {
@@ -103,6 +120,8 @@ impl Stage {
             &["-E", "lazy_itable_init=0,lazy_journal_init=0", "-b", "4096"],
         )?;
         let mount = Mount::new(Kind::Ext4, &image, "")?;
+        // What mounting left to write must not come during a recording.
+        rustix::fs::syncfs(File::open(mount.path())?)?;
         Ok(Stage { mount, image })
     }
 
