@@ -27,10 +27,11 @@ static __always_inline bool in_flush_sequence(struct request *request)
 /*
  * Requests at the driver, by queue and tag.
  *
- * The kernel skips a program that an interrupt finds another one running under, and a softirq
- * completes whole batches: on a busy machine some completions go by unseen, and uncounted. But a
- * tag is given away again only when its request is over: the next request with the tag tells the
- * completion late, and user space tells what is left when the device is idle.
+ * On a busy machine the kernel now and then runs no program for a burst of completions although
+ * the tracepoint fires (tracefs sees them), and counts nothing; presumably an interrupt found a
+ * program running. But a tag is given away again only when its request is over: the next request
+ * with the tag tells the completion late, and user space tells what is left when the device is
+ * idle.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
