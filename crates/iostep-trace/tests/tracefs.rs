@@ -267,19 +267,37 @@ fn leaves_nothing() -> Outcome {
 }
 
 /// A recorder in a process of its own, ready to be killed.
-fn held(stage: &Stage) -> Outcome<Child> {
-    let mut child = Command::new(std::env::current_exe()?)
+struct Held(Child);
+
+impl Held {
+    fn kill(&mut self) -> Outcome {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    /// A test that fails leaves no recorder behind. It may be dead already.
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+fn held(stage: &Stage) -> Outcome<Held> {
+    let child = Command::new(std::env::current_exe()?)
         .env(HOLD, stage.image.device())
         .stdout(Stdio::piped())
         .spawn()?;
-    let stdout = child.stdout.take().ok_or("no pipe")?;
+    let mut held = Held(child);
+    let stdout = held.0.stdout.take().ok_or("no pipe")?;
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line)?;
     check(
         line.trim() == "recording",
         format!("the recorder said {line:?}"),
     )?;
-    Ok(child)
+    Ok(held)
 }
 
 fn hold(device: &Path) -> Outcome {
@@ -296,19 +314,16 @@ fn killed() -> Outcome {
     let stage = Stage::new()?;
     let mut child = held(&stage)?;
     let alive = stage.record()?;
-    let in_use = instances_of(child.id());
+    let pid = child.0.id();
+    let in_use = instances_of(pid);
     check(
         in_use.len() == 1,
         "an instance in use was removed, or there is none",
     )?;
     child.kill()?;
-    child.wait()?;
-    check(instances_of(child.id()) == in_use, "the kill removed it")?;
+    check(instances_of(pid) == in_use, "the kill removed it")?;
     stage.record()?.stop(&mut |_| ())?;
-    check(
-        instances_of(child.id()).is_empty(),
-        "the next start left it",
-    )?;
+    check(instances_of(pid).is_empty(), "the next start left it")?;
     stop(alive).map(drop)
 }
 
