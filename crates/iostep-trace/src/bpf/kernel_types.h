@@ -97,14 +97,9 @@ struct qstr {
 	const unsigned char *name;
 } KERNEL_TYPE;
 
-struct hlist_bl_node {
-	struct hlist_bl_node **pprev;
-} KERNEL_TYPE;
-
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
-	struct hlist_bl_node d_hash;
 	union {
 		struct hlist_node d_alias;
 	} d_u;
@@ -214,16 +209,13 @@ struct iomap_dio {
 
 struct buffer_head {
 	__u64 b_blocknr;
-	unsigned long b_size;
 	char *b_data;
 	struct page *b_page;
-	struct block_device *b_bdev;
 	void *b_end_io;
 	void *b_private;
 } KERNEL_TYPE;
 
 typedef struct journal_s {
-	struct block_device *j_dev;
 	struct block_device *j_fs_dev;
 } KERNEL_TYPE journal_t;
 

@@ -13,9 +13,6 @@
 #define XFS_SUPER_MAGIC 0x58465342ul
 #define S_IFMT 0170000
 #define S_IFBLK 0060000
-#define S_IFREG 0100000
-#define S_IFDIR 0040000
-#define S_IFLNK 0120000
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 
@@ -33,7 +30,6 @@ struct known_file {
 	/* What its name hung on when it was last told. */
 	__u64 parent;
 	__u64 name_hash;
-	__u64 unhashed;
 };
 
 /* Key: address of the struct inode. An inode that was freed and reused has another identity. */

@@ -28,7 +28,7 @@ static __always_inline bool in_flush_sequence(struct request *request)
  * Requests at the driver, by queue and tag.
  *
  * On a busy machine the kernel now and then runs no program for a burst of completions although
- * the tracepoint fires (tracefs sees them), and counts nothing; presumably an interrupt found a
+ * the tracepoint fires (perf counts them all), and counts nothing; presumably an interrupt found a
  * program running. But a tag is given away again only when its request is over: the next request
  * with the tag tells the completion late, and user space tells what is left when the device is
  * idle.

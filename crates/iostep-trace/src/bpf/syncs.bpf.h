@@ -6,7 +6,6 @@
 #ifndef IOSTEP_SYNCS_H
 #define IOSTEP_SYNCS_H
 
-#define O_SYNC_ONLY 04000000
 #define IOCB_DSYNC 2
 #define IOCB_SYNC 4
 
