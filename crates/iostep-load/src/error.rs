@@ -25,6 +25,22 @@ pub enum Error {
         /// What to do instead.
         hint: String,
     },
+    /// This machine, filesystem or device cannot do it.
+    #[error("{what}; {hint}")]
+    Unsupported {
+        /// What is missing, and where.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// It could be done, but not now and here: no space, a device in use.
+    #[error("{what}; {hint}")]
+    Refused {
+        /// What stands against it.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// SQLite cannot use the database.
     #[error("{path}: {what}; {hint}", path = path.display())]
     Database {
@@ -78,6 +94,15 @@ impl Error {
             path,
             what: what.into(),
             reason: source.to_string(),
+        }
+    }
+}
+
+impl From<iostep_model::UnknownName> for Error {
+    fn from(unknown: iostep_model::UnknownName) -> Error {
+        Error::Usage {
+            what: format!("{}: no {}", unknown.name, unknown.what),
+            hint: format!("choose {}", unknown.choices),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Drives I/O.
 //!
-//! [`sql`] runs a script one transaction at a time, in a process of its own.
+//! [`engine`] runs threads and measures them. [`sql`] runs a script one transaction at a time, in
+//! a process of its own.
 
+pub mod engine;
 pub mod error;
 pub mod sql;
 

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use iostep_load::Error;
-use iostep_load::sql::{Journal, Outcome, Runner, Settings, Synchronous, Transaction};
+use iostep_load::sql::{Outcome, Runner, Settings, Transaction};
+use iostep_model::pragma::{Journal, Synchronous};
 use rusqlite::Connection;
 use rustix::fs::IFlags;
 use tempfile::TempDir;

@@ -7,21 +7,26 @@
 //! Units, always: `*_bytes` are bytes, `sector` counts 512-byte sectors from the start of the
 //! whole disk, `*_ns` are nanoseconds of `CLOCK_MONOTONIC` unless the name says `wall`.
 
+pub mod bench;
 pub mod class;
 pub mod error;
 pub mod event;
 pub mod identity;
 pub mod manifest;
+mod names;
 pub mod operation;
+pub mod pragma;
 pub mod publish;
 pub mod spool;
 pub mod store;
 pub mod sync;
 pub mod table;
+pub mod units;
 
 pub use class::{Class, Evidence, FileType, Layer};
 pub use error::{Error, Result};
 pub use identity::{FileKey, SyncKey};
+pub use names::UnknownName;
 pub use operation::{Flags, Operation};
 pub use sync::SyncKind;
 

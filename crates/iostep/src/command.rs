@@ -66,7 +66,11 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         };
     }
     let error = cause.downcast_ref::<iostep_load::Error>()?;
-    matches!(error, iostep_load::Error::Usage { .. }).then_some(USAGE)
+    match error {
+        iostep_load::Error::Usage { .. } => Some(USAGE),
+        iostep_load::Error::Unsupported { .. } => Some(UNSUPPORTED),
+        _ => None,
+    }
 }
 
 /// An error with its causes in one line. Most of our errors name their cause themselves: what

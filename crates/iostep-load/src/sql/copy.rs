@@ -12,8 +12,8 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::IFlags;
 
 use crate::error::{Error, Result};
-use crate::sql::Journal;
 use crate::sql::runner::{check_is_file, database_error};
+use iostep_model::pragma::Journal;
 
 /// How long to wait for somebody else's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);

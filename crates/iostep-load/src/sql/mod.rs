@@ -23,7 +23,7 @@ pub use protocol::{Closed, Database, Opened};
 pub use runner::{Executed, Outcome, Runner, Transaction};
 pub use script::split;
 pub use server::serve;
-pub use settings::{Journal, Settings, Synchronous};
+pub use settings::Settings;
 
 const _: () = assert!(
     option_env!("LIBSQLITE3_FLAGS").is_some(),

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::sql::runner::Transaction;
-use crate::sql::settings::{Journal, Settings, Synchronous};
+use iostep_model::pragma::{Journal, Synchronous};
+
+use crate::sql::settings::Settings;
 
 /// A database to work on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use iostep_model::pragma::Synchronous;
 use rusqlite::hooks::{
     Action, PreUpdateCase, PreUpdateNewValueAccessor, PreUpdateOldValueAccessor,
 };
@@ -13,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::sql::protocol::Opened;
+use crate::sql::script;
 use crate::sql::settings::Settings;
 use crate::sql::size::stored_bytes;
-use crate::sql::{Journal, script};
 
 /// Characters of a statement that reports and errors show.
 const PREVIEW_CHARACTERS: usize = 80;
@@ -127,7 +128,7 @@ impl Runner {
         Ok(Opened {
             pid: std::process::id(),
             journal: text("journal_mode")?.parse()?,
-            synchronous: crate::sql::Synchronous::ALL[number("synchronous")?.min(3) as usize],
+            synchronous: Synchronous::ALL[number("synchronous")?.min(3) as usize],
             page_bytes: number("page_size")?,
             sqlite_version: rusqlite::version().into(),
         })
@@ -394,7 +395,7 @@ pub(crate) fn mono_ns() -> u64 {
 impl Opened {
     /// True if a power failure can lose a transaction that was reported as committed, or worse.
     pub fn is_fragile(&self) -> bool {
-        use crate::sql::Synchronous;
+        use iostep_model::pragma::{Journal, Synchronous};
         match self.journal {
             Journal::Memory | Journal::Off => true,
             Journal::Wal => matches!(self.synchronous, Synchronous::Off | Synchronous::Normal),

@@ -1,76 +1,12 @@
 //! How SQLite is set up before a script runs.
 
 use std::path::Path;
-use std::str::FromStr;
 
+use iostep_model::pragma::{Journal, Synchronous};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-
-macro_rules! pragma_values {
-    ($(#[$doc:meta])* $type:ident, $what:literal, $($(#[$variant_doc:meta])* $variant:ident = $name:literal),*) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $type { $($(#[$variant_doc])* $variant),* }
-
-        impl $type {
-            /// Every value.
-            pub const ALL: &'static [$type] = &[$($type::$variant),*];
-
-            /// The name as the pragma takes it.
-            pub fn name(self) -> &'static str {
-                match self { $($type::$variant => $name),* }
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = Error;
-
-            fn from_str(name: &str) -> Result<$type> {
-                let wanted = name.to_ascii_lowercase();
-                $type::ALL.iter().copied().find(|value| value.name() == wanted).ok_or_else(|| {
-                    let names: Vec<_> = $type::ALL.iter().map(|value| value.name()).collect();
-                    Error::Usage {
-                        what: format!("{name}: no {}", $what),
-                        hint: format!("choose {}", names.join(", ")),
-                    }
-                })
-            }
-        }
-    };
-}
-
-pragma_values! {
-    /// `PRAGMA journal_mode`.
-    Journal, "journal mode",
-    /// A rollback journal that is removed at the end of each transaction.
-    Delete = "delete",
-    /// A rollback journal that is cut to length zero.
-    Truncate = "truncate",
-    /// A rollback journal whose header is overwritten with zeros.
-    Persist = "persist",
-    /// A write-ahead log.
-    Wal = "wal",
-    /// A rollback journal in memory: a crash can corrupt the database.
-    Memory = "memory",
-    /// No journal: not even ROLLBACK works.
-    Off = "off"
-}
-
-pragma_values! {
-    /// `PRAGMA synchronous`.
-    Synchronous, "synchronous setting",
-    /// Nothing is synced.
-    Off = "off",
-    /// Synced at the most critical moments; a WAL only at checkpoints.
-    Normal = "normal",
-    /// Synced before each transaction is reported as done: SQLite's default.
-    Full = "full",
-    /// As full, and the directory after the journal is removed from it.
-    Extra = "extra"
-}
 
 /// How SQLite is set up. What is `None` stays as SQLite or the database has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,23 +85,4 @@ fn set_journal(path: &Path, connection: &Connection, journal: Journal) -> Result
         ),
         hint: "choose another mode, or close whoever else uses the database".into(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_read_back_in_either_case_and_others_are_refused_with_the_choices() {
-        for journal in Journal::ALL {
-            let upper = journal.name().to_ascii_uppercase();
-            assert_eq!(upper.parse::<Journal>().expect("known"), *journal);
-        }
-        let error = "walrus".parse::<Journal>().expect_err("unknown");
-        assert!(
-            error.to_string().contains("truncate, persist, wal"),
-            "{error}"
-        );
-        assert!("fullest".parse::<Synchronous>().is_err());
-    }
 }

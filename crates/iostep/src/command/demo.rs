@@ -10,7 +10,8 @@ use anyhow::Context;
 use iostep_analyze::explain::text;
 use iostep_lab::image::Options;
 use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs};
-use iostep_load::sql::{Database, Driver, Journal, Settings, Synchronous};
+use iostep_load::sql::{Database, Driver, Settings};
+use iostep_model::pragma::{Journal, Synchronous};
 
 use super::explain::{Explained, Interrupt, On, Plan, child_command, explain};
 

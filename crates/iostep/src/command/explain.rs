@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use crate::terminal;
 
 use anyhow::Context;
-use iostep_load::sql::{self, Journal, Synchronous};
+use iostep_load::sql;
+use iostep_model::pragma::{Journal, Synchronous};
 
 pub use drive::{On, Plan, child_command};
 pub use run::{Explained, Interrupt, explain};

@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use iostep_analyze::explain::{Asked, Edge, Experiment, Run, Step, Subject};
-use iostep_load::sql::{
-    Database, Driver, Journal, Opened, Outcome, Settings, Synchronous, Transaction, copy, own_mode,
-};
+use iostep_load::sql::{Database, Driver, Opened, Outcome, Settings, Transaction, copy, own_mode};
 use iostep_model::event::Marker;
+use iostep_model::pragma::{Journal, Synchronous};
 use tempfile::TempDir;
 
 /// How long to wait for somebody else's lock on the database.

@@ -1,0 +1,23 @@
+//! Runs threads of work and measures them; what the work is, is the caller's.
+//!
+//! ```text
+//! crew      starts the threads at once, samples every second, ends them, adds up a Run
+//! thread    what a worker sees: when to begin, what to record
+//! record    histograms and seconds of one thread
+//! pace      schedules, think time, and sleeping that is on time
+//! usage     processor time and context switches
+//! random    seeds, permutations, incompressible bytes
+//! ```
+
+pub mod clock;
+mod crew;
+mod pace;
+pub mod random;
+mod record;
+mod thread;
+mod usage;
+
+pub use crew::{Crew, Observer, Progress, Worker};
+pub use pace::sleep_until;
+pub use record::Operation;
+pub use thread::{Fault, Thread};

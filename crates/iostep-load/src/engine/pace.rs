@@ -1,0 +1,112 @@
+//! When an operation may begin.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iostep_model::bench::Pace;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec};
+
+use super::clock::mono_ns;
+
+/// The last stretch before a moment is waited for awake: a sleeping thread is woken late by tens
+/// of microseconds.
+const SPIN_NS: u64 = 100_000;
+/// A sleep is cut into pieces of this length, so that whoever asks for the end is heard.
+const NAP_NS: u64 = 50_000_000;
+
+/// Waits until `moment_ns` of `CLOCK_MONOTONIC`: asleep, and the last 100 µs awake. False if
+/// `stop` became true first.
+pub fn sleep_until(moment_ns: u64, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now_ns = mono_ns();
+        if now_ns >= moment_ns {
+            return true;
+        }
+        if moment_ns - now_ns <= SPIN_NS {
+            std::hint::spin_loop();
+            continue;
+        }
+        let wake_ns = (moment_ns - SPIN_NS).min(now_ns + NAP_NS);
+        let wake = Timespec {
+            tv_sec: (wake_ns / 1_000_000_000) as i64,
+            tv_nsec: (wake_ns % 1_000_000_000) as i64,
+        };
+        // A signal ends the sleep early: the loop looks again.
+        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &wake);
+    }
+}
+
+/// One thread's part of a schedule.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    think_ns: u64,
+    /// When the next operation is due; `None` without a rate.
+    due_ns: Option<f64>,
+    interval_ns: f64,
+}
+
+impl Schedule {
+    /// Thread `number` of `threads`: they take turns in the schedule of the whole.
+    pub fn new(pace: &Pace, number: u32, threads: u32, start_ns: u64) -> Schedule {
+        let step_ns = pace.operations_per_second.map(|rate| 1e9 / rate);
+        Schedule {
+            think_ns: pace.think_ns,
+            due_ns: step_ns.map(|step_ns| start_ns as f64 + step_ns * f64::from(number)),
+            interval_ns: step_ns.unwrap_or(0.0) * f64::from(threads),
+        }
+    }
+
+    /// True if operations follow each other without a pause.
+    pub fn is_free(&self) -> bool {
+        self.think_ns == 0 && self.due_ns.is_none()
+    }
+
+    /// Waits for the next operation's moment. `None` if `stop` came first; else the moment that
+    /// was due, if there is a rate.
+    pub fn wait(&mut self, first: bool, stop: &AtomicBool) -> Option<Option<u64>> {
+        if self.think_ns > 0 && !first && !sleep_until(mono_ns() + self.think_ns, stop) {
+            return None;
+        }
+        let Some(due_ns) = self.due_ns else {
+            return Some(None);
+        };
+        self.due_ns = Some(due_ns + self.interval_ns);
+        sleep_until(due_ns as u64, stop).then_some(Some(due_ns as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_take_turns_and_a_late_operation_does_not_move_the_next() {
+        let pace = Pace {
+            operations_per_second: Some(1e9),
+            think_ns: 0,
+        };
+        let stop = AtomicBool::new(false);
+        let mut second = Schedule::new(&pace, 1, 4, 1000);
+        let due: Vec<_> = (0..3).map(|_| second.wait(false, &stop)).collect();
+        assert_eq!(due, [1001, 1005, 1009].map(|ns| Some(Some(ns))));
+    }
+
+    #[test]
+    fn a_wait_is_never_over_before_its_moment() {
+        let stop = AtomicBool::new(false);
+        for wait_ns in [0, 1_000, 150_000, 3_000_000] {
+            let moment_ns = mono_ns() + wait_ns;
+            assert!(sleep_until(moment_ns, &stop));
+            assert!(mono_ns() >= moment_ns);
+        }
+    }
+
+    #[test]
+    fn whoever_asks_for_the_end_is_heard() {
+        let stop = AtomicBool::new(true);
+        assert!(!sleep_until(u64::MAX, &stop));
+    }
+}

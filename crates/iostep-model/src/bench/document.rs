@@ -1,0 +1,114 @@
+//! The file of a result.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Job, Run, Warning};
+use crate::error::{Error, Result};
+use crate::manifest::{Device, Filesystem};
+use crate::publish;
+
+/// Version of the JSON. A reader takes this and older ones.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One job, where it ran, and what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Version of the iostep that wrote it.
+    pub iostep_version: String,
+    /// What was asked for, as arguments.
+    pub arguments: Vec<String>,
+    /// What was done.
+    pub job: Job,
+    /// Where.
+    pub environment: Environment,
+    /// What was measured, one for each repetition.
+    pub runs: Vec<Run>,
+    /// What spoils it.
+    pub warnings: Vec<Warning>,
+}
+
+/// Where a job ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub machine: String,
+    /// The processor's name.
+    pub processor: String,
+    /// CPUs that the process may use.
+    pub cpus: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// The clock that times are read from, as `tsc`.
+    pub clock_source: String,
+    /// The filesystem; `None` for a block device.
+    pub filesystem: Option<Filesystem>,
+    /// The device; `None` where the filesystem has none of its own.
+    pub device: Option<Device>,
+    /// SQLite, if it ran.
+    pub sqlite: Option<SqliteLibrary>,
+}
+
+/// A SQLite library as it says itself, and the settings as they really are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SqliteLibrary {
+    /// The file; `None` for the one inside.
+    pub path: Option<String>,
+    /// `sqlite3_libversion`.
+    pub version: String,
+    /// `sqlite3_sourceid`.
+    pub source_id: String,
+    /// `sqlite3_compileoption_get`, all of them.
+    pub compile_options: Vec<String>,
+    /// The VFS below, as `unix`.
+    pub vfs: String,
+    /// Pragmas of the first database read back after it was set up: name and value.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Document {
+    /// Takes a document out of JSON, or out of the `result` of a larger one.
+    ///
+    /// Errors: `Corrupt` for anything else; `Unsupported` for a newer schema. `path` names the
+    /// text in errors.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
+        let corrupt = |e: serde_json::Error| Error::corrupt(path, "JSON", e);
+        let mut value: serde_json::Value = serde_json::from_slice(text).map_err(corrupt)?;
+        if let Some(result) = value.get_mut("result") {
+            value = result.take();
+        }
+        let version = value
+            .get("schema_version")
+            .and_then(serde_json::Value::as_u64)
+            .ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
+        if version > u64::from(SCHEMA_VERSION) {
+            return Err(Error::Unsupported {
+                path: path.to_owned(),
+                found: format!("result schema {version}"),
+                expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
+            });
+        }
+        serde_json::from_value(value).map_err(corrupt)
+    }
+
+    /// Reads a document from a file.
+    ///
+    /// Errors: `Io`, and those of [`Document::parse`].
+    pub fn read(path: &Path) -> Result<Document> {
+        let text = std::fs::read(path).map_err(Error::io(path, "read"))?;
+        Document::parse(path, &text)
+    }
+
+    /// Writes it to a file, whole or not at all.
+    ///
+    /// Errors: `Io`.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_vec_pretty(self).expect("a document has only JSON's types");
+        publish::write(path, &text)
+    }
+}

@@ -1,0 +1,219 @@
+//! What one repetition measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::LatencyHistogram;
+use crate::manifest::Counters;
+
+/// One repetition of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Whether it came to its end.
+    pub state: RunState,
+    /// `CLOCK_REALTIME` at the start of the measured part, ns since the epoch.
+    pub start_wall_ns: u64,
+    /// Length of the measured part: from the end of the ramp to the last thread's end.
+    pub elapsed_ns: u64,
+    /// Operations that succeeded: reads and writes, or transactions.
+    pub operations: u64,
+    /// Payload bytes of these operations.
+    pub bytes: u64,
+    /// Time that the threads spent thinking or waiting for their schedule, summed.
+    pub idle_ns: u64,
+    /// How long the steps took.
+    pub latencies: Vec<Latency>,
+    /// What was done in each second of the measured part; the last may be shorter.
+    pub seconds: Vec<Second>,
+    /// Processor time and context switches.
+    pub cpu: Cpu,
+    /// What the device counted; `None` where the filesystem has no device that counts.
+    pub device: Option<Counters>,
+    /// The page cache of the files at the start; `None` for SQLite and devices.
+    pub page_cache: Option<PageCacheState>,
+    /// Each thread's share.
+    pub threads: Vec<ThreadRun>,
+    /// Operations that failed. The first ends the run.
+    pub failures: Vec<Failure>,
+    /// What reading back found, if it was asked for.
+    pub verification: Option<Verification>,
+}
+
+/// Whether a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Everything was done.
+    Complete,
+    /// A signal ended it; what is here is what was done until then.
+    Interrupted,
+    /// An operation failed; what is here is what was done until then.
+    Failed,
+}
+
+/// A part of an operation that is timed by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// An operation and the sync that follows it.
+    Total,
+    /// The read call or the copy from a mapping.
+    Read,
+    /// The write call or the copy to a mapping.
+    Write,
+    /// The sync call. For SQLite: each of its xSync calls.
+    Sync,
+    /// The sync call after the last operation.
+    EndSync,
+    /// A transaction from BEGIN until COMMIT returned, without checkpoints.
+    Transaction,
+    /// The COMMIT of a transaction that writes, without the checkpoint that it may run.
+    Commit,
+    /// A checkpoint of a WAL.
+    Checkpoint,
+    /// Waiting for another connection's lock, summed over a transaction that had to.
+    BusyWait,
+    /// How much later than its schedule an operation was issued.
+    Lateness,
+}
+
+impl Step {
+    /// The name shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Total => "total",
+            Step::Read => "read",
+            Step::Write => "write",
+            Step::Sync => "sync",
+            Step::EndSync => "end sync",
+            Step::Transaction => "transaction",
+            Step::Commit => "commit",
+            Step::Checkpoint => "checkpoint",
+            Step::BusyWait => "busy wait",
+            Step::Lateness => "lateness",
+        }
+    }
+}
+
+/// How long one step took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Which.
+    pub step: Step,
+    /// How long.
+    pub histogram: LatencyHistogram,
+}
+
+/// What was done in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Length, nanoseconds: 10^9 but for the last.
+    pub length_ns: u64,
+    /// Operations that ended in it.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of their latencies with their syncs, nanoseconds.
+    pub latency_sum_ns: u64,
+    /// The greatest of them.
+    pub latency_max_ns: u64,
+    /// What the device counted in it, to the precision of the sampling thread.
+    pub device: Option<Counters>,
+}
+
+/// Processor time and context switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// Of the load's own threads in user mode, nanoseconds.
+    pub user_ns: u64,
+    /// Of the load's own threads in the kernel, nanoseconds.
+    pub system_ns: u64,
+    /// Voluntary context switches of the load's own threads.
+    pub voluntary_switches: u64,
+    /// Involuntary ones.
+    pub involuntary_switches: u64,
+    /// The whole machine's time; `None` where /proc/stat does not tell.
+    pub machine: Option<MachineTime>,
+}
+
+/// Where the time of all CPUs went (`/proc/stat`, in its ticks of 10 ms): nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineTime {
+    /// User mode, nice included.
+    pub user_ns: u64,
+    /// Kernel mode.
+    pub system_ns: u64,
+    /// Nothing to do.
+    pub idle_ns: u64,
+    /// Nothing to do but I/O under way.
+    pub iowait_ns: u64,
+    /// Interrupts.
+    pub irq_ns: u64,
+    /// Soft interrupts.
+    pub softirq_ns: u64,
+    /// Taken by the hypervisor for others.
+    pub steal_ns: u64,
+}
+
+impl MachineTime {
+    /// Everything.
+    pub fn total_ns(&self) -> u64 {
+        self.user_ns
+            + self.system_ns
+            + self.idle_ns
+            + self.iowait_ns
+            + self.irq_ns
+            + self.softirq_ns
+            + self.steal_ns
+    }
+
+    /// Everything but idle, iowait and steal.
+    pub fn active_ns(&self) -> u64 {
+        self.user_ns + self.system_ns + self.irq_ns + self.softirq_ns
+    }
+}
+
+/// How much of the files was in the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageCacheState {
+    /// Pages of the files, of the machine's page size.
+    pub pages: u64,
+    /// How many of them were resident.
+    pub resident_pages: u64,
+    /// How many of these were dirty; `None` where only mincore(2) answers.
+    pub dirty_pages: Option<u64>,
+}
+
+/// One thread's share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadRun {
+    /// Operations that succeeded.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From the start of the measured part to this thread's end, nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+/// An operation that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The thread, from 0.
+    pub thread: u32,
+    /// The number of the operation in its thread, from 1, ramp included.
+    pub operation: u64,
+    /// What was attempted, on what: `write of 4096 bytes at 12288 of .../file-0`.
+    pub attempt: String,
+    /// Why not: the system's or SQLite's words.
+    pub reason: String,
+}
+
+/// What reading everything back found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Records or rows that were compared.
+    pub compared: u64,
+    /// How many of them were wrong.
+    pub wrong: u64,
+    /// The first of the wrong ones, in words; at most ten.
+    pub examples: Vec<String>,
+}

@@ -1,0 +1,99 @@
+//! What spoils a measurement.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that makes figures worth less, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Warning {
+    /// The frequency of a CPU may change while it runs.
+    CpuGovernor {
+        /// The governor, as `powersave`.
+        governor: String,
+        /// On how many CPUs.
+        cpus: u32,
+    },
+    /// The machine runs on its battery.
+    OnBattery,
+    /// Little room is left, which slows allocation.
+    FilesystemNearlyFull {
+        /// The filesystem.
+        mount_point: PathBuf,
+        /// Used share of its bytes, 0 to 1.
+        used: f64,
+    },
+    /// The filesystem compresses, so what is written depends on the payload.
+    Compression {
+        /// The mount option, as `compress=zstd:3`, or the device, as `zram0`.
+        by: String,
+    },
+    /// There is no device below.
+    InMemory {
+        /// `tmpfs` or `ramfs`.
+        filesystem: String,
+    },
+    /// Memory was being swapped: pages in or out during the runs.
+    Swapping {
+        /// How many pages.
+        pages: u64,
+    },
+    /// Others used the machine's CPUs meanwhile.
+    BusyMachine {
+        /// Their share of the machine's CPU time, 0 to 1.
+        others: f64,
+    },
+    /// The hypervisor took CPU time away.
+    Steal {
+        /// Its share of the machine's CPU time, 0 to 1.
+        share: f64,
+    },
+    /// More threads than CPUs: latencies hold the wait for a CPU.
+    MoreThreadsThanCpus {
+        /// Threads.
+        threads: u32,
+        /// CPUs that they may use.
+        cpus: u32,
+    },
+    /// The file fits into memory and is read through the page cache, so the device is not measured.
+    FitsInPageCache {
+        /// Bytes of the files.
+        file_bytes: u64,
+        /// Bytes of memory.
+        memory_bytes: u64,
+    },
+    /// The measured part was too short to say much.
+    TooShort {
+        /// Its length, nanoseconds.
+        elapsed_ns: u64,
+    },
+    /// The rate was not reached.
+    RateNotReached {
+        /// Operations a second that were asked for.
+        asked: f64,
+        /// Operations a second that were done.
+        reached: f64,
+    },
+    /// Throughput did not settle.
+    NotSteady {
+        /// Number of the run, from 1.
+        run: u32,
+        /// Why, in words.
+        reason: String,
+    },
+    /// The runs differ by more than the bound that was asked for.
+    SpreadTooWide {
+        /// Half the confidence interval over the median, 0 to 1.
+        spread: f64,
+        /// The bound.
+        bound: f64,
+    },
+    /// The device is a loop device: its figures are those of the file below.
+    LoopDevice {
+        /// Its name.
+        device: String,
+        /// The file, as the kernel names it.
+        backing_file: PathBuf,
+    },
+}

@@ -1,0 +1,50 @@
+//! Values that have a name on the command line, in job files and in results.
+
+/// A word that names none of the values it was taken for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: no {what}; choose {choices}")]
+pub struct UnknownName {
+    /// The word.
+    pub name: String,
+    /// What it should have named.
+    pub what: &'static str,
+    /// The names that there are.
+    pub choices: String,
+}
+
+/// Gives an enum of plain values `ALL`, `name()` and `FromStr`, which takes either case.
+macro_rules! named {
+    ($type:ident, $what:literal, $($variant:ident = $name:literal),+ $(,)?) => {
+        impl $type {
+            /// Every value.
+            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+
+            /// The name that people write and read.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),+ }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::names::UnknownName;
+
+            fn from_str(name: &str) -> std::result::Result<$type, Self::Err> {
+                let wanted = name.to_ascii_lowercase();
+                let found = $type::ALL.iter().copied().find(|value| value.name() == wanted);
+                found.ok_or_else(|| $crate::names::UnknownName {
+                    name: name.to_owned(),
+                    what: $what,
+                    choices: [$($name),+].join(", "),
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use named;

@@ -1,0 +1,76 @@
+//! Settings of SQLite.
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::named;
+
+/// `PRAGMA journal_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Journal {
+    /// A rollback journal that is removed at the end of each transaction.
+    Delete,
+    /// A rollback journal that is cut to length zero.
+    Truncate,
+    /// A rollback journal whose header is overwritten with zeros.
+    Persist,
+    /// A write-ahead log.
+    Wal,
+    /// A rollback journal in memory: a crash can corrupt the database.
+    Memory,
+    /// No journal: not even ROLLBACK works.
+    Off,
+}
+
+named!(
+    Journal,
+    "journal mode",
+    Delete = "delete",
+    Truncate = "truncate",
+    Persist = "persist",
+    Wal = "wal",
+    Memory = "memory",
+    Off = "off",
+);
+
+/// `PRAGMA synchronous`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Synchronous {
+    /// Nothing is synced.
+    Off,
+    /// Synced at the most critical moments; a WAL only at checkpoints.
+    Normal,
+    /// Synced before each transaction is reported as done: SQLite's default.
+    Full,
+    /// As full, and the directory after the journal is removed from it.
+    Extra,
+}
+
+named!(
+    Synchronous,
+    "synchronous setting",
+    Off = "off",
+    Normal = "normal",
+    Full = "full",
+    Extra = "extra",
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_in_either_case_and_others_are_refused_with_the_choices() {
+        for journal in Journal::ALL {
+            let upper = journal.name().to_ascii_uppercase();
+            assert_eq!(upper.parse::<Journal>().as_ref(), Ok(journal));
+        }
+        let error = "walrus".parse::<Journal>().expect_err("unknown");
+        assert!(
+            error.to_string().contains("truncate, persist, wal"),
+            "{error}"
+        );
+        assert!("fullest".parse::<Synchronous>().is_err());
+    }
+}
