@@ -267,10 +267,13 @@ impl Crew<'_> {
             shared.stop.store(true, Ordering::Relaxed);
         }
         let mut cpu = Cpu::default();
-        Usage::of_this_thread().add_since(&thread.usage_before, &mut cpu);
+        let usage = Usage::of_this_thread();
+        let begun = thread.begun();
+        let (record, usage_before) = thread.finish();
+        usage.add_since(&usage_before, &mut cpu);
         Finished {
-            begun: thread.begun(),
-            record: thread.record,
+            begun,
+            record,
             cpu,
             end_ns,
             fault,

@@ -48,8 +48,8 @@ pub struct Thread<'a> {
     edge_ns: u64,
     measuring: bool,
     begun: u64,
-    pub(super) record: Record,
-    pub(super) usage_before: Usage,
+    record: Record,
+    usage_before: Usage,
 }
 
 impl<'a> Thread<'a> {
@@ -79,6 +79,20 @@ impl<'a> Thread<'a> {
             thread.edge_ns = thread.deadline_ns();
         }
         thread
+    }
+
+    /// Ends the thread's part: what it measured, and what it had used before. What ended within
+    /// the ramp did not count.
+    pub(super) fn finish(self) -> (Record, Usage) {
+        let record = match self.measuring {
+            true => self.record,
+            false => Record::new(self.start_ns + self.limits.ramp_ns, self.shared.logs),
+        };
+        let usage_before = match self.measuring {
+            true => self.usage_before,
+            false => Usage::of_this_thread(),
+        };
+        (record, usage_before)
     }
 
     /// The number of this thread, from 0.

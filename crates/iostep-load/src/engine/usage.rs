@@ -32,10 +32,11 @@ impl Usage {
 
     /// Adds what was used between `earlier` and this.
     pub fn add_since(&self, earlier: &Usage, cpu: &mut Cpu) {
-        cpu.user_ns += self.user_ns.saturating_sub(earlier.user_ns);
-        cpu.system_ns += self.system_ns.saturating_sub(earlier.system_ns);
-        cpu.voluntary_switches += self.voluntary_switches - earlier.voluntary_switches;
-        cpu.involuntary_switches += self.involuntary_switches - earlier.involuntary_switches;
+        let used = |of: fn(&Usage) -> u64| of(self).saturating_sub(of(earlier));
+        cpu.user_ns += used(|u| u.user_ns);
+        cpu.system_ns += used(|u| u.system_ns);
+        cpu.voluntary_switches += used(|u| u.voluntary_switches);
+        cpu.involuntary_switches += used(|u| u.involuntary_switches);
     }
 }
 

@@ -152,3 +152,14 @@ fn the_ramp_does_not_count_and_the_time_ends_the_run() {
     assert!(run.seconds[1].device.is_some(), "{:?}", run.seconds);
     assert_eq!(run.latencies[0].histogram.count(), run.operations);
 }
+
+#[test]
+fn work_that_is_done_within_the_ramp_does_not_count() {
+    let limits = Limits {
+        time_ns: None,
+        ramp_ns: 3_600_000_000_000,
+    };
+    let run = run(limits, false, &[(5, Ends::Done)]).expect("a run");
+    assert_eq!((run.operations, run.elapsed_ns), (0, 0));
+    assert!(run.latencies.is_empty() && run.seconds.is_empty());
+}
