@@ -1,6 +1,7 @@
 //! What a trace means: attribution, statistics, reports.
 
 pub mod attribute;
+pub mod bench;
 pub mod compare;
 pub mod explain;
 pub mod fixture;

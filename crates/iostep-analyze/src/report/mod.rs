@@ -1,5 +1,6 @@
-//! The forms in which a trace is shown.
+//! The forms in which traces and benches are shown.
 
+pub mod bench;
 pub mod events;
 pub mod export;
 pub mod html;

@@ -1,0 +1,196 @@
+//! What operations cost the processors and the device.
+
+use iostep_model::bench::{Job, MachineTime, Run, SqliteOperation};
+use iostep_model::manifest::Counters;
+use serde::Serialize;
+
+use crate::stats::amount::ratio as per;
+
+/// Processor time and context switches of the load's own threads, and the machine's time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CpuCost {
+    /// User time of one operation, nanoseconds.
+    pub user_ns_per_operation: Option<f64>,
+    /// System time of one operation, nanoseconds.
+    pub system_ns_per_operation: Option<f64>,
+    /// User time over elapsed time: 1 is one CPU.
+    pub user_cpus: Option<f64>,
+    /// System time over elapsed time.
+    pub system_cpus: Option<f64>,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary ones.
+    pub involuntary_switches: u64,
+    /// Voluntary ones of one operation.
+    pub voluntary_switches_per_operation: Option<f64>,
+    /// Involuntary ones of one operation.
+    pub involuntary_switches_per_operation: Option<f64>,
+    /// Where the time of all CPUs went; `None` where /proc/stat does not tell.
+    pub machine: Option<MachineShares>,
+}
+
+/// Shares of the time of all CPUs, each 0 to 1. Active, idle, I/O wait and steal make up the
+/// whole; interrupts are part of what is active.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MachineShares {
+    /// Neither idle nor taken away.
+    pub active: f64,
+    /// Nothing to do.
+    pub idle: f64,
+    /// Nothing to do but I/O under way.
+    pub iowait: f64,
+    /// Interrupts.
+    pub irq: f64,
+    /// Soft interrupts.
+    pub softirq: f64,
+    /// Taken by the hypervisor for others.
+    pub steal: f64,
+    /// Active, but not for the load's own threads. The kernel's threads that work for the load
+    /// are in it: writeback, the journal, a loop device.
+    pub others: f64,
+}
+
+impl CpuCost {
+    /// Of one run.
+    pub(super) fn of(run: &Run) -> CpuCost {
+        let cpu = &run.cpu;
+        let per_operation = |amount| per(amount, run.operations);
+        let cpus = |time_ns| per(time_ns, run.elapsed_ns);
+        let own_ns = cpu.user_ns as f64 + cpu.system_ns as f64;
+        CpuCost {
+            user_ns_per_operation: per_operation(cpu.user_ns),
+            system_ns_per_operation: per_operation(cpu.system_ns),
+            user_cpus: cpus(cpu.user_ns),
+            system_cpus: cpus(cpu.system_ns),
+            voluntary_switches: cpu.voluntary_switches,
+            involuntary_switches: cpu.involuntary_switches,
+            voluntary_switches_per_operation: per_operation(cpu.voluntary_switches),
+            involuntary_switches_per_operation: per_operation(cpu.involuntary_switches),
+            machine: cpu
+                .machine
+                .and_then(|time| MachineShares::of(&time, own_ns)),
+        }
+    }
+
+    /// User and system time of one operation together, nanoseconds.
+    pub fn ns_per_operation(&self) -> Option<f64> {
+        Some(self.user_ns_per_operation? + self.system_ns_per_operation?)
+    }
+}
+
+impl MachineShares {
+    fn of(time: &MachineTime, own_ns: f64) -> Option<MachineShares> {
+        // Summed as floating point: a damaged file must not overflow.
+        let [user, system, idle, iowait, irq, softirq, steal] = [
+            time.user_ns,
+            time.system_ns,
+            time.idle_ns,
+            time.iowait_ns,
+            time.irq_ns,
+            time.softirq_ns,
+            time.steal_ns,
+        ]
+        .map(|ns| ns as f64);
+        let active = user + system + irq + softirq;
+        let total = active + idle + iowait + steal;
+        (total > 0.0).then(|| MachineShares {
+            active: active / total,
+            idle: idle / total,
+            iowait: iowait / total,
+            irq: irq / total,
+            softirq: softirq / total,
+            steal: steal / total,
+            // The machine's ticks are coarser than the threads' clock.
+            others: (active - own_ns).max(0.0) / total,
+        })
+    }
+}
+
+/// What the device did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DeviceCost {
+    /// Everything it counted during the run.
+    pub counters: Counters,
+    /// Bytes written for one operation.
+    pub written_bytes_per_operation: Option<f64>,
+    /// Bytes read for one operation.
+    pub read_bytes_per_operation: Option<f64>,
+    /// Writes for one operation.
+    pub writes_per_operation: Option<f64>,
+    /// Reads for one operation.
+    pub reads_per_operation: Option<f64>,
+    /// Flushes for one operation.
+    pub flushes_per_operation: Option<f64>,
+    /// Bytes written over payload bytes; `None` for a job that only reads.
+    pub write_amplification: Option<f64>,
+}
+
+impl DeviceCost {
+    /// Of one run of a job; `None` where no device counted.
+    pub(super) fn of(job: &Job, run: &Run) -> Option<DeviceCost> {
+        let counters = run.device?;
+        let per_operation = |amount| per(amount, run.operations);
+        Some(DeviceCost {
+            counters,
+            written_bytes_per_operation: per_operation(counters.write.bytes),
+            read_bytes_per_operation: per_operation(counters.read.bytes),
+            writes_per_operation: per_operation(counters.write.ios),
+            reads_per_operation: per_operation(counters.read.ios),
+            flushes_per_operation: per_operation(counters.flush.ios),
+            write_amplification: per(counters.write.bytes, run.bytes).filter(|_| writes(job)),
+        })
+    }
+}
+
+/// True if a job writes all of its payload.
+fn writes(job: &Job) -> bool {
+    match job {
+        Job::File(job) => job.access.writes(),
+        Job::Sqlite(job) => matches!(
+            job.operation,
+            SqliteOperation::Insert | SqliteOperation::Update
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fixture;
+    use iostep_model::bench::Access;
+
+    #[test]
+    fn shares_of_the_machine_make_up_the_whole() {
+        let run = &fixture::write_fdatasync(1).runs[0];
+        let cost = CpuCost::of(run);
+        let shares = cost.machine.expect("a machine");
+        let whole = shares.active + shares.idle + shares.iowait + shares.steal;
+        assert!((whole - 1.0).abs() < 1e-9, "{shares:?}");
+        assert!(shares.others <= shares.active);
+    }
+
+    #[test]
+    fn only_written_payload_is_amplified() {
+        let mut document = fixture::write_fdatasync(1);
+        let cost = |document: &iostep_model::bench::Document| {
+            DeviceCost::of(&document.job, &document.runs[0]).expect("a device")
+        };
+        assert_eq!(cost(&document).write_amplification, Some(3.0));
+        let Job::File(job) = &mut document.job else {
+            panic!("a file job")
+        };
+        job.access = Access::Read;
+        assert_eq!(cost(&document).write_amplification, None);
+    }
+
+    #[test]
+    fn damaged_times_do_not_overflow() {
+        let time = MachineTime {
+            user_ns: u64::MAX,
+            idle_ns: u64::MAX,
+            ..MachineTime::default()
+        };
+        let shares = MachineShares::of(&time, 0.0).expect("time passed");
+        assert_eq!((shares.active, shares.idle), (0.5, 0.5));
+    }
+}

@@ -1,0 +1,142 @@
+//! What several runs say about a number.
+
+use iostep_model::bench::{Run, RunState};
+use serde::Serialize;
+
+use super::measure::Measure;
+use super::student::t_95;
+
+/// From where to where a number is believed to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// As far to the one side of `center` as to the other.
+    pub(super) fn around(center: f64, half_width: f64) -> Interval {
+        Interval {
+            low: center - half_width,
+            high: center + half_width,
+        }
+    }
+
+    /// Half of its length.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// One number over all complete runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Which number.
+    pub measure: Measure,
+    /// Complete runs that have it.
+    pub runs: u64,
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub minimum: f64,
+    /// The greatest.
+    pub maximum: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The 95 % confidence interval of the mean; `None` for a single run.
+    pub interval: Option<Interval>,
+    /// Half the interval over the median; `None` for a single run or a median of 0.
+    pub spread: Option<f64>,
+}
+
+impl Estimate {
+    /// Of the runs' values; `None` without any.
+    ///
+    /// Source of the interval: Georges, Buytaert, Eeckhout, Statistically Rigorous Java
+    /// Performance Evaluation, OOPSLA 2007, section 3.2: Student's t over the runs' values, since
+    /// what is inside of one run is not independent.
+    pub(super) fn of(measure: Measure, values: &[f64]) -> Option<Estimate> {
+        let mean = mean(values)?;
+        let median = median(values)?;
+        let runs = values.len() as f64;
+        let interval = variance(values)
+            .map(|variance| Interval::around(mean, t_95(runs - 1.0) * (variance / runs).sqrt()));
+        Some(Estimate {
+            measure,
+            runs: values.len() as u64,
+            median,
+            minimum: values.iter().copied().fold(f64::INFINITY, f64::min),
+            maximum: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean,
+            interval,
+            spread: interval
+                .filter(|_| median > 0.0)
+                .map(|interval| interval.half_width() / median),
+        })
+    }
+}
+
+/// Half of the 95 % confidence interval of the throughput over its median, from 0 on: what a
+/// bound on the spread is compared with. `None` for less than two complete runs.
+pub fn spread(runs: &[Run]) -> Option<f64> {
+    let complete = runs.iter().filter(|run| run.state == RunState::Complete);
+    let rates: Vec<f64> = complete
+        .filter(|run| run.elapsed_ns > 0)
+        .map(|run| run.operations as f64 / run.elapsed_ns as f64)
+        .collect();
+    Estimate::of(Measure::OperationsPerSecond, &rates)?.spread
+}
+
+/// The mean; `None` without values.
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The variance of the population that the values are a sample of; `None` for less than two.
+pub(super) fn variance(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some(squares / (values.len() - 1) as f64)
+}
+
+/// The middle value, or the mean of the two in the middle; `None` without values.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    Some(match sorted.len() % 2 {
+        0 => (sorted[sorted.len() / 2 - 1] + upper) / 2.0,
+        _ => upper,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fixture;
+
+    #[test]
+    fn the_interval_is_the_textbooks() {
+        let values = [10.0, 12.0, 11.0, 13.0, 14.0];
+        let found = Estimate::of(Measure::OperationsPerSecond, &values).expect("values");
+        assert_eq!((found.median, found.mean), (12.0, 12.0));
+        let interval = found.interval.expect("five runs");
+        // 2.776 * sqrt(2.5 / 5)
+        assert!((interval.high - 13.963).abs() < 0.001, "{interval:?}");
+        assert!((found.spread.expect("a median") - 1.963 / 12.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn one_run_has_no_spread_and_incomplete_runs_do_not_count() {
+        let mut runs = fixture::write_fdatasync(3).runs;
+        assert!(spread(&runs).is_some_and(|spread| spread > 0.0));
+        assert_eq!(spread(&runs[..1]), None);
+        assert_eq!(spread(&[]), None);
+        for run in &mut runs[1..] {
+            run.state = RunState::Interrupted;
+        }
+        assert_eq!(spread(&runs), None);
+    }
+}

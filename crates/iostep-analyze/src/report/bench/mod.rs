@@ -1,0 +1,1 @@
+//! The forms in which the runs of a generator are shown.
