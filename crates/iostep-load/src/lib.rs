@@ -5,6 +5,7 @@
 
 pub mod engine;
 pub mod error;
+pub mod file;
 pub mod sql;
 
 pub use error::{Error, Result};
