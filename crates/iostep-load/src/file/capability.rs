@@ -91,8 +91,7 @@ impl Target<'_> {
     }
 
     fn direct(&self, record_bytes: u64) -> Result<Alignment> {
-        let unsupported =
-            || self.unsupported("O_DIRECT", "choose --transfer buffered");
+        let unsupported = || self.unsupported("O_DIRECT", "choose --transfer buffered");
         let statfs = rustix::fs::fstatfs(self.file).map_err(self.io("look at"))?;
         // Since Linux 6.6 tmpfs takes the flag, and there is still nothing but the page cache.
         if statfs.f_type == libc::TMPFS_MAGIC {
@@ -163,7 +162,7 @@ impl Target<'_> {
             });
         }
         let limits = self
-            .statx(StatxFlags::WRITE_ATOMIC)?
+            .statx(StatxFlags::from_bits_retain(libc::STATX_WRITE_ATOMIC))?
             .map(|found| {
                 let bytes = |unit: u32| u64::from(unit);
                 bytes(found.stx_atomic_write_unit_min)..=bytes(found.stx_atomic_write_unit_max)
@@ -266,7 +265,11 @@ impl Target<'_> {
 
     fn filesystem_kind(&self) -> String {
         let number = rustix::fs::fstat(self.file).map_or(0, |found| found.st_dev);
-        let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+        let number = format!(
+            "{}:{}",
+            rustix::fs::major(number),
+            rustix::fs::minor(number)
+        );
         let mounts = Process::myself().and_then(|me| me.mountinfo());
         mounts
             .ok()
@@ -279,3 +282,6 @@ impl Target<'_> {
         move |errno| Error::io(path, what)(errno.into())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,9 @@ impl Family {
     fn named(&self, path: &str) -> Option<&str> {
         // sysfs has `cciss!c0d0` for /dev/cciss/c0d0.
         let name = path.strip_prefix("/dev/")?.replace('/', "!");
-        self.members.get_key_value(&name).map(|(name, _)| name.as_str())
+        self.members
+            .get_key_value(&name)
+            .map(|(name, _)| name.as_str())
     }
 }
 
@@ -129,7 +131,10 @@ fn part_of_btrfs(root: &Path, family: &Family) -> Option<Holder> {
         .iter()
         .find_map(|filesystem| {
             let devices = filesystem.join("devices");
-            let name = family.members.keys().find(|name| devices.join(name).exists())?;
+            let name = family
+                .members
+                .keys()
+                .find(|name| devices.join(name).exists())?;
             Some(Holder {
                 fact: format!("{name} belongs to a mounted btrfs"),
                 hint: "unmount it, or choose another device".into(),
@@ -162,15 +167,17 @@ fn stacked_upon(family: &Family) -> Option<Holder> {
 }
 
 fn backs_a_loop_device(root: &Path, family: &Family) -> Option<Holder> {
-    entries(&root.join("sys/block")).iter().find_map(|directory| {
-        let backing = read(&directory.join("loop/backing_file"))?;
-        let name = family.named(&backing)?;
-        let above = directory.file_name()?.to_string_lossy().into_owned();
-        Some(Holder {
-            fact: format!("{name} is below {above}"),
-            hint: format!("run losetup -d /dev/{above}, or choose another device"),
+    entries(&root.join("sys/block"))
+        .iter()
+        .find_map(|directory| {
+            let backing = read(&directory.join("loop/backing_file"))?;
+            let name = family.named(&backing)?;
+            let above = directory.file_name()?.to_string_lossy().into_owned();
+            Some(Holder {
+                fact: format!("{name} is below {above}"),
+                hint: format!("run losetup -d /dev/{above}, or choose another device"),
+            })
         })
-    })
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
