@@ -11,7 +11,7 @@ IOSTEP := $(CARGO_TARGET_DIR)/release/iostep
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the command, optimised
@@ -34,6 +34,24 @@ bench-trace: ## Measure what tracing costs, with and without by turns (root)
 	scripts/setup test
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/overhead $(abspath $(IOSTEP))
+
+.PHONY: bench-accuracy
+bench-accuracy: ## Compare what bench measures with fio, by turns (root, an hour)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/accuracy $(abspath $(IOSTEP))
+
+.PHONY: bench-cost
+bench-cost: ## Measure what bench itself costs per operation (root)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/own-cost $(abspath $(IOSTEP))
+
+.PHONY: bench-sqlite-loop
+bench-sqlite-loop: ## Compare bench's SQLite transactions with a plain loop's (root)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/sqlite-loop $(abspath $(IOSTEP))
 
 .PHONY: install
 install: ## Install what `make build` built below PREFIX (/usr/local)
