@@ -1,1 +1,3 @@
 //! The forms in which the runs of a generator are shown.
+
+pub mod advice;

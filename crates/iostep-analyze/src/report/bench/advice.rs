@@ -1,0 +1,93 @@
+//! Warnings in words: what spoils a measurement, and what to do about it.
+
+use iostep_model::bench::Warning;
+
+use crate::report::quantity;
+
+/// A warning as a fact and an advice, without a full stop: `the machine runs on its battery`,
+/// `plug it in`. Names in it come from the measured machine as they are.
+pub fn of(warning: &Warning) -> (String, &'static str) {
+    (fact(warning), advice(warning))
+}
+
+fn fact(warning: &Warning) -> String {
+    let percent = |share: f64| quantity::percent(Some(share));
+    match warning {
+        Warning::CpuGovernor { governor, cpus } => {
+            format!("the governor {governor} may change the frequency of {cpus} CPUs")
+        }
+        Warning::OnBattery => "the machine runs on its battery".into(),
+        Warning::FilesystemNearlyFull { mount_point, used } => {
+            let mount_point = mount_point.display();
+            format!("{mount_point} is {} full", percent(*used))
+        }
+        Warning::Compression { by } => format!("{by} compresses what is written"),
+        Warning::InMemory { filesystem } => format!("{filesystem} has no device below"),
+        Warning::Swapping { pages } => {
+            format!("{} pages were swapped meanwhile", quantity::count(*pages))
+        }
+        Warning::BusyMachine { others } => {
+            let others = percent(*others);
+            format!("others used {others} of the machine's CPU time")
+        }
+        Warning::Steal { share } => {
+            let share = percent(*share);
+            format!("the hypervisor took {share} of the machine's CPU time away")
+        }
+        Warning::MoreThreadsThanCpus { threads, cpus } => {
+            format!("{threads} threads share {cpus} CPUs, so latencies hold the wait for one")
+        }
+        Warning::FitsInPageCache {
+            file_bytes,
+            memory_bytes,
+        } => {
+            let [files, memory] = [*file_bytes, *memory_bytes].map(quantity::bytes);
+            format!("{files} of files fit into {memory} of memory and are read from the page cache")
+        }
+        Warning::TooShort { elapsed_ns } => {
+            let elapsed = quantity::duration(*elapsed_ns);
+            format!("{elapsed} of measuring are too short to say much")
+        }
+        Warning::RateNotReached { asked, reached } => {
+            format!("{reached:.0} operations/s were reached of {asked:.0} asked for")
+        }
+        Warning::NotSteady { run, reason } => format!("run {run} was not steady: {reason}"),
+        Warning::SpreadTooWide { spread, bound } => {
+            let [spread, bound] = [*spread, *bound].map(percent);
+            format!("the runs are known to {spread} only, not to {bound}")
+        }
+        Warning::LoopDevice {
+            device,
+            backing_file,
+        } => {
+            let file = backing_file.display();
+            format!("{device} is a loop device: its figures are those of {file} below")
+        }
+    }
+}
+
+fn advice(warning: &Warning) -> &'static str {
+    match warning {
+        Warning::CpuGovernor { .. } => "choose the governor performance",
+        Warning::OnBattery => "plug it in",
+        Warning::FilesystemNearlyFull { .. } => "make room, or take an empty filesystem",
+        Warning::Compression { .. } => {
+            "keep the incompressible payload, or compare only with what writes the same bytes"
+        }
+        Warning::InMemory { .. } => "take a filesystem on a device, unless memory is what you want",
+        Warning::Swapping { .. } => "close what needs the memory, or make files and threads fewer",
+        Warning::BusyMachine { .. } => {
+            "stop whatever else runs, or repeat until the spread is small"
+        }
+        Warning::Steal { .. } => "take a machine of your own, or repeat until the spread is small",
+        Warning::MoreThreadsThanCpus { .. } => "take no more threads than CPUs to measure a device",
+        Warning::FitsInPageCache { .. } => "take --transfer direct, --cache drop or larger files",
+        Warning::TooShort { .. } => "take --time, or more operations",
+        Warning::RateNotReached { .. } => "take a lower rate or more threads",
+        Warning::NotSteady { .. } => "take a longer --ramp and a longer --time",
+        Warning::SpreadTooWide { .. } => "allow more runs, longer ones, or quieten the machine",
+        Warning::LoopDevice { .. } => {
+            "measure the device below itself, unless this is what you want"
+        }
+    }
+}
