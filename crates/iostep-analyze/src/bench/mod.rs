@@ -3,18 +3,26 @@
 //! Input: a [`Document`](iostep_model::bench::Document). [`Summary::of`] works out one of them,
 //! [`Comparison::of`] puts two side by side.
 
+mod compare;
 mod cost;
+mod difference;
 mod estimate;
 pub mod fixture;
 mod latency;
 mod measure;
+mod rank_test;
 mod series;
+mod spoilers;
+mod steady;
 mod student;
 mod summary;
 
+pub use compare::{Basis, Comparison, Row, Verdict};
 pub use cost::{CpuCost, DeviceCost, MachineShares};
+pub use difference::{Difference, varying};
 pub use estimate::{Estimate, Interval, spread};
 pub use latency::StepLatency;
 pub use measure::{Better, Measure, Quantile, Unit};
 pub use series::SeriesMean;
+pub use steady::{Steadiness, Unsteadiness};
 pub use summary::{RunSummary, Summary, ThreadSpread, Throughput};

@@ -1,7 +1,8 @@
 //! One document in numbers.
 
 use iostep_model::bench::{
-    Document, Failure, Job, PageCacheState, Run, RunState, Step, ThreadRun, Verification, Warning,
+    Document, Failure, Job, PageCacheState, Run, RunState, Second, Step, ThreadRun, Verification,
+    Warning,
 };
 use serde::Serialize;
 
@@ -10,6 +11,10 @@ use super::estimate::Estimate;
 use super::latency::{StepLatency, time_per_operation_ns};
 use super::measure::Measure;
 use super::series::SeriesMean;
+use super::spoilers;
+use super::steady::Steadiness;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Everything that a report prints of a document, and what `summary` of a result file holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,6 +58,8 @@ pub struct RunSummary {
     /// Operations a second, from the values of the whole seconds; the interval takes into account
     /// that neighbours resemble each other. `None` without a whole second.
     pub per_second: Option<SeriesMean>,
+    /// Whether the throughput had settled.
+    pub steadiness: Steadiness,
     /// Processor time and context switches.
     pub cpu: CpuCost,
     /// What the device did; `None` where none counted.
@@ -101,7 +108,7 @@ impl Summary {
             estimates: Measure::all()
                 .filter_map(|measure| Estimate::of(measure, &values(&runs, measure)))
                 .collect(),
-            warnings: document.warnings.clone(),
+            warnings: spoilers::of(document, &runs),
             runs,
         }
     }
@@ -142,6 +149,7 @@ impl RunSummary {
         let mut latencies: Vec<StepLatency> =
             run.latencies.iter().filter_map(StepLatency::of).collect();
         latencies.sort_by_key(|latency| latency.step);
+        let per_second = per_second(run);
         RunSummary {
             run: number,
             state: run.state,
@@ -153,7 +161,8 @@ impl RunSummary {
             busy_throughput: Throughput::over(run, busy_ns(run)).filter(|_| run.idle_ns > 0),
             time_per_operation_ns: time_per_operation_ns(&run.latencies),
             latencies,
-            per_second: SeriesMean::of(&per_second(run)),
+            per_second: SeriesMean::of(&per_second),
+            steadiness: Steadiness::of(&per_second),
             cpu: CpuCost::of(run),
             device: DeviceCost::of(job, run),
             page_cache: run.page_cache,
@@ -175,11 +184,16 @@ impl RunSummary {
     }
 }
 
-/// Operations a second in each second but a last one that is shorter.
+/// The seconds but a last one that is shorter.
+pub(super) fn whole_seconds(run: &Run) -> impl Iterator<Item = &Second> {
+    run.seconds
+        .iter()
+        .filter(|second| second.length_ns >= SECOND_NS)
+}
+
+/// Operations a second in each whole second.
 pub(super) fn per_second(run: &Run) -> Vec<f64> {
-    const SECOND_NS: u64 = 1_000_000_000;
-    let whole = run.seconds.iter().filter(|s| s.length_ns >= SECOND_NS);
-    whole
+    whole_seconds(run)
         .map(|second| second.operations as f64 * SECOND_NS as f64 / second.length_ns as f64)
         .collect()
 }

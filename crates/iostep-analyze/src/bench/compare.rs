@@ -1,0 +1,295 @@
+//! Two documents side by side: do they differ, and by how much?
+
+use iostep_model::bench::{Document, Job, Run};
+use serde::Serialize;
+
+use super::difference::{self, Difference};
+use super::estimate::{Interval, median};
+use super::measure::{Better, Measure, Unit};
+use super::rank_test;
+use super::series::SeriesMean;
+use super::spoilers::pace;
+use super::student::t_95;
+use super::summary::{Summary, per_second, whole_seconds};
+
+/// Differences that chance makes in less than one case of so many are found.
+const SIGNIFICANT: f64 = 0.05;
+/// More runs than anybody does: what a damaged file may cost.
+const MOST_RUNS: usize = 1000;
+
+/// What two documents have in common and what not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What is counted: `operation` or `transaction`.
+    pub work: &'static str,
+    /// What else differs: if jobs do, the figures are of different things.
+    pub differences: Vec<Difference>,
+    /// Runs of the first and the second document that came to their end.
+    pub runs: [u64; 2],
+    /// Runs of either that did not, or found something wrong.
+    pub broken_runs: [u64; 2],
+    /// The measures that either has; none if one is of files and the other of SQLite. Each is
+    /// tested by itself: among twenty that do not differ, one is expected to look as if it did.
+    pub rows: Vec<Row>,
+    /// The measure that the whole is judged by: operations a second, or the time per operation
+    /// where a rate was asked for.
+    pub headline: Measure,
+}
+
+/// One measure of two documents.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Which.
+    pub measure: Measure,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which of two values is the better one.
+    pub better: Better,
+    /// The median of the first document's runs; `None` if they do not have it.
+    pub first: Option<f64>,
+    /// Of the second's.
+    pub second: Option<f64>,
+    /// The second over the first, the median of all pairs of runs; `None` without a positive
+    /// value on both sides.
+    pub ratio: Option<f64>,
+    /// The 95 % confidence interval of the ratio.
+    pub interval: Option<Interval>,
+    /// The probability that chance alone makes such a difference; only from runs.
+    pub probability: Option<f64>,
+    /// What that rests on.
+    pub basis: Basis,
+    /// What it means.
+    pub verdict: Verdict,
+}
+
+/// What a verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The runs, by the exact test of Mann and Whitney.
+    Runs,
+    /// The seconds of one run on each side, corrected for autocorrelation. Weaker: what differs
+    /// from run to run (where files lie, what the machine does besides) is not in it.
+    Seconds,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a comparison of one measure means.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Verdict {
+    /// The second is better.
+    Better,
+    /// The second is worse.
+    Worse,
+    /// No difference was found.
+    NoDifference {
+        /// A difference by more than this share would have been; `None` without an interval.
+        seen_above: Option<f64>,
+    },
+    /// Too few runs to tell.
+    TooFewRuns {
+        /// So many on each side could.
+        needed: u32,
+    },
+    /// Only one document has it.
+    Missing,
+}
+
+impl Comparison {
+    /// Compares two documents; ratios are the second's over the first's.
+    pub fn of(first: &Document, second: &Document) -> Comparison {
+        let documents = [first, second];
+        let summaries = documents.map(Summary::of);
+        let sides = [0, 1].map(|side| Side {
+            document: documents[side],
+            summary: &summaries[side],
+        });
+        let same_kind = std::mem::discriminant(&first.job) == std::mem::discriminant(&second.job);
+        let measures = Measure::all().filter(|_| same_kind);
+        let paced = |job: &Job| pace(job).operations_per_second.is_some();
+        Comparison {
+            work: summaries[0].work,
+            differences: difference::between(first, second),
+            runs: sides.each_ref().map(|side| side.complete() as u64),
+            broken_runs: sides.each_ref().map(Side::broken),
+            rows: measures
+                .filter_map(|measure| Row::of(measure, &sides))
+                .collect(),
+            headline: match paced(&first.job) || paced(&second.job) {
+                true => Measure::TimePerOperation,
+                false => Measure::OperationsPerSecond,
+            },
+        }
+    }
+
+    /// The row of [`Comparison::headline`]; `None` if neither document has it.
+    pub fn headline(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.measure == self.headline)
+    }
+
+    /// By which share the second document is worse in the headline, if a difference was found:
+    /// 0.1 is a tenth fewer operations a second, or a tenth more time for each.
+    pub fn worse_by(&self) -> Option<f64> {
+        let row = self.headline()?;
+        (row.verdict == Verdict::Worse).then_some(())?;
+        Some((row.ratio? - 1.0).abs())
+    }
+}
+
+/// A document and its numbers.
+struct Side<'a> {
+    document: &'a Document,
+    summary: &'a Summary,
+}
+
+impl Side<'_> {
+    fn values(&self, measure: Measure) -> Vec<f64> {
+        let mut values = self.summary.values(measure);
+        values.truncate(MOST_RUNS);
+        values
+    }
+
+    fn complete(&self) -> usize {
+        self.values(Measure::OperationsPerSecond).len()
+    }
+
+    fn broken(&self) -> u64 {
+        let runs = self.summary.runs.iter();
+        runs.filter(|run| !run.is_whole()).count() as u64
+    }
+
+    /// The measure second by second, if there is a single run and its seconds tell it.
+    fn seconds(&self, measure: Measure) -> Option<SeriesMean> {
+        let [run] = &self.document.runs[..] else {
+            return None;
+        };
+        match measure {
+            Measure::OperationsPerSecond => SeriesMean::of(&per_second(run)),
+            Measure::TimePerOperation => SeriesMean::of(&time_per_second_ns(run)),
+            _ => None,
+        }
+    }
+}
+
+/// The mean time of the operations of each whole second that has any.
+fn time_per_second_ns(run: &Run) -> Vec<f64> {
+    let busy = whole_seconds(run).filter(|second| second.operations > 0);
+    busy.map(|second| second.latency_sum_ns as f64 / second.operations as f64)
+        .collect()
+}
+
+impl Row {
+    fn of(measure: Measure, sides: &[Side<'_>; 2]) -> Option<Row> {
+        let [first, second] = sides.each_ref().map(|side| side.values(measure));
+        if first.is_empty() && second.is_empty() {
+            return None;
+        }
+        let row = Row {
+            measure,
+            unit: measure.unit(),
+            better: measure.better(),
+            first: median(&first),
+            second: median(&second),
+            ratio: None,
+            interval: None,
+            probability: None,
+            basis: Basis::Nothing,
+            verdict: Verdict::Missing,
+        };
+        if first.is_empty() || second.is_empty() {
+            return Some(row);
+        }
+        let [few, many] = [first.len().min(second.len()), first.len().max(second.len())];
+        let enough = few >= 3 && rank_test::least_probability(few, many) <= SIGNIFICANT;
+        let series = sides.each_ref().map(|side| side.seconds(measure));
+        Some(match series {
+            _ if enough => row.judged_by_runs(&first, &second),
+            [Some(first), Some(second)] => row.judged_by_seconds(&first, &second),
+            _ => row.too_few(&first, &second),
+        })
+    }
+
+    fn judged_by_runs(mut self, first: &[f64], second: &[f64]) -> Row {
+        let ratio = rank_test::ratio(first, second);
+        let probability = rank_test::probability(first, second);
+        self.ratio = ratio.map(|(middle, _)| middle);
+        self.interval = ratio.and_then(|(_, interval)| interval);
+        self.probability = Some(probability);
+        self.basis = Basis::Runs;
+        let risen = match self.ratio {
+            Some(ratio) => ratio > 1.0,
+            None => self.second > self.first,
+        };
+        self.verdict = match probability <= SIGNIFICANT {
+            true => self.changed(risen),
+            false => self.unchanged(),
+        };
+        self
+    }
+
+    /// Source: the delta method for the logarithm of a ratio of two means, and B. L. Welch, The
+    /// Generalization of Student's Problem, Biometrika 34 (1947), for the degrees of freedom.
+    fn judged_by_seconds(mut self, first: &SeriesMean, second: &SeriesMean) -> Row {
+        let relative = |series: &SeriesMean| {
+            let error = series.standard_error.filter(|_| series.mean > 0.0)?;
+            Some((error / series.mean).powi(2))
+        };
+        let (Some(a), Some(b)) = (relative(first), relative(second)) else {
+            return self.too_few(&[first.mean], &[second.mean]);
+        };
+        let ratio = second.mean / first.mean;
+        let parts =
+            a * a / (first.effective_values - 1.0) + b * b / (second.effective_values - 1.0);
+        let freedom = if parts > 0.0 {
+            (a + b).powi(2) / parts
+        } else {
+            f64::INFINITY
+        };
+        let factor = (t_95(freedom.max(1.0)) * (a + b).sqrt()).exp();
+        let interval = Interval {
+            low: ratio / factor,
+            high: ratio * factor,
+        };
+        self.ratio = Some(ratio);
+        self.interval = Some(interval);
+        self.basis = Basis::Seconds;
+        self.verdict = match interval.low > 1.0 || interval.high < 1.0 {
+            true => self.changed(ratio > 1.0),
+            false => self.unchanged(),
+        };
+        self
+    }
+
+    fn too_few(mut self, first: &[f64], second: &[f64]) -> Row {
+        self.ratio = rank_test::ratio(first, second).map(|(middle, _)| middle);
+        let enough = |runs: &u32| {
+            let runs = *runs as usize;
+            rank_test::least_probability(runs, runs) <= SIGNIFICANT
+        };
+        self.verdict = Verdict::TooFewRuns {
+            needed: (3..)
+                .find(enough)
+                .expect("four runs on each side are enough"),
+        };
+        self
+    }
+
+    fn changed(&self, risen: bool) -> Verdict {
+        match risen == (self.better == Better::Higher) {
+            true => Verdict::Better,
+            false => Verdict::Worse,
+        }
+    }
+
+    fn unchanged(&self) -> Verdict {
+        let seen_above = |interval: Interval| (interval.high - 1.0).max(1.0 - interval.low);
+        Verdict::NoDifference {
+            seen_above: self.interval.map(seen_above),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

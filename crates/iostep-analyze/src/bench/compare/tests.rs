@@ -1,0 +1,147 @@
+//! Verdicts over documents made by hand.
+
+use super::*;
+use crate::bench::fixture;
+use proptest::prelude::*;
+
+/// `runs` runs that take `factor` times as long as those of the fixture.
+fn slower(runs: u32, factor: f64) -> Document {
+    let mut document = fixture::write_fdatasync(runs);
+    for run in &mut document.runs {
+        run.elapsed_ns = (run.elapsed_ns as f64 * factor) as u64;
+        for second in &mut run.seconds {
+            second.operations = (second.operations as f64 / factor) as u64;
+        }
+    }
+    document
+}
+
+fn headline(first: &Document, second: &Document) -> Row {
+    *Comparison::of(first, second)
+        .headline()
+        .expect("both have a throughput")
+}
+
+#[test]
+fn nothing_differs_from_itself() {
+    for runs in [1, 4, 8] {
+        let document = fixture::write_fdatasync(runs);
+        let comparison = Comparison::of(&document, &document);
+        assert_eq!(comparison.differences, []);
+        assert_eq!(comparison.worse_by(), None);
+        for row in &comparison.rows {
+            assert!(
+                !matches!(row.verdict, Verdict::Better | Verdict::Worse),
+                "{row:?}"
+            );
+            assert!(
+                row.ratio.is_none_or(|ratio| (ratio - 1.0).abs() < 1e-12),
+                "{row:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn five_runs_tell_a_tenth() {
+    let row = headline(&slower(5, 1.0), &slower(5, 1.1));
+    assert_eq!((row.verdict, row.basis), (Verdict::Worse, Basis::Runs));
+    let interval = row.interval.expect("five runs");
+    assert!(
+        interval.low < 1.0 / 1.1 && 1.0 / 1.1 < interval.high,
+        "{interval:?}"
+    );
+    assert!(interval.high < 1.0, "{interval:?}");
+    let comparison = Comparison::of(&slower(5, 1.0), &slower(5, 1.1));
+    let worse = comparison.worse_by().expect("it is worse");
+    assert!((worse - (1.0 - 1.0 / 1.1)).abs() < 0.01, "{worse}");
+    let back = Comparison::of(&slower(5, 1.1), &slower(5, 1.0));
+    assert_eq!(back.worse_by(), None);
+}
+
+#[test]
+fn three_runs_on_each_side_are_too_few_however_far_apart() {
+    let row = headline(&slower(3, 1.0), &slower(3, 10.0));
+    assert_eq!(row.verdict, Verdict::TooFewRuns { needed: 4 });
+    assert_eq!((row.basis, row.interval), (Basis::Nothing, None));
+    assert!(row.ratio.is_some_and(|ratio| (ratio - 0.1).abs() < 0.001));
+    let row = headline(&slower(3, 1.0), &slower(5, 10.0));
+    assert_eq!(row.verdict, Verdict::Worse);
+}
+
+#[test]
+fn single_runs_are_judged_by_their_seconds_and_only_where_these_tell() {
+    let comparison = Comparison::of(&slower(1, 1.0), &slower(1, 2.0));
+    let row = comparison.headline().expect("a throughput");
+    assert_eq!((row.verdict, row.basis), (Verdict::Worse, Basis::Seconds));
+    let time = comparison
+        .rows
+        .iter()
+        .find(|row| row.measure == Measure::TimePerOperation);
+    assert_eq!(time.map(|row| row.basis), Some(Basis::Seconds));
+    let sync = comparison.rows.iter().find(|row| {
+        matches!(
+            row.measure,
+            Measure::Latency(iostep_model::bench::Step::Sync, _)
+        )
+    });
+    let sync = sync.expect("syncs were timed");
+    assert_eq!(sync.verdict, Verdict::TooFewRuns { needed: 4 });
+}
+
+#[test]
+fn files_and_sqlite_are_not_compared() {
+    let comparison = Comparison::of(&fixture::write_fdatasync(5), &fixture::sqlite_wal(5));
+    assert_eq!(comparison.rows, []);
+    let kind = &comparison.differences.iter().find(|d| d.name == "job.kind");
+    assert!(kind.is_some(), "{:?}", comparison.differences);
+}
+
+#[test]
+fn a_step_that_one_side_lacks_is_missing() {
+    let first = fixture::write_fdatasync(5);
+    let mut second = first.clone();
+    for run in &mut second.runs {
+        run.latencies
+            .retain(|latency| latency.step != iostep_model::bench::Step::Sync);
+    }
+    let comparison = Comparison::of(&first, &second);
+    let missing = comparison
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Missing);
+    assert_eq!(missing.count(), 2);
+}
+
+#[test]
+fn a_paced_job_is_judged_by_its_times() {
+    let first = fixture::write_fdatasync(1);
+    let mut second = first.clone();
+    let Job::File(job) = &mut second.job else {
+        panic!("a file job")
+    };
+    job.pace.operations_per_second = Some(100.0);
+    let comparison = Comparison::of(&first, &second);
+    assert_eq!(comparison.headline, Measure::TimePerOperation);
+}
+
+#[test]
+fn broken_runs_are_counted_and_left_out() {
+    let first = fixture::write_fdatasync(5);
+    let mut second = first.clone();
+    second.runs[0].state = iostep_model::bench::RunState::Failed;
+    let comparison = Comparison::of(&first, &second);
+    assert_eq!((comparison.runs, comparison.broken_runs), ([5, 4], [0, 1]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_ratio_is_what_both_were_scaled_by(factor in 1.05f64..3.0, runs in 4u32..7) {
+        let row = headline(&slower(runs, 1.0), &slower(runs, factor));
+        prop_assert!(row.ratio.is_some_and(|ratio| (ratio * factor - 1.0).abs() < 1e-3));
+        let both = headline(&slower(runs, factor), &slower(runs, factor));
+        prop_assert!(!matches!(both.verdict, Verdict::Better | Verdict::Worse), "{:?}", both);
+    }
+}

@@ -1,0 +1,145 @@
+//! What differs between the jobs and machines of documents.
+
+use std::collections::BTreeMap;
+
+use iostep_model::bench::Document;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Something that two documents do not have in common besides the figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What, as a path into the document: `job.record_bytes`.
+    pub name: String,
+    /// Its value in the first document, as JSON but without the quotes of a text; `None` if it is
+    /// not there.
+    pub first: Option<String>,
+    /// In the second.
+    pub second: Option<String>,
+}
+
+/// Everything in job, environment and version that is not the same in two documents.
+pub(super) fn between(first: &Document, second: &Document) -> Vec<Difference> {
+    let mut documents = [first, second].map(conditions);
+    let names: std::collections::BTreeSet<String> =
+        documents.iter().flat_map(|of| of.keys().cloned()).collect();
+    let [first, second] = &mut documents;
+    let pairs = names.into_iter().map(|name| Difference {
+        first: first.remove(&name),
+        second: second.remove(&name),
+        name,
+    });
+    let mut differences: Vec<Difference> = pairs.filter(|d| d.first != d.second).collect();
+    // What was asked for comes first.
+    differences.sort_by_key(|difference| !difference.name.starts_with("job."));
+    differences
+}
+
+/// The values of a job that are not the same in all documents: the name of each without `job.`,
+/// and its value in each document, `-` where it has none.
+pub fn varying(documents: &[&Document]) -> Vec<(String, Vec<String>)> {
+    let mut columns: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (place, document) in documents.iter().enumerate() {
+        for (name, value) in flat("", &document.job) {
+            let column = columns.entry(name).or_default();
+            column.resize(place, "-".into());
+            column.push(value);
+        }
+    }
+    for column in columns.values_mut() {
+        column.resize(documents.len(), "-".into());
+    }
+    columns.retain(|_, column| column.windows(2).any(|pair| pair[0] != pair[1]));
+    columns.into_iter().collect()
+}
+
+fn conditions(document: &Document) -> BTreeMap<String, String> {
+    let mut environment = document.environment.clone();
+    if let Some(filesystem) = &mut environment.filesystem {
+        // It follows from the size and the options.
+        filesystem.layout.clear();
+    }
+    let mut found = flat("job", &document.job);
+    found.append(&mut flat("environment", &environment));
+    found.insert("iostep_version".into(), document.iostep_version.clone());
+    found
+}
+
+fn flat(name: &str, value: &impl Serialize) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let value = serde_json::to_value(value).expect("a document has only JSON's types");
+    flatten(name.to_owned(), value, &mut found);
+    found
+}
+
+fn flatten(name: String, value: Value, found: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                let name = match name.is_empty() {
+                    true => field,
+                    false => format!("{name}.{field}"),
+                };
+                flatten(name, value, found);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => {
+            found.insert(name, text);
+        }
+        value => {
+            found.insert(name, value.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fixture;
+    use iostep_model::bench::{Job, Sync};
+
+    #[test]
+    fn what_was_asked_for_comes_before_where() {
+        let first = fixture::write_fdatasync(1);
+        let mut second = first.clone();
+        second.environment.kernel = "6.12.0".into();
+        second.environment.device = None;
+        let Job::File(job) = &mut second.job else {
+            panic!("a file job")
+        };
+        job.sync = Sync::Fsync;
+        job.limits.time_ns = Some(5);
+        let found = between(&first, &second);
+        let [time, sync, rest @ ..] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(
+            (time.name.as_str(), &time.first),
+            ("job.limits.time_ns", &None)
+        );
+        assert_eq!(sync.second.as_deref(), Some("fsync"));
+        assert!(rest.iter().any(|d| d.name == "environment.kernel"));
+        assert!(rest.iter().all(|d| d.name.starts_with("environment.")));
+        assert_eq!(between(&first, &first), []);
+    }
+
+    #[test]
+    fn only_what_varies_has_a_column() {
+        let first = fixture::write_fdatasync(1);
+        let mut second = first.clone();
+        let Job::File(job) = &mut second.job else {
+            panic!("a file job")
+        };
+        job.threads = 8;
+        job.limits.time_ns = Some(5);
+        let columns = varying(&[&first, &second, &first]);
+        let expected = [
+            ("limits.time_ns", ["-", "5", "-"]),
+            ("threads", ["2", "8", "2"]),
+        ];
+        let expected = expected.map(|(n, v)| (n.to_owned(), v.map(str::to_owned).to_vec()));
+        assert_eq!(columns, expected);
+        assert_eq!(varying(&[&first]), []);
+    }
+}
