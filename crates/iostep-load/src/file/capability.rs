@@ -113,7 +113,7 @@ impl Target<'_> {
             },
             None => self.presumed_alignment(statfs.f_bsize as u64),
         };
-        if record_bytes % alignment.offset_bytes != 0 {
+        if !record_bytes.is_multiple_of(alignment.offset_bytes) {
             return Err(Error::Usage {
                 what: format!(
                     "{}: O_DIRECT cannot transfer records of {record_bytes} bytes",

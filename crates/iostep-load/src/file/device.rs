@@ -82,7 +82,8 @@ impl BlockDevice {
     /// Errors: `Usage` for records that do not; `Refused` if there is no room.
     pub fn check_room(&self, record_bytes: u64, file_bytes: u64, files: u64) -> Result<()> {
         let sector_bytes = u64::from(self.sector_bytes);
-        if record_bytes % sector_bytes != 0 || file_bytes % sector_bytes != 0 {
+        let fills = |bytes: u64| bytes.is_multiple_of(sector_bytes);
+        if !fills(record_bytes) || !fills(file_bytes) {
             return Err(Error::Usage {
                 what: format!(
                     "{}: records of {record_bytes} bytes in {file_bytes} do not fill its sectors",

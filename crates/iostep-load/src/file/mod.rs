@@ -6,6 +6,8 @@
 //! ```
 
 pub mod aligned;
+pub mod capability;
+pub mod device;
 pub mod lane;
 pub mod offsets;
 pub mod payload;
