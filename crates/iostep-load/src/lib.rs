@@ -4,6 +4,7 @@
 //! a process of its own.
 
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod file;
 pub mod sql;

@@ -1,0 +1,206 @@
+//! What happened while a job ran.
+
+use std::path::Path;
+
+use iostep_model::bench::{
+    Environment, FileJob, Job, Pace, PageCache, Run, RunState, Sharing, Transfer, Warning,
+};
+
+use super::text::{entries, read, value};
+
+/// Shares of the machine's time above which others, or the hypervisor, are felt.
+const OTHERS: f64 = 0.05;
+const STEAL: f64 = 0.01;
+/// A rate is missed by more than what a last operation on its way explains.
+const RATE: f64 = 0.95;
+/// CPU time is counted in ticks of 10 ms, and a device's cache hides its first second.
+const SHORT_NS: u64 = 1_000_000_000;
+/// As much of a file in the page cache as a readahead or two leave behind.
+const RESIDENT: f64 = 0.1;
+
+/// Counters of the machine that only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Pages swapped in and out.
+    swapped_pages: u64,
+    /// Time of the kernel's own threads, nanoseconds.
+    kernel_threads_ns: u64,
+}
+
+impl Activity {
+    /// Since the machine started.
+    pub fn now(root: &Path) -> Activity {
+        let proc = root.join("proc");
+        let vmstat = read(&proc.join("vmstat")).unwrap_or_default();
+        let pages = |key| value(&vmstat, key, ' ').and_then(|text| text.parse().ok());
+        let swapped = [pages("pswpin"), pages("pswpout")];
+        Activity {
+            swapped_pages: swapped
+                .iter()
+                .flatten()
+                .fold(0, |sum: u64, &n| sum.saturating_add(n)),
+            kernel_threads_ns: kernel_threads_ns(&proc),
+        }
+    }
+
+    /// What was added since `earlier`; 0 where a counter went back, as when a thread ended.
+    pub fn since(self, earlier: Activity) -> Activity {
+        Activity {
+            swapped_pages: self.swapped_pages.saturating_sub(earlier.swapped_pages),
+            kernel_threads_ns: self
+                .kernel_threads_ns
+                .saturating_sub(earlier.kernel_threads_ns),
+        }
+    }
+}
+
+/// Writeback, journals and loop devices work in threads of the kernel.
+fn kernel_threads_ns(proc: &Path) -> u64 {
+    let tick_ns = 1_000_000_000 / procfs::ticks_per_second().max(1);
+    let is_process = |directory: &std::path::PathBuf| {
+        let name = directory.file_name().map(|name| name.as_encoded_bytes());
+        name.is_some_and(|name| name.iter().all(u8::is_ascii_digit))
+    };
+    entries(proc)
+        .into_iter()
+        .filter(is_process)
+        // A process may have ended meanwhile.
+        .filter_map(|directory| read(&directory.join("stat")))
+        .filter_map(|stat| kernel_thread_ticks(&stat))
+        .map(|ticks| ticks.saturating_mul(tick_ns))
+        .fold(0, u64::saturating_add)
+}
+
+/// Ticks of a line of /proc/PID/stat; `None` unless it is a thread of the kernel. The name in
+/// parentheses may hold anything (proc_pid_stat(5)).
+fn kernel_thread_ticks(stat: &str) -> Option<u64> {
+    // include/linux/sched.h
+    const PF_KTHREAD: u32 = 0x0020_0000;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace();
+    let flags: u32 = fields.nth(6)?.parse().ok()?;
+    let user: u64 = fields.nth(4)?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    (flags & PF_KTHREAD != 0).then(|| user.saturating_add(system))
+}
+
+/// Adds what others did to the machine.
+pub fn warn(passed: &Activity, runs: &[Run], warnings: &mut Vec<Warning>) {
+    if passed.swapped_pages > 0 {
+        warnings.push(Warning::Swapping {
+            pages: passed.swapped_pages,
+        });
+    }
+    let shares = Shares::of(runs, passed.kernel_threads_ns);
+    if shares.others > OTHERS {
+        warnings.push(Warning::BusyMachine {
+            others: shares.others,
+        });
+    }
+    if shares.steal > STEAL {
+        warnings.push(Warning::Steal {
+            share: shares.steal,
+        });
+    }
+}
+
+/// Shares of the machine's CPU time, 0 to 1.
+#[derive(Debug, PartialEq)]
+struct Shares {
+    /// Of other processes. What the kernel's threads and interrupts take is not theirs: most of
+    /// it is done for the load.
+    others: f64,
+    steal: f64,
+}
+
+impl Shares {
+    fn of(runs: &[Run], kernel_threads_ns: u64) -> Shares {
+        let (mut total_ns, mut busy_ns, mut steal_ns) = (0, 0, 0u64);
+        let mut ours_ns = kernel_threads_ns;
+        for run in runs {
+            let Some(machine) = run.cpu.machine else {
+                continue;
+            };
+            total_ns += machine.total_ns();
+            busy_ns += machine.user_ns + machine.system_ns;
+            steal_ns += machine.steal_ns;
+            ours_ns += run.cpu.user_ns + run.cpu.system_ns;
+        }
+        let share = |ns: u64| ns as f64 / total_ns.max(1) as f64;
+        Shares {
+            others: share(busy_ns.saturating_sub(ours_ns)),
+            steal: share(steal_ns),
+        }
+    }
+}
+
+/// Adds what the job itself makes hard to measure.
+pub fn warn_of_job(
+    job: &Job,
+    environment: &Environment,
+    runs: &[Run],
+    warnings: &mut Vec<Warning>,
+) {
+    let (threads, pinned, pace) = match job {
+        Job::File(job) => (job.threads, &job.cpus, &job.pace),
+        Job::Sqlite(job) => (job.threads, &job.cpus, &job.pace),
+    };
+    warnings.extend(more_threads(threads, pinned, environment.cpus));
+    if let Job::File(job) = job {
+        warnings.extend(fits_in_page_cache(job, environment.memory_bytes, runs));
+    }
+    let complete = || runs.iter().filter(|run| run.state == RunState::Complete);
+    if let Some(elapsed_ns) = complete().map(|run| run.elapsed_ns).min()
+        && elapsed_ns < SHORT_NS
+    {
+        warnings.push(Warning::TooShort { elapsed_ns });
+    }
+    warnings.extend(rate_missed(pace, complete()));
+}
+
+fn more_threads(threads: u32, pinned: &[u32], usable: u32) -> Option<Warning> {
+    let mut pinned = pinned.to_vec();
+    pinned.sort_unstable();
+    pinned.dedup();
+    let cpus = if pinned.is_empty() {
+        usable
+    } else {
+        pinned.len() as u32
+    };
+    (threads > cpus).then_some(Warning::MoreThreadsThanCpus { threads, cpus })
+}
+
+/// Reads come out of memory if they find the file there, or read it more than once.
+fn fits_in_page_cache(job: &FileJob, memory_bytes: u64, runs: &[Run]) -> Option<Warning> {
+    if job.access.writes() || job.transfer == Transfer::Direct {
+        return None;
+    }
+    let files = match job.sharing {
+        Sharing::OwnFile => u64::from(job.threads),
+        Sharing::SharedFile => 1,
+    };
+    let file_bytes = job.file_bytes.saturating_mul(files);
+    let keeps = job.transfer != Transfer::DontCache;
+    let hits = |run: &Run| {
+        let was_there = match run.page_cache {
+            Some(found) => found.resident_pages as f64 > found.pages as f64 * RESIDENT,
+            None => job.page_cache != PageCache::Drop,
+        };
+        was_there || (keeps && run.bytes > file_bytes)
+    };
+    let fits = file_bytes <= memory_bytes && runs.iter().any(hits);
+    fits.then_some(Warning::FitsInPageCache {
+        file_bytes,
+        memory_bytes,
+    })
+}
+
+fn rate_missed<'a>(pace: &Pace, runs: impl Iterator<Item = &'a Run>) -> Option<Warning> {
+    let asked = pace.operations_per_second?;
+    let rate = |run: &Run| run.operations as f64 * 1e9 / run.elapsed_ns.max(1) as f64;
+    let reached = runs.map(rate).min_by(f64::total_cmp)?;
+    (reached < asked * RATE).then_some(Warning::RateNotReached { asked, reached })
+}
+
+#[cfg(test)]
+mod tests;
