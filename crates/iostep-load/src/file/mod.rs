@@ -1,17 +1,162 @@
 //! Reads and writes of files and block devices.
 //!
 //! ```text
-//! offsets   where each operation of a thread goes
-//! payload   buffers of incompressible bytes; stamp: what tells their blocks apart
+//! check       jobs that make no sense
+//! capability  what the target can do
+//! ground      the target: work_files in a work_directory of our own, or a device
+//! page_cache  what of the files is in memory at the start
+//! lane        what a thread works on: offsets say where, payload what (stamp: whose, when)
+//! psync       workers, by what they call; sync: what they call after writes
+//! compare     whether a record holds what it should
 //! ```
 
 pub mod aligned;
 pub mod capability;
+pub mod check;
+pub mod compare;
 pub mod device;
+pub mod ground;
 pub mod lane;
 pub mod offsets;
+pub mod page_cache;
 pub mod payload;
+pub mod psync;
 pub mod stamp;
+pub mod sync;
+pub mod work_directory;
+pub mod work_files;
 
 #[cfg(test)]
 mod sample;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use iostep_model::bench::{FileJob, PageCacheState, Run, Sync, Transfer};
+use rustix::fs::OFlags;
+
+use self::ground::Ground;
+use self::lane::{Lane, Laned, Tally};
+use self::offsets::Offsets;
+use self::psync::Psync;
+use crate::engine::{Crew, Observer, Worker};
+use crate::error::Result;
+
+/// A job whose target is ready. Dropping it removes the work files, unless they are to be kept.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    job: FileJob,
+    interrupted: &'a AtomicBool,
+    ground: Ground,
+    /// Whether the next run finds the target as the job wants it.
+    ready: bool,
+}
+
+impl Bench<'_> {
+    /// Checks the job and its target, then makes the work files. `observer` is told how far that
+    /// is; `interrupted` ends it early, and the runs as well.
+    ///
+    /// Errors: `Usage` for a job that makes no sense; `Unsupported` for what kernel, filesystem or
+    /// device cannot; `Refused` without space or for a target that is in use; `Interrupted`; `Io`.
+    pub fn open<'a>(
+        job: &FileJob,
+        interrupted: &'a AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Bench<'a>> {
+        check::check(job)?;
+        let ground = Ground::take(job)?;
+        ground.make(job, interrupted, observer)?;
+        Ok(Bench {
+            job: job.clone(),
+            interrupted,
+            ground,
+            ready: true,
+        })
+    }
+
+    /// Runs the job once. Fresh files that an earlier run has written to are made anew before.
+    /// Only a run that came to its end is verified.
+    ///
+    /// Errors: those of making the files, and whatever stands against beginning. What fails later
+    /// is in the run.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Run> {
+        if !self.ready {
+            self.ground.make(&self.job, self.interrupted, observer)?;
+        }
+        self.ready = !self.job.access.writes();
+        let page_cache = self.prepare_page_cache()?;
+        let lanes = self.lanes()?;
+        let mut run = self.run_lanes(lanes, observer)?;
+        run.page_cache = page_cache;
+        Ok(run)
+    }
+
+    /// The one place that decides which worker runs.
+    fn run_lanes(&self, lanes: Vec<Lane>, observer: &mut dyn Observer) -> Result<Run> {
+        self.work(lanes, Psync::new, observer)
+    }
+
+    fn work<W: Worker + Laned>(
+        &self,
+        lanes: Vec<Lane>,
+        worker: impl Fn(Lane) -> W,
+        observer: &mut dyn Observer,
+    ) -> Result<Run> {
+        let crew = Crew {
+            cpus: &self.job.cpus,
+            limits: self.job.limits,
+            pace: self.job.pace,
+            interrupted: self.interrupted,
+        };
+        let mut workers: Vec<W> = lanes.into_iter().map(worker).collect();
+        crew.run(&mut workers, observer)
+    }
+
+    fn lanes(&self) -> Result<Vec<Lane>> {
+        let end = Arc::default();
+        let flags = self.open_flags();
+        let mut lanes = Vec::new();
+        for area in self.ground.areas(&self.job) {
+            for thread in area.threads.clone() {
+                lanes.push(Lane {
+                    file: self.ground.open(&area, flags)?,
+                    path: area.path.clone(),
+                    file_number: area.file_number,
+                    thread,
+                    offsets: Offsets::new(&self.job, thread, area.base_bytes, &end),
+                    tally: Tally::default(),
+                    job: self.job.clone(),
+                });
+            }
+        }
+        Ok(lanes)
+    }
+
+    fn open_flags(&self) -> OFlags {
+        let mut flags = match self.job.access.writes() {
+            true => OFlags::RDWR,
+            false => OFlags::RDONLY,
+        };
+        flags.set(OFlags::DIRECT, self.job.transfer == Transfer::Direct);
+        match self.job.sync {
+            Sync::OSync => flags |= OFlags::SYNC,
+            Sync::ODsync => flags |= OFlags::DSYNC,
+            _ => {}
+        }
+        flags
+    }
+
+    /// `None` for a device.
+    fn prepare_page_cache(&self) -> Result<Option<PageCacheState>> {
+        let mut state = PageCacheState {
+            dirty_pages: Some(0),
+            ..PageCacheState::default()
+        };
+        for area in self.ground.areas(&self.job) {
+            let file = self.ground.open(&area, OFlags::RDONLY)?;
+            page_cache::prepare(&file, &area.path, self.job.page_cache, self.interrupted)?;
+            page_cache::add_state(&file, &area.path, &mut state)?;
+        }
+        Ok(matches!(self.ground, Ground::Files(_)).then_some(state))
+    }
+}

@@ -1,0 +1,91 @@
+//! Jobs to change, and what watches them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use iostep_load::Result;
+use iostep_load::engine::{Observer, Progress};
+use iostep_load::file::Bench;
+use iostep_model::bench::{
+    Access, Engine, FileJob, Files, InitialContent, Limits, Pace, PageCache, PayloadKind, Run,
+    Sharing, Step, Sync, Target, Transfer,
+};
+use iostep_model::manifest::Counters;
+
+/// Watches nothing.
+#[derive(Default)]
+pub struct Nobody;
+
+impl Observer for Nobody {
+    fn device(&mut self) -> Option<Counters> {
+        None
+    }
+
+    fn progress(&mut self, _: Progress) {}
+}
+
+/// Sixteen records of 4 KiB, written in order by one thread; the file is kept.
+pub fn job(directory: &Path) -> FileJob {
+    FileJob {
+        target: Target::Directory(directory.to_owned()),
+        access: Access::Write,
+        record_bytes: 4096,
+        file_bytes: 16 * 4096,
+        threads: 1,
+        sharing: Sharing::OwnFile,
+        transfer: Transfer::Buffered,
+        sync: Sync::None,
+        sync_every: 1,
+        end_sync: false,
+        atomic: false,
+        polled: false,
+        engine: Engine::Psync,
+        depth: 1,
+        overlap_percent: 0.0,
+        initial: InitialContent::Written,
+        files: Files::Fresh,
+        keep: true,
+        payload: PayloadKind::Incompressible,
+        page_cache: PageCache::Drop,
+        verify: false,
+        seed: 1,
+        cpus: Vec::new(),
+        limits: Limits::default(),
+        pace: Pace::default(),
+    }
+}
+
+/// Makes the files and runs the job once.
+pub fn run(job: &FileJob) -> Result<Run> {
+    let interrupted = AtomicBool::new(false);
+    Bench::open(job, &interrupted, &mut Nobody)?.run(&mut Nobody)
+}
+
+/// A work file.
+pub fn file(directory: &Path, name: &str) -> PathBuf {
+    directory.join("iostep-bench").join(name)
+}
+
+/// How often a step was timed.
+pub fn count(run: &Run, step: Step) -> u64 {
+    let found = run.latencies.iter().find(|latency| latency.step == step);
+    found.map_or(0, |latency| latency.histogram.count())
+}
+
+/// Offset, sequence number, file and thread of the stamps that a record begins with.
+pub fn stamps(bytes: &[u8], record_bytes: usize) -> Vec<(u64, u64, u32, u32)> {
+    let word = |record: &[u8], at: usize| {
+        u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"))
+    };
+    let stamp = |record: &[u8]| {
+        assert_eq!(&record[..8], b"iostepB1");
+        let both = word(record, 32);
+        (
+            word(record, 16),
+            word(record, 24),
+            both as u32,
+            (both >> 32) as u32,
+        )
+    };
+    bytes.chunks(record_bytes).map(stamp).collect()
+}
