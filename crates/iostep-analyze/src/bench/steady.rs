@@ -72,7 +72,7 @@ impl Steadiness {
         let (start, rest) = per_second.split_at(transient(per_second));
         let settled = rest.len() >= ROUNDS && unsteadiness(rest).is_none();
         let reason = match (mean(start), mean(rest)) {
-            (Some(before), Some(after)) if settled => Unsteadiness::Transient {
+            (Some(before), Some(after)) if settled && after > 0.0 => Unsteadiness::Transient {
                 seconds: start.len() as u64,
                 change: before / after - 1.0,
             },
@@ -226,6 +226,19 @@ mod tests {
         let mut long = vec![50.0; 10];
         long.extend([10.0; 90]);
         assert_eq!(transient(&long), 10);
+    }
+
+    #[test]
+    fn a_run_that_stops_altogether_has_no_beginning() {
+        let mut series = vec![100.0; 4];
+        series.extend([0.0; 20]);
+        let Steadiness::NotSteady { reason } = Steadiness::of(&series) else {
+            panic!("it stopped");
+        };
+        assert!(
+            matches!(reason, Unsteadiness::Trend { change } if change < -1.0),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -53,6 +53,18 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// A number that need not be whole with three digits, or four and more before the point: `12,345`,
+/// `123`, `12.3`, `1.23`, `0.012`.
+pub fn decimal(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        100.0.. => count(value.round() as u64),
+        10.0..100.0 => format!("{value:.1}"),
+        1.0..10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
 /// A share as a percentage, or `-`.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
@@ -100,6 +112,13 @@ mod tests {
             [0, 999, 1_000, 1_234_567].map(count),
             ["0", "999", "1,000", "1,234,567"]
         );
+    }
+
+    #[test]
+    fn decimals_keep_three_digits() {
+        let found = [0.0, 0.0123, 1.0, 12.34, 99.94, 123.4, 12_345.6].map(decimal);
+        let expected = ["0", "0.012", "1.00", "12.3", "99.9", "123", "12,346"];
+        assert_eq!(found, expected);
     }
 
     #[test]

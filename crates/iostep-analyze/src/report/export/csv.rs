@@ -100,7 +100,8 @@ fn pid(trace: &Trace, process: Option<u32>) -> String {
     number(process.map(|process| trace.processes[process as usize].pid))
 }
 
-fn quoted(text: &str) -> Cow<'_, str> {
+/// A field as it is written: in quotes if it holds what separates fields or lines.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     match text.contains([',', '"', '\r', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
         false => text.into(),

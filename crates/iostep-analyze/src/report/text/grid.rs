@@ -47,7 +47,12 @@ pub(crate) fn grid(style: Style, names: &[&str]) -> Grid {
 impl Grid {
     /// Adds a row; a cell is a column's.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.columns.len());
+        self.row_of(cells.into());
+    }
+
+    /// The same where the number of columns is known only when it runs.
+    pub(crate) fn row_of(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
         let cells = cells.into_iter().zip(&self.columns);
         let cells = cells.map(|(text, alignment)| Cell::new_owned(text).set_alignment(*alignment));
         self.table.add_row(cells.collect::<Vec<_>>());

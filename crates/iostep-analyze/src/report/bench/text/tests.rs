@@ -1,0 +1,138 @@
+//! What a terminal shows of documents made by hand.
+
+use super::*;
+use crate::bench::{Comparison, fixture};
+use iostep_model::bench::{Failure, Job, Sync, Verification, Warning};
+
+fn shown(document: &Document) -> String {
+    render(document, &Summary::of(document), Style::default())
+}
+
+#[test]
+fn one_run_reads_well() {
+    insta::assert_snapshot!(shown(&fixture::write_fdatasync(1)));
+}
+
+#[test]
+fn several_runs_have_a_line_each_and_a_median() {
+    let mut document = fixture::sqlite_wal(4);
+    document.warnings = vec![Warning::OnBattery];
+    insta::assert_snapshot!(shown(&document));
+}
+
+#[test]
+fn what_failed_comes_first_with_its_number() {
+    let mut document = fixture::write_fdatasync(2);
+    document.runs[1].state = RunState::Failed;
+    document.runs[1].failures = vec![Failure {
+        thread: 1,
+        operation: 1234,
+        attempt: "write of 4096 bytes at 12288 of /mnt/test/\u{1b}[2J".into(),
+        reason: "No space left on device".into(),
+    }];
+    document.runs[0].verification = Some(Verification {
+        compared: 10,
+        wrong: 1,
+        examples: vec!["record 3 of file-0".into()],
+    });
+    let text = shown(&document);
+    let lines: Vec<&str> = text.lines().take(3).collect();
+    assert_eq!(
+        lines,
+        [
+            "PARTIAL: run 2 failed; what is here is what was done until then, 6,422 operations",
+            "WRONG CONTENT: run 1: 1 of 10 that were read back; record 3 of file-0",
+            "FAILED: run 2, thread 1, operation 1,234: write of 4096 bytes at 12288 of \
+             /mnt/test/\u{fffd}[2J: No space left on device",
+        ]
+    );
+}
+
+#[test]
+fn a_document_without_runs_says_so() {
+    let text = shown(&fixture::write_fdatasync(0));
+    assert!(text.starts_with("NOTHING MEASURED"), "{text}");
+}
+
+#[test]
+fn the_picture_fits_a_narrow_terminal() {
+    let text = shown(&fixture::write_fdatasync(1));
+    let plot = text.lines().filter(|line| line.contains(" |"));
+    assert!(plot.clone().count() == 5 && plot.clone().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn two_results_are_compared_in_a_sentence_and_a_table() {
+    let first = fixture::write_fdatasync(5);
+    let mut second = first.clone();
+    let Job::File(job) = &mut second.job else {
+        panic!("a file job")
+    };
+    job.sync = Sync::Fsync;
+    for run in &mut second.runs {
+        run.elapsed_ns = run.elapsed_ns * 5 / 4;
+    }
+    let compared = Comparison::of(&first, &second);
+    let text = comparison::render(&compared, ["a.json", "b.json"], Style::default());
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn too_few_runs_are_called_so() {
+    let document = fixture::write_fdatasync(3);
+    let compared = Comparison::of(&document, &document);
+    let text = comparison::render(&compared, ["a", "b"], Style::default());
+    assert!(
+        text.starts_with("too few runs to tell (3 and 3): repeat both at least 4 times"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_run_each_is_a_weaker_statement() {
+    let document = fixture::write_fdatasync(1);
+    let compared = Comparison::of(&document, &document);
+    let text = comparison::render(&compared, ["a", "b"], Style::default());
+    let first = text.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("no difference found; one of more than"),
+        "{first}"
+    );
+    assert!(
+        first.contains("from the seconds of one run each"),
+        "{first}"
+    );
+}
+
+#[test]
+fn a_matrix_has_a_row_for_each_cell_and_a_column_for_what_varies() {
+    let first = fixture::write_fdatasync(3);
+    let mut second = first.clone();
+    let Job::File(job) = &mut second.job else {
+        panic!("a file job")
+    };
+    job.sync = Sync::Fsync;
+    job.threads = 8;
+    second.runs[2].state = RunState::Interrupted;
+    let summaries = [Summary::of(&first), Summary::of(&second)];
+    let cells: Vec<matrix::Cell<'_>> = [("sync-0", &first), ("sync-1", &second)]
+        .into_iter()
+        .zip(&summaries)
+        .map(|((name, document), summary)| matrix::Cell {
+            name,
+            document,
+            summary,
+        })
+        .collect();
+    insta::assert_snapshot!(matrix::render(&cells, Style::default()));
+    assert_eq!(matrix::render(&[], Style::default()), "");
+}
+
+#[test]
+fn escapes_are_only_in_coloured_text() {
+    let document = fixture::sqlite_wal(2);
+    let summary = Summary::of(&document);
+    assert!(!render(&document, &summary, Style::default()).contains('\u{1b}'));
+    let coloured = render(&document, &summary, Style { colour: true });
+    assert!(coloured.contains("\u{1b}[1m"));
+}
