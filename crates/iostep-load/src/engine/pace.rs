@@ -46,6 +46,8 @@ pub(super) struct Schedule {
     /// When the next operation is due; `None` without a rate.
     due_ns: Option<f64>,
     interval_ns: f64,
+    /// When the thinking under way ends.
+    thought_ns: Option<u64>,
 }
 
 impl Schedule {
@@ -56,6 +58,7 @@ impl Schedule {
             think_ns: pace.think_ns,
             due_ns: step_ns.map(|step_ns| start_ns as f64 + step_ns * f64::from(number)),
             interval_ns: step_ns.unwrap_or(0.0) * f64::from(threads),
+            thought_ns: None,
         }
     }
 
@@ -64,17 +67,25 @@ impl Schedule {
         self.think_ns == 0 && self.due_ns.is_none()
     }
 
+    /// The next operation's moment. Asking begins the thinking before it; asking again does not
+    /// move it.
+    pub fn next_ns(&mut self, first: bool) -> u64 {
+        let think_ns = if first { 0 } else { self.think_ns };
+        let thought_ns = match think_ns {
+            0 => 0,
+            _ => *self.thought_ns.get_or_insert_with(|| mono_ns() + think_ns),
+        };
+        thought_ns.max(self.due_ns.unwrap_or(0.0) as u64)
+    }
+
     /// Waits for the next operation's moment. `None` if `stop` came first; else the moment that
     /// was due, if there is a rate.
     pub fn wait(&mut self, first: bool, stop: &AtomicBool) -> Option<Option<u64>> {
-        if self.think_ns > 0 && !first && !sleep_until(mono_ns() + self.think_ns, stop) {
-            return None;
-        }
-        let Some(due_ns) = self.due_ns else {
-            return Some(None);
-        };
-        self.due_ns = Some(due_ns + self.interval_ns);
-        sleep_until(due_ns as u64, stop).then_some(Some(due_ns as u64))
+        let next_ns = self.next_ns(first);
+        self.thought_ns = None;
+        let due_ns = self.due_ns;
+        self.due_ns = due_ns.map(|due_ns| due_ns + self.interval_ns);
+        sleep_until(next_ns, stop).then_some(due_ns.map(|due_ns| due_ns as u64))
     }
 }
 
@@ -92,6 +103,28 @@ mod tests {
         let mut second = Schedule::new(&pace, 1, 4, 1000);
         let due: Vec<_> = (0..3).map(|_| second.wait(false, &stop)).collect();
         assert_eq!(due, [1001, 1005, 1009].map(|ns| Some(Some(ns))));
+    }
+
+    #[test]
+    fn asking_for_a_moment_does_not_move_it() {
+        let pace = Pace {
+            operations_per_second: Some(1e9),
+            think_ns: 0,
+        };
+        let mut rated = Schedule::new(&pace, 0, 1, 1000);
+        assert_eq!([rated.next_ns(true), rated.next_ns(true)], [1000, 1000]);
+        let pace = Pace {
+            operations_per_second: None,
+            think_ns: 1_000_000,
+        };
+        let stop = AtomicBool::new(false);
+        let mut thinking = Schedule::new(&pace, 0, 1, 1000);
+        assert_eq!(thinking.next_ns(true), 0);
+        let moment_ns = thinking.next_ns(false);
+        assert_eq!(thinking.next_ns(false), moment_ns);
+        assert_eq!(thinking.wait(false, &stop), Some(None));
+        assert!(mono_ns() >= moment_ns);
+        assert!(thinking.next_ns(false) > moment_ns);
     }
 
     #[test]

@@ -120,6 +120,16 @@ impl<'a> Thread<'a> {
         &self.shared.stop
     }
 
+    /// When the next operation may begin; 0 for at once. For whoever has something else to wait
+    /// for until then: [`Thread::begin`] waits only for this.
+    #[inline]
+    pub fn next_begin_ns(&mut self) -> u64 {
+        if self.is_free {
+            return 0;
+        }
+        self.schedule.next_ns(self.begun == 0)
+    }
+
     /// Waits for the next operation's moment. The answer is when it begins, or `None` if the run
     /// is over.
     #[inline]
