@@ -47,55 +47,57 @@ impl SeriesMean {
     }
 }
 
-/// How many independent values a series is worth: its length over its autocorrelation time.
+/// How many independent values a series is worth: their variance over that of their mean.
 ///
 /// The autocorrelations are summed in pairs of neighbouring lags as long as a pair is positive.
 /// Source: C. J. Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7 (1992), section
 /// 3.3, the initial positive sequence.
 fn effective(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    let mut merged = 1.0;
-    while values.len() > VALUES {
-        values = values
+    let all = values.len() as f64;
+    let mut merged = values.to_vec();
+    while merged.len() > VALUES {
+        merged = merged
             .chunks_exact(2)
             .map(|pair| (pair[0] + pair[1]) / 2.0)
             .collect();
-        merged *= 2.0;
     }
-    let length = values.len() as f64;
-    let center = mean(&values).unwrap_or_default();
-    let covariance = |lag: usize| {
-        let later = values.iter().skip(lag);
-        let products = values.iter().zip(later);
-        products
-            .map(|(a, b)| (a - center) * (b - center))
-            .sum::<f64>()
-            / length
-    };
-    let whole = covariance(0);
-    if values.len() < 2 || whole <= 0.0 {
-        return length;
-    }
+    let whole = covariance(&merged, 0);
     let mut time = -1.0;
-    for lag in (0..values.len() - 1).step_by(2) {
-        let pair = (covariance(lag) + covariance(lag + 1)) / whole;
+    for lag in (0..merged.len().saturating_sub(1)).step_by(2) {
+        let pair = (covariance(&merged, lag) + covariance(&merged, lag + 1)) / whole;
         if pair <= 0.0 || pair.is_nan() {
             break;
         }
         time += 2.0 * pair;
     }
-    // What was merged stands for so many values only if they were alike.
-    let worth = length / time.max(1.0);
-    if time > 1.5 { worth } else { worth * merged }
+    let of_mean = whole * f64::max(time, 1.0) / merged.len() as f64;
+    let worth = covariance(values, 0) / of_mean;
+    // A constant series has neither variance.
+    if worth.is_finite() {
+        worth.min(all)
+    } else {
+        all
+    }
+}
+
+/// Of values that are `lag` apart.
+fn covariance(values: &[f64], lag: usize) -> f64 {
+    let center = mean(values).unwrap_or_default();
+    let later = values.iter().skip(lag);
+    let products = values.iter().zip(later);
+    products
+        .map(|(a, b)| (a - center) * (b - center))
+        .sum::<f64>()
+        / values.len() as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Numbers without order, from a multiplicative generator.
-    fn noise(length: usize) -> Vec<f64> {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    /// Numbers from 0 to 1 without order, from a shift register.
+    fn noise(seed: u64, length: usize) -> Vec<f64> {
+        let mut state = 0x9e37_79b9_7f4a_7c15 ^ (seed << 20);
         let mut next = || {
             state ^= state << 13;
             state ^= state >> 7;
@@ -106,8 +108,39 @@ mod tests {
     }
 
     #[test]
+    fn intervals_hold_the_true_mean_about_as_often_as_they_say() {
+        // Each value is seven tenths of the one before and a random part; the true mean is 0.
+        let series = |seed| {
+            let mut value = 0.0;
+            let noise = noise(seed, 350).into_iter().skip(50);
+            let values = noise.map(|part| {
+                value = 0.7 * value + part - 0.5;
+                value
+            });
+            values.collect::<Vec<f64>>()
+        };
+        let holds = |interval: Interval| interval.low < 0.0 && 0.0 < interval.high;
+        let (mut corrected, mut naive) = (0, 0);
+        for seed in 0..400 {
+            let values = series(seed);
+            let found = SeriesMean::of(&values).expect("values");
+            corrected += usize::from(found.interval.is_some_and(holds));
+            let error = (variance(&values).expect("many") / 300.0).sqrt();
+            naive += usize::from(holds(Interval::around(found.mean, 1.96 * error)));
+        }
+        assert!((352..=396).contains(&corrected), "{corrected} of 400");
+        assert!(naive < 300, "{naive} of 400 without the correction");
+    }
+
+    #[test]
+    fn a_long_series_is_worth_what_it_is() {
+        let long = SeriesMean::of(&noise(1, 10_000)).expect("values");
+        assert!(long.effective_values > 7_000.0, "{long:?}");
+    }
+
+    #[test]
     fn values_without_order_count_nearly_in_full() {
-        let found = SeriesMean::of(&noise(400)).expect("values");
+        let found = SeriesMean::of(&noise(1, 400)).expect("values");
         assert!(found.effective_values > 300.0, "{found:?}");
         let interval = found.interval.expect("an interval");
         assert!(interval.low < 0.5 && 0.5 < interval.high, "{found:?}");
@@ -115,7 +148,7 @@ mod tests {
 
     #[test]
     fn values_told_ten_times_each_are_worth_a_tenth() {
-        let repeated: Vec<f64> = noise(100)
+        let repeated: Vec<f64> = noise(1, 100)
             .into_iter()
             .flat_map(|value| [value; 10])
             .collect();

@@ -46,14 +46,26 @@ type Field = (String, String);
 /// A column of a step: the end of its name, and its value.
 type LatencyColumn = (&'static str, fn(&StepLatency) -> String);
 
-/// Writes a line for each run with all of its numbers, below a line of names.
+/// A line for each run with all of its numbers and the command's arguments, below a line of names.
+pub fn render(document: &Document, summary: &Summary) -> String {
+    let mut out = Vec::new();
+    runs(&mut out, document, summary).expect("a vector takes everything");
+    String::from_utf8(out).expect("only text was written")
+}
+
+/// Writes what [`render`] says.
 ///
 /// Errors: those of `out`.
-pub fn runs(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
-    let rows: Vec<Vec<Field>> = summary.runs.iter().map(fields).collect();
+pub fn runs(out: &mut impl Write, document: &Document, summary: &Summary) -> io::Result<()> {
+    let arguments = document.arguments.join(" ");
+    let rows: Vec<Vec<Field>> = summary
+        .runs
+        .iter()
+        .map(|run| fields(&arguments, run))
+        .collect();
     let names = match rows.first() {
         Some(row) => row.iter().map(|(name, _)| name.clone()).collect(),
-        None => vec!["run".to_owned()],
+        None => vec!["arguments".to_owned(), "run".to_owned()],
     };
     line(out, &names)?;
     for row in rows {
@@ -104,9 +116,10 @@ fn optional(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn fields(run: &RunSummary) -> Vec<Field> {
+fn fields(arguments: &str, run: &RunSummary) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut add = |name: &str, value: String| fields.push((name.to_owned(), value));
+    add("arguments", arguments.to_owned());
     add("run", run.run.to_string());
     add("state", state(run.state).into());
     add("start_wall_ns", run.start_wall_ns.to_string());
@@ -281,7 +294,7 @@ mod tests {
     #[test]
     fn every_job_has_the_same_columns_and_every_line_all_of_them() {
         let [file, sqlite] = [fixture::write_fdatasync(3), fixture::sqlite_wal(2)]
-            .map(|document| text(|out| runs(out, &Summary::of(&document))));
+            .map(|document| render(&document, &Summary::of(&document)));
         assert_eq!(file.split("\r\n").count(), 1 + 3 + 1);
         assert_eq!(file.lines().next(), sqlite.lines().next());
         let columns = |line: &str| line.split(',').count();
@@ -299,7 +312,7 @@ mod tests {
             attempt: "write of \"a,b\"".into(),
             reason: "no\nspace".into(),
         }];
-        let text = text(|out| runs(out, &Summary::of(&document)));
+        let text = render(&document, &Summary::of(&document));
         let end = ",1,0,7,\"write of \"\"a,b\"\"\",\"no\nspace\"\r\n";
         assert!(text.ends_with(end), "{text}");
     }
@@ -323,6 +336,7 @@ mod tests {
     #[test]
     fn without_runs_there_are_only_names() {
         let document = fixture::write_fdatasync(0);
-        assert_eq!(text(|out| runs(out, &Summary::of(&document))), "run\r\n");
+        let text = render(&document, &Summary::of(&document));
+        assert_eq!(text, "arguments,run\r\n");
     }
 }

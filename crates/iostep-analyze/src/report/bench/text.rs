@@ -55,7 +55,7 @@ pub fn render(document: &Document, summary: &Summary, style: Style) -> String {
 }
 
 /// What went wrong, a line each: incomplete runs first, then failed operations and wrong content.
-fn complaints(summary: &Summary) -> Vec<String> {
+pub(super) fn complaints(summary: &Summary) -> Vec<String> {
     let runs = &summary.runs;
     let mut complaints = Vec::new();
     if runs.is_empty() {

@@ -92,7 +92,7 @@ pub(super) fn lines(summary: &Summary, run: &RunSummary, style: Style) -> String
     if let Some(device) = &run.device {
         let counters = device.counters;
         lines.push(format!(
-            "device: {} written in {}, {} read in {}, {} flushes",
+            "device: {} in {} writes, {} in {} reads, {} flushes",
             bytes(counters.write.bytes),
             count(counters.write.ios),
             bytes(counters.read.bytes),

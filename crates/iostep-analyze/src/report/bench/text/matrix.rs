@@ -76,7 +76,7 @@ fn numbers(summary: &Summary) -> [String; 10] {
 }
 
 /// The step that is the whole operation.
-fn whole_step(summary: &Summary) -> Step {
+pub(in crate::report::bench) fn whole_step(summary: &Summary) -> Step {
     let known = |step: &Step| {
         let measure = Measure::Latency(*step, Quantile::P50);
         summary.estimate(measure).is_some()

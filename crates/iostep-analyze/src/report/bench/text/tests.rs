@@ -136,3 +136,54 @@ fn escapes_are_only_in_coloured_text() {
     let coloured = render(&document, &summary, Style { colour: true });
     assert!(coloured.contains("\u{1b}[1m"));
 }
+
+/// The greatest numbers wherever a file may hold any.
+fn damaged() -> Document {
+    let mut document = fixture::write_fdatasync(5);
+    for run in &mut document.runs {
+        let greatest = iostep_model::manifest::Totals {
+            ios: u64::MAX,
+            bytes: u64::MAX,
+        };
+        let counters = iostep_model::manifest::Counters {
+            read: greatest,
+            write: greatest,
+            discard: greatest,
+            flush: greatest,
+        };
+        (run.operations, run.bytes, run.idle_ns) = (u64::MAX, u64::MAX, u64::MAX);
+        (run.cpu.user_ns, run.cpu.system_ns) = (u64::MAX, u64::MAX);
+        run.device = Some(counters);
+        for second in &mut run.seconds {
+            second.length_ns = u64::MAX;
+            second.operations = u64::MAX;
+            second.latency_sum_ns = u64::MAX;
+            second.device = Some(counters);
+        }
+        for thread in &mut run.threads {
+            thread.operations = u64::MAX;
+            thread.elapsed_ns = u64::MAX;
+        }
+    }
+    document.runs[2].elapsed_ns = 0;
+    document.runs[3].seconds.clear();
+    document.runs[3].threads.clear();
+    document.runs[4].latencies.clear();
+    document
+}
+
+#[test]
+fn whatever_a_damaged_result_holds_is_shown() {
+    let document = damaged();
+    let text = shown(&document);
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    for other in [
+        damaged(),
+        fixture::write_fdatasync(5),
+        fixture::write_fdatasync(0),
+    ] {
+        let compared = Comparison::of(&document, &other);
+        let text = comparison::render(&compared, ["a", "b"], Style::default());
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+}
