@@ -2,5 +2,6 @@
 
 pub mod advice;
 pub mod csv;
+pub mod html;
 pub mod job;
 pub mod text;

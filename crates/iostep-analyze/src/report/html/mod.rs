@@ -2,12 +2,12 @@
 
 mod columns;
 mod distributions;
-mod header;
+pub(in crate::report) mod header;
 mod latency;
 mod owners;
 mod picture;
 mod script_json;
-mod table;
+pub(in crate::report) mod table;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +38,8 @@ const SCRIPT: &str = concat!(
     include_str!("picture/describe.js"),
     include_str!("picture/overview.js"),
     include_str!("picture/control.js"),
+    include_str!("theme.js"),
+    include_str!("sort.js"),
     include_str!("page.js"),
 );
 

@@ -1,21 +1,23 @@
-//! A table of the page, whatever it is about.
+//! A table of a page, whatever it is about.
+
+use std::borrow::Cow;
 
 use askama::Template;
 
 use crate::report::quantity;
 
 /// Rows that a table shows one by one; the rest is summed up in one more.
-pub(super) const TOP: usize = 25;
+pub(in crate::report) const TOP: usize = 25;
 
 /// A column's head.
-pub(super) struct Head {
-    pub name: &'static str,
+pub(in crate::report) struct Head {
+    pub name: Cow<'static, str>,
     pub number: bool,
 }
 
 /// What a cell's bar counts.
 #[derive(Clone, Copy)]
-pub(super) enum Bar {
+pub(in crate::report) enum Bar {
     Write,
     Read,
     Other,
@@ -24,7 +26,7 @@ pub(super) enum Bar {
 /// A cell. Its text is the trace's or ours and becomes escaped text in the page.
 #[derive(Default, Template)]
 #[template(path = "cell.html")]
-pub(super) struct Cell {
+pub(in crate::report) struct Cell {
     pub text: String,
     /// What the column is sorted by, where the text is not.
     pub sort: Option<f64>,
@@ -46,14 +48,14 @@ impl Cell {
         }
     }
 
-    pub(super) fn text(text: impl Into<String>) -> Cell {
+    pub(in crate::report) fn text(text: impl Into<String>) -> Cell {
         Cell {
             text: text.into(),
             ..Cell::default()
         }
     }
 
-    pub(super) fn count(number: u64) -> Cell {
+    pub(in crate::report) fn count(number: u64) -> Cell {
         Cell {
             text: quantity::count(number),
             sort: Some(number as f64),
@@ -61,7 +63,7 @@ impl Cell {
         }
     }
 
-    pub(super) fn bytes(bytes: u64) -> Cell {
+    pub(in crate::report) fn bytes(bytes: u64) -> Cell {
         Cell {
             text: quantity::bytes(bytes),
             sort: Some(bytes as f64),
@@ -70,7 +72,7 @@ impl Cell {
         }
     }
 
-    pub(super) fn duration(ns: Option<u64>) -> Cell {
+    pub(in crate::report) fn duration(ns: Option<u64>) -> Cell {
         Cell {
             text: ns.map_or_else(|| "-".to_owned(), quantity::duration),
             sort: Some(ns.map_or(-1.0, |ns| ns as f64)),
@@ -78,7 +80,7 @@ impl Cell {
         }
     }
 
-    pub(super) fn factor(factor: Option<f64>) -> Cell {
+    pub(in crate::report) fn factor(factor: Option<f64>) -> Cell {
         Cell {
             text: factor.map_or_else(|| "-".to_owned(), |factor| format!("{factor:.1}x")),
             sort: Some(factor.unwrap_or(-1.0)),
@@ -87,7 +89,7 @@ impl Cell {
     }
 
     /// The same cell with a bar for its share of `whole`, and that share in its text.
-    pub(super) fn with_share(mut self, bar: Bar, part: u64, whole: u64) -> Cell {
+    pub(in crate::report) fn with_share(mut self, bar: Bar, part: u64, whole: u64) -> Cell {
         if part > 0 && whole > 0 {
             let share = part as f64 / whole as f64;
             self.text = format!("{} ({})", self.text, quantity::percent(Some(share)));
@@ -100,7 +102,7 @@ impl Cell {
 /// A table with its title.
 #[derive(Template)]
 #[template(path = "table.html")]
-pub(super) struct Table {
+pub(in crate::report) struct Table {
     pub title: String,
     /// The rule behind the numbers, in a sentence.
     pub note: String,
@@ -112,16 +114,16 @@ pub(super) struct Table {
 }
 
 /// Heads from names; those that begin with `#` are of numbers.
-pub(super) fn heads(names: &[&'static str]) -> Vec<Head> {
+pub(in crate::report) fn heads(names: &[&'static str]) -> Vec<Head> {
     let head = |name: &&'static str| Head {
-        name: name.trim_start_matches('#'),
+        name: name.trim_start_matches('#').into(),
         number: name.starts_with('#'),
     };
     names.iter().map(head).collect()
 }
 
 /// The rows to show one by one, and those to sum up: never a single one.
-pub(super) fn top<T>(items: &[T]) -> (&[T], &[T]) {
+pub(in crate::report) fn top<T>(items: &[T]) -> (&[T], &[T]) {
     let shown = if items.len() == TOP + 1 { TOP + 1 } else { TOP };
     items.split_at(shown.min(items.len()))
 }

@@ -1,0 +1,23 @@
+// Light, dark, or as the system has it.
+
+const THEMES = ["auto", "light", "dark"];
+
+function setUpTheme(onChange) {
+    const button = document.getElementById("theme");
+    const show = (theme) => {
+        document.documentElement.dataset.theme = theme;
+        button.textContent = `theme: ${theme}`;
+        onChange();
+    };
+    const wanted = new URLSearchParams(location.search).get("theme");
+    let at = Math.max(THEMES.indexOf(wanted), 0);
+    show(THEMES[at]);
+    button.addEventListener("click", () => {
+        at = (at + 1) % THEMES.length;
+        show(THEMES[at]);
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onChange);
+    // Ink on paper, whatever the screen shows.
+    addEventListener("beforeprint", () => show("light"));
+    addEventListener("afterprint", () => show(THEMES[at]));
+}
