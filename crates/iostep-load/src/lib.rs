@@ -8,5 +8,6 @@ pub mod environment;
 pub mod error;
 pub mod file;
 pub mod sql;
+pub mod sqlite;
 
 pub use error::{Error, Result};

@@ -1,0 +1,250 @@
+//! What is refused before anything is made.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use iostep_model::bench::{CheckpointPolicy, Mix, SqliteJob, SqliteOperation};
+use iostep_model::pragma::Journal;
+use rusqlite::ffi;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::connection::Connection;
+use super::library::Library;
+use super::plan::{Plan, Share};
+use crate::error::{Error, Result};
+
+const MAX_THREADS: u32 = 1024;
+const MAX_TABLES: u32 = 1000;
+const MAX_STATEMENTS: u32 = 1_000_000;
+/// Keys stay far below 2^63 even if every one is multiplied by the threads.
+const MAX_KEYS: u64 = 1 << 50;
+/// A database, its journal or WAL, and the WAL's index.
+const FILES_PER_DATABASE: u64 = 3;
+/// Whatever else the process has open.
+const OTHER_FILES: u64 = 128;
+
+fn usage(what: impl Into<String>, hint: impl Into<String>) -> Error {
+    Error::Usage {
+        what: what.into(),
+        hint: hint.into(),
+    }
+}
+
+/// Checks everything that follows from the job alone.
+///
+/// Errors: `Usage`.
+pub(super) fn job(job: &SqliteJob) -> Result<()> {
+    let counts = [
+        ("transactions", job.transactions, MAX_KEYS),
+        ("threads", job.threads.into(), MAX_THREADS.into()),
+        ("tables", job.tables.into(), MAX_TABLES.into()),
+        ("statements", job.statements.into(), MAX_STATEMENTS.into()),
+        ("databases", job.databases.into(), u32::MAX.into()),
+        ("record bytes", job.record_bytes.into(), i32::MAX as u64),
+    ];
+    for (what, count, most) in counts {
+        if count == 0 || count > most {
+            let hint = format!("choose 1 to {most}");
+            return Err(usage(format!("{count} {what}"), hint));
+        }
+    }
+    if job
+        .page_bytes
+        .is_some_and(|bytes| !(512..=65536).contains(&bytes) || !bytes.is_power_of_two())
+    {
+        let what = format!("a page of {} bytes", job.page_bytes.unwrap_or(0));
+        return Err(usage(what, "choose a power of two from 512 to 65536"));
+    }
+    match job.checkpoint {
+        CheckpointPolicy::Pages(0) => {
+            return Err(usage("a checkpoint every 0 pages", "choose never"));
+        }
+        CheckpointPolicy::Transactions(0) => {
+            return Err(usage("a checkpoint every 0 transactions", "choose never"));
+        }
+        _ => {}
+    }
+    rows(job)
+}
+
+/// Checks that there are rows for what is done with them.
+fn rows(job: &SqliteJob) -> Result<()> {
+    let written = job.transactions.saturating_mul(job.statements.into());
+    if job.rows.max(written) > MAX_KEYS {
+        let what = format!("{} rows in a table", job.rows.max(written));
+        return Err(usage(what, format!("choose at most {MAX_KEYS}")));
+    }
+    let needs_rows = match job.operation {
+        SqliteOperation::Insert => false,
+        SqliteOperation::Mix(Mix {
+            insert,
+            update,
+            delete,
+            read,
+        }) => {
+            if [insert, update, delete, read] == [0; 4] {
+                return Err(usage(
+                    "a mix of nothing",
+                    "give one of its operations a weight",
+                ));
+            }
+            insert == 0
+        }
+        _ => true,
+    };
+    // The last share is the smallest.
+    let least = Share::of(job, job.threads - 1).rows;
+    if needs_rows && least == 0 {
+        let what = format!(
+            "{} rows in each table for {} threads",
+            job.rows, job.threads
+        );
+        return Err(usage(
+            what,
+            "choose at least a row for each thread with --rows",
+        ));
+    }
+    match job.operation {
+        _ if job.limits.time_ns.is_some() => Ok(()),
+        SqliteOperation::Delete if written > least => {
+            let wanted = match job.shared {
+                true => written.saturating_mul(job.threads.into()),
+                false => written,
+            };
+            let what = format!("{wanted} deletes of {} rows in each table", job.rows);
+            Err(usage(
+                what,
+                format!("choose --rows {wanted} or fewer --transactions"),
+            ))
+        }
+        SqliteOperation::Mix(mix) if mix.insert == 0 && mix.delete > 0 => mix_lasts(job),
+        _ => Ok(()),
+    }
+}
+
+/// A mix without inserts runs out of rows sooner or later: finds out when.
+fn mix_lasts(job: &SqliteJob) -> Result<()> {
+    let mut rows = Vec::new();
+    for thread in 0..job.threads {
+        let mut plan = Plan::new(job, thread);
+        for number in 1..=job.transactions {
+            if plan.next(&mut rows).is_none() {
+                let what = format!("no rows are left for transaction {number} of thread {thread}");
+                return Err(usage(what, "choose more --rows, or give insert a weight"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks what the library can do.
+///
+/// Errors: `Usage` beyond its limits; `Unsupported` for threads without its locks.
+pub(super) fn library(job: &SqliteJob, library: Library, probe: &Connection) -> Result<()> {
+    if job.threads > 1 && !library.threadsafe() {
+        return Err(Error::Unsupported {
+            what: format!("SQLite {} was built for one thread", library.version()),
+            hint: "choose --threads 1, or a library with SQLITE_THREADSAFE".into(),
+        });
+    }
+    let databases = probe.limit(ffi::SQLITE_LIMIT_ATTACHED).max(0) as u32 + 1;
+    if job.databases > databases {
+        return Err(usage(
+            format!("{} databases in a transaction", job.databases),
+            format!("this SQLite takes at most {databases}, attached ones included"),
+        ));
+    }
+    // The row's header and key take a few bytes of it, too.
+    let bytes = (probe.limit(ffi::SQLITE_LIMIT_LENGTH).max(0) as u32).saturating_sub(64);
+    if job.record_bytes > bytes {
+        return Err(usage(
+            format!("a record of {} bytes", job.record_bytes),
+            format!("this SQLite takes at most {bytes} in a row"),
+        ));
+    }
+    Ok(())
+}
+
+/// Bytes that one table takes with so many rows, with some to spare: a row has a header, a page is
+/// not full, and rows that come at random fill pages by two thirds.
+fn table_bytes(job: &SqliteJob, rows: u64) -> u128 {
+    let page = u128::from(job.page_bytes.unwrap_or(4096));
+    let row = u128::from(job.record_bytes) + 20;
+    // From a quarter of a page on, rest and overflow pages are counted whole.
+    let row = if row > page / 4 {
+        row.next_multiple_of(page)
+    } else {
+        row
+    };
+    page + u128::from(rows) * row * 3 / 2
+}
+
+/// Bytes that all databases take in the end, with their journals.
+pub(super) fn bytes_needed(job: &SqliteJob) -> u128 {
+    let sets = u128::from(if job.shared { 1 } else { job.threads });
+    let writers = u64::from(if job.shared { job.threads } else { 1 });
+    let transactions = job.transactions.saturating_mul(writers);
+    let statements = transactions.saturating_mul(job.statements.into());
+    let grows = match job.operation {
+        SqliteOperation::Insert => true,
+        SqliteOperation::Mix(mix) => mix.insert > 0,
+        _ => false,
+    };
+    let inserted = if grows { statements } else { 0 };
+    let tables = u128::from(job.tables);
+    let mut each = tables * table_bytes(job, job.rows.saturating_add(inserted));
+    let page = u128::from(job.page_bytes.unwrap_or(4096));
+    let touched = tables * u128::from(job.statements) * (2 + u128::from(job.record_bytes) / page);
+    each += match (job.journal, job.checkpoint) {
+        (Journal::Wal, CheckpointPolicy::Never) => u128::from(transactions) * touched * page,
+        (Journal::Wal, CheckpointPolicy::Pages(pages)) => (u128::from(pages) + touched) * page,
+        (Journal::Wal, CheckpointPolicy::Transactions(every)) => {
+            u128::from(every.min(transactions)) * touched * page
+        }
+        _ => touched * page,
+    };
+    sets * u128::from(job.databases) * each
+}
+
+/// Checks that the filesystem has room, counting what earlier runs left there as room.
+///
+/// Errors: `Io`, `Refused`.
+pub(super) fn space(job: &SqliteJob, directory: &OwnedFd, path: &Path) -> Result<()> {
+    let stat = rustix::fs::fstatvfs(directory)
+        .map_err(|errno| Error::io(path, "ask the free space of")(errno.into()))?;
+    let free = u128::from(stat.f_bavail) * u128::from(stat.f_frsize);
+    let needed = bytes_needed(job);
+    if needed <= free {
+        return Ok(());
+    }
+    const MIB: u128 = 1 << 20;
+    Err(Error::Refused {
+        what: format!(
+            "{}: the databases may take {} MiB, but {} MiB are free",
+            path.display(),
+            needed.div_ceil(MIB),
+            free / MIB
+        ),
+        hint: "choose fewer --rows or --transactions, or another directory".into(),
+    })
+}
+
+/// Makes room for every thread's descriptors.
+///
+/// Errors: `Refused` if the hard limit is too low.
+pub(super) fn descriptors(job: &SqliteJob) -> Result<()> {
+    let databases = u64::from(job.threads) * u64::from(job.databases);
+    let needed = databases * FILES_PER_DATABASE + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let raised = Rlimit {
+        current: Some(needed),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|_| Error::Refused {
+        what: format!("{databases} connections' databases need {needed} open files"),
+        hint: "raise the limit (ulimit -n), or choose fewer --threads or --databases".into(),
+    })
+}

@@ -1,0 +1,248 @@
+//! Transactions of SQLite.
+//!
+//! ```text
+//! check        what is refused beforehand
+//! library      the SQLite inside or another one, as a table of functions
+//! vfs          over the library's VFS: times syncs, makes them fsync(2)
+//! connection   the only caller of SQLite, safe for everybody else
+//! wait         what SQLite calls back: busy handler, checkpoints
+//! settings     pragmas, set and read back for every database
+//! databases    the files: made, reused, removed
+//! plan, row    which keys and values come next, from the seed alone
+//! worker       one thread's transactions and their steps
+//! verify       the databases against the plan
+//! ```
+//!
+//! A transaction of one statement runs without BEGIN and COMMIT. Others begin with BEGIN, or with
+//! BEGIN IMMEDIATE if threads share databases and the transaction writes: then nobody finds in the
+//! middle of a transaction that another was faster. Before the measured part each connection
+//! commits once without touching a row, so that making a journal or WAL for the first time is not
+//! measured. With a time limit a run of deletes is over when no rows are left.
+
+mod check;
+mod connection;
+mod databases;
+mod library;
+mod plan;
+mod row;
+mod settings;
+mod verify;
+mod vfs;
+mod wait;
+mod worker;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use iostep_model::bench::{
+    CheckpointPolicy, Failure, Latency, LatencyHistogram, Run, RunState, SqliteJob, SqliteLibrary,
+    SqliteOperation, Step, Verification,
+};
+use iostep_model::pragma::Journal;
+
+use self::connection::Connection;
+use self::databases::{Databases, Making};
+use self::library::Library;
+use self::vfs::Vfs;
+use self::wait::Hooks;
+use self::worker::Writer;
+use crate::engine::{Crew, Observer};
+use crate::error::Result;
+
+/// What the databases hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// The rows that were made for this job.
+    Pristine,
+    /// As many rows, but some of their values are an earlier run's.
+    Reused,
+    /// What a run left.
+    Spent,
+}
+
+/// A job that is ready to run: its databases are there.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    job: SqliteJob,
+    interrupted: &'a AtomicBool,
+    library: Library,
+    vfs: Vfs,
+    description: SqliteLibrary,
+    databases: Databases,
+    content: Content,
+}
+
+impl<'a> Bench<'a> {
+    /// Checks everything, and makes the databases in `iostep-bench` below the job's directory.
+    ///
+    /// Errors: `Usage` for a job that makes no sense; `Unsupported` for what the library or the
+    /// VFS cannot do; `Refused` without room; `Database` and `Io` while databases are made, also
+    /// if SQLite keeps another setting than the one asked for; `Interrupted`.
+    pub fn open(
+        job: &SqliteJob,
+        interrupted: &'a AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Bench<'a>> {
+        check::job(job)?;
+        let library = Library::load(job.library.as_deref())?;
+        let mut probe = Connection::open(library, Path::new(":memory:"), None, true)?;
+        check::library(job, library, &probe)?;
+        let options = settings::compile_options(&mut probe)?;
+        drop(probe);
+        let syncs_directories = !options.iter().any(|option| option == "DISABLE_DIRSYNC");
+        let vfs = Vfs::register(library, job.fsync, syncs_directories)?;
+        check::descriptors(job)?;
+        let databases = Databases::open(job)?;
+        let mut bench = Bench {
+            description: SqliteLibrary {
+                path: job.library.as_ref().map(|path| path.display().to_string()),
+                version: library.version(),
+                source_id: library.source_id(),
+                vfs: vfs.below(),
+                ..SqliteLibrary::default()
+            },
+            job: job.clone(),
+            interrupted,
+            library,
+            vfs,
+            databases,
+            content: Content::Spent,
+        };
+        bench.prepare(observer)?;
+        let mut first = bench.connect(0)?;
+        settings::describe(&mut first, &mut bench.description)?;
+        Ok(bench)
+    }
+
+    /// The library and the settings as they really are.
+    pub fn library(&self) -> &SqliteLibrary {
+        &self.description
+    }
+
+    /// One repetition: the databases are made anew if an earlier one changed them, written back,
+    /// and warmed up; then all threads begin at once. WALs are checkpointed once more after the
+    /// end, as a [`Step::Checkpoint`] outside of every transaction, unless the policy is `never`.
+    ///
+    /// Errors: from before the measured part, as those of [`Bench::open`], and from the
+    /// verification. What fails in between is in the run.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Run> {
+        self.prepare(observer)?;
+        let pristine = self.content == Content::Pristine;
+        self.databases.sync()?;
+        let mut writers = self.writers()?;
+        if self.job.operation != SqliteOperation::Read {
+            self.content = Content::Spent;
+            for writer in &mut writers {
+                let warmed = writer.warm_up();
+                warmed.map_err(|error| error.at(writer.path()))?;
+            }
+        }
+        let crew = Crew {
+            cpus: &self.job.cpus,
+            limits: self.job.limits,
+            pace: self.job.pace,
+            interrupted: self.interrupted,
+        };
+        let result = crew.run(&mut writers, observer);
+        writers.iter().for_each(Writer::leave);
+        let mut run = result?;
+        self.checkpoint_rest(&mut writers, &mut run);
+        let committed: Vec<u64> = writers.iter().map(|writer| writer.committed).collect();
+        drop(writers);
+        run.verification = self.verify(&run, &committed, pristine)?;
+        Ok(run)
+    }
+
+    /// Brings the databases into the state from which a run starts.
+    fn prepare(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        if self.content != Content::Spent {
+            return Ok(());
+        }
+        if self.job.reuse && self.databases.are_right(self.library, &self.job) {
+            self.content = Content::Reused;
+        } else {
+            self.databases.clear();
+            let path = &self.job.directory;
+            check::space(&self.job, self.databases.directory(), path)?;
+            self.databases.make(&mut Making {
+                library: self.library,
+                job: &self.job,
+                interrupted: self.interrupted,
+                observer,
+            })?;
+            self.content = Content::Pristine;
+        }
+        self.databases.remove = !self.job.keep;
+        Ok(())
+    }
+
+    /// A connection to a set, with its hooks.
+    fn connect(&self, set: usize) -> Result<Connection> {
+        let library = (self.library, Some(self.vfs.name()));
+        let mut db = self.databases.connect(&self.job, library, set)?;
+        let pages = match (self.job.journal, self.job.checkpoint) {
+            (Journal::Wal, CheckpointPolicy::Pages(pages)) => Some(pages),
+            _ => None,
+        };
+        db.install(Hooks::new(
+            self.library,
+            self.job.busy_timeout_ns,
+            pages,
+            self.job.checkpoint_mode,
+        ));
+        Ok(db)
+    }
+
+    fn writers(&self) -> Result<Vec<Writer>> {
+        (0..self.job.threads)
+            .map(|thread| {
+                let set = if self.job.shared { 0 } else { thread as usize };
+                let number = self.databases.number(set, 0);
+                Writer::new(&self.job, self.connect(set)?, thread, number)
+                    .map_err(|error| error.at(self.databases.set(set)[0]))
+            })
+            .collect()
+    }
+
+    /// Checkpoints what the run left in the WALs.
+    fn checkpoint_rest(&self, writers: &mut [Writer], run: &mut Run) {
+        let wanted = self.job.journal == Journal::Wal
+            && self.job.checkpoint != CheckpointPolicy::Never
+            && self.job.operation != SqliteOperation::Read
+            && run.state != RunState::Failed;
+        if !wanted {
+            return;
+        }
+        let mut rest = LatencyHistogram::new();
+        for (thread, writer) in (0..).zip(writers).take(self.databases.sets()) {
+            if let Err(error) = writer.checkpoint(|checkpoint_ns| rest.record(checkpoint_ns)) {
+                run.state = RunState::Failed;
+                run.failures.push(Failure {
+                    thread,
+                    operation: writer.committed,
+                    attempt: format!("{} in {}", error.sql, writer.path().display()),
+                    reason: format!("{} (code {})", error.message, error.code),
+                });
+            }
+        }
+        let checkpoints = run.latencies.iter_mut();
+        match checkpoints.into_iter().find(|l| l.step == Step::Checkpoint) {
+            Some(latency) => latency.histogram.merge(&rest),
+            None => run.latencies.push(Latency {
+                step: Step::Checkpoint,
+                histogram: rest,
+            }),
+        }
+        run.latencies.sort_by_key(|latency| latency.step);
+    }
+
+    fn verify(&self, run: &Run, committed: &[u64], pristine: bool) -> Result<Option<Verification>> {
+        // What fails without a journal cannot be rolled back: anything may be there.
+        let broken = run.state == RunState::Failed && self.job.journal == Journal::Off;
+        if !self.job.verify || broken {
+            return Ok(None);
+        }
+        let (job, databases) = (&self.job, &self.databases);
+        verify::verify(job, self.library, databases, committed, pristine).map(Some)
+    }
+}

@@ -1,0 +1,81 @@
+//! Threads, and what stands in a writer's way.
+
+use rusqlite::TransactionBehavior;
+
+use super::*;
+
+#[test]
+fn transactions_of_threads_add_up() {
+    let directory = directory();
+    for journal in [Journal::Delete, Journal::Wal] {
+        for (shared, statements) in [(false, 1), (true, 1), (true, 3)] {
+            let job = SqliteJob {
+                journal,
+                synchronous: Synchronous::Off,
+                threads: 4,
+                shared,
+                statements,
+                rows: 10,
+                transactions: 50,
+                ..job(directory.path())
+            };
+            let run = run_well(&job);
+            assert_eq!(run.operations, 200);
+            let each: Vec<_> = run.threads.iter().map(|thread| thread.operations).collect();
+            assert_eq!(each, [50; 4]);
+            let sets = if shared { 1 } else { 4 };
+            let all: i64 = (0..sets).map(|set| rows(&job, set, 0, 0)).sum();
+            assert_eq!(all, i64::from(sets * 10 + 200 * statements));
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_too_long_ends_the_run_and_names_the_wait() {
+    let directory = directory();
+    let job = SqliteJob {
+        shared: true,
+        statements: 2,
+        threads: 1,
+        verify: false,
+        pace: GAPS,
+        busy_timeout_ns: 300_000_000,
+        limits: Limits {
+            time_ns: Some(60_000_000_000),
+            ramp_ns: 0,
+        },
+        ..job(directory.path())
+    };
+    let mut bench = open(&job).expect("open");
+    let mut holder = Connection::open(path(&job, 0, 0)).expect("open");
+    let (run, held) = std::thread::scope(|scope| {
+        let run = scope.spawn(|| bench.run(&mut Quiet));
+        // Only once it has begun to insert.
+        while holder
+            .query_row("SELECT count(*) FROM t0", [], |row| row.get::<_, i64>(0))
+            .unwrap_or(0)
+            == 0
+        {
+            std::thread::yield_now();
+        }
+        let lock = loop {
+            match holder.transaction_with_behavior(TransactionBehavior::Exclusive) {
+                Ok(lock) => break lock,
+                Err(_) => std::thread::yield_now(),
+            }
+        };
+        let run = run.join().expect("no panic");
+        let held = lock.query_row("SELECT count(*) FROM t0", [], |row| row.get::<_, i64>(0));
+        (run, held.expect("rows"))
+    });
+    let run = run.expect("a run");
+    let failure = run.failures.first().expect("a failure");
+    assert!(
+        failure.attempt.starts_with("BEGIN IMMEDIATE in "),
+        "{failure:?}"
+    );
+    let wanted = "database is locked (code 5); thread 0 waited 0.3 s";
+    assert!(failure.reason.contains(wanted), "{failure:?}");
+    assert_eq!(held, 2 * run.operations as i64);
+    assert_eq!(steps(&run, Step::Transaction), run.operations);
+}

@@ -1,0 +1,121 @@
+//! The SQLite generator, judged by an independent connection.
+
+mod fsync;
+mod locks;
+mod operations;
+mod other_library;
+mod refusals;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use iostep_load::engine::{Observer, Progress};
+use iostep_load::sqlite::Bench;
+use iostep_load::{Error, Result};
+use iostep_model::bench::{
+    CheckpointMode, CheckpointPolicy, KeyOrder, Limits, Pace, Run, SqliteJob, SqliteOperation, Step,
+};
+use iostep_model::manifest::Counters;
+use iostep_model::pragma::{Journal, Synchronous};
+use rusqlite::{Connection, OpenFlags};
+
+/// Watches without a word.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn device(&mut self) -> Option<Counters> {
+        None
+    }
+
+    fn progress(&mut self, _: Progress) {}
+}
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// Twenty inserts into an empty table, one for each transaction, verified and kept.
+fn job(directory: &Path) -> SqliteJob {
+    SqliteJob {
+        directory: directory.to_owned(),
+        operation: SqliteOperation::Insert,
+        journal: Journal::Delete,
+        synchronous: Synchronous::Full,
+        transactions: 20,
+        record_bytes: 100,
+        rows: 0,
+        tables: 1,
+        databases: 1,
+        statements: 1,
+        keys: KeyOrder::Sequential,
+        threads: 1,
+        shared: false,
+        busy_timeout_ns: 10_000_000_000,
+        page_bytes: None,
+        cache_size: None,
+        mmap_bytes: None,
+        checkpoint: CheckpointPolicy::Pages(1000),
+        checkpoint_mode: CheckpointMode::Passive,
+        fsync: false,
+        library: None,
+        reuse: false,
+        keep: true,
+        verify: true,
+        seed: 1,
+        cpus: Vec::new(),
+        limits: Limits::default(),
+        pace: Pace::default(),
+    }
+}
+
+/// Leaves moments in which another connection gets the lock.
+const GAPS: Pace = Pace {
+    operations_per_second: None,
+    think_ns: 2_000_000,
+};
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn open(job: &SqliteJob) -> Result<Bench<'static>> {
+    Bench::open(job, &GO_ON, &mut Quiet)
+}
+
+fn run(job: &SqliteJob) -> Run {
+    let run = open(job).and_then(|mut bench| bench.run(&mut Quiet));
+    run.unwrap_or_else(|error| panic!("{job:?}: {error}"))
+}
+
+/// Runs a job that has to be verified without a fault.
+fn run_well(job: &SqliteJob) -> Run {
+    let run = run(job);
+    assert_eq!(run.failures, [], "{job:?}");
+    let verification = run.verification.as_ref().expect("verified");
+    assert_eq!(verification.wrong, 0, "{:?} {job:?}", verification.examples);
+    run
+}
+
+fn refusal(job: &SqliteJob) -> Error {
+    open(job).map(|_| ()).expect_err("refused")
+}
+
+fn path(job: &SqliteJob, set: u32, number: u32) -> PathBuf {
+    let name = format!("iostep-bench/sqlite-{set}-{number}.db");
+    job.directory.join(name)
+}
+
+/// Asks a database through a connection that knows nothing of the generator.
+fn ask<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("open");
+    db.query_row(sql, [], |row| row.get(0)).expect(sql)
+}
+
+fn rows(job: &SqliteJob, set: u32, number: u32, table: u32) -> i64 {
+    let sql = format!("SELECT count(*) FROM t{table}");
+    ask(&path(job, set, number), &sql)
+}
+
+/// How often a step was timed.
+fn steps(run: &Run, step: Step) -> u64 {
+    let found = run.latencies.iter().find(|latency| latency.step == step);
+    found.map_or(0, |latency| latency.histogram.count())
+}

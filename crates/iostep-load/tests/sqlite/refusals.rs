@@ -1,0 +1,238 @@
+//! What is refused, and what fails in the middle.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use iostep_model::bench::{Mix, RunState};
+
+use super::*;
+
+#[test]
+fn jobs_without_sense_are_refused_before_anything_is_made() {
+    let directory = directory();
+    let good = job(directory.path());
+    let with = |change: &dyn Fn(&mut SqliteJob)| {
+        let mut job = good.clone();
+        change(&mut job);
+        job
+    };
+    let bad = [
+        with(&|job| job.transactions = 0),
+        with(&|job| job.transactions = u64::MAX),
+        with(&|job| job.threads = 0),
+        with(&|job| job.threads = 1025),
+        with(&|job| job.tables = 0),
+        with(&|job| job.statements = 0),
+        with(&|job| job.databases = 0),
+        with(&|job| job.databases = u32::MAX),
+        with(&|job| job.record_bytes = 0),
+        with(&|job| job.record_bytes = u32::MAX),
+        with(&|job| job.record_bytes = 1_000_000_000),
+        with(&|job| job.rows = u64::MAX),
+        with(&|job| job.page_bytes = Some(1000)),
+        with(&|job| job.page_bytes = Some(0)),
+        with(&|job| job.page_bytes = Some(131_072)),
+        with(&|job| job.checkpoint = CheckpointPolicy::Pages(0)),
+        with(&|job| job.checkpoint = CheckpointPolicy::Transactions(0)),
+        with(&|job| job.operation = SqliteOperation::Mix(Mix::default())),
+        with(&|job| job.operation = SqliteOperation::Update),
+        with(&|job| job.operation = SqliteOperation::Read),
+        with(&|job| (job.operation, job.rows) = (SqliteOperation::Delete, 19)),
+        with(&|job| {
+            (job.operation, job.rows) = (SqliteOperation::Delete, 39);
+            (job.threads, job.shared) = (2, true);
+        }),
+        with(&|job| {
+            let (update, delete) = (1, 1);
+            job.operation = SqliteOperation::Mix(Mix {
+                update,
+                delete,
+                ..Mix::default()
+            });
+            (job.rows, job.transactions) = (5, 1000);
+        }),
+    ];
+    for job in bad {
+        let error = refusal(&job);
+        assert!(matches!(error, Error::Usage { .. }), "{error}: {job:?}");
+    }
+    assert!(!directory.path().join("iostep-bench").exists());
+}
+
+#[test]
+fn more_than_there_is_room_for_is_refused_before_a_row_is_written() {
+    let directory = directory();
+    let error = refusal(&SqliteJob {
+        rows: 1 << 40,
+        ..job(directory.path())
+    });
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("MiB are free"), "{error}");
+}
+
+#[test]
+fn a_directory_that_is_missing_a_link_or_open_to_others_is_refused() {
+    let directory = directory();
+    let missing = refusal(&job(&directory.path().join("missing")));
+    assert!(missing.to_string().contains("No such file"), "{missing}");
+
+    let elsewhere = super::directory();
+    let link = directory.path().join("iostep-bench");
+    symlink(elsewhere.path(), &link).expect("a link");
+    let error = refusal(&job(directory.path()));
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert_eq!(elsewhere.path().read_dir().expect("a directory").count(), 0);
+
+    std::fs::remove_file(&link).expect("gone");
+    std::fs::create_dir(&link).expect("a directory");
+    std::fs::set_permissions(&link, PermissionsExt::from_mode(0o777)).expect("open");
+    let error = refusal(&job(directory.path()));
+    assert!(
+        error.to_string().contains("somebody else can write"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_link_in_the_place_of_a_database_is_not_followed() {
+    let directory = directory();
+    let victim = directory.path().join("victim");
+    std::fs::write(&victim, b"precious").expect("written");
+    let job = job(directory.path());
+    let place = path(&job, 0, 0);
+    std::fs::create_dir(place.parent().expect("a parent")).expect("a directory");
+    symlink(&victim, &place).expect("a link");
+    run_well(&job);
+    run_well(&SqliteJob { reuse: true, ..job });
+    assert_eq!(std::fs::read(&victim).expect("there"), b"precious");
+}
+
+#[test]
+fn one_directory_has_one_run_at_a_time() {
+    let directory = directory();
+    let job = job(directory.path());
+    let bench = open(&job).expect("open");
+    let error = refusal(&job);
+    assert!(error.to_string().contains("another run uses it"), "{error}");
+    drop(bench);
+    run_well(&job);
+}
+
+#[test]
+fn an_error_in_the_loop_ends_the_run_with_sqlites_words() {
+    let directory = directory();
+    for journal in [Journal::Delete, Journal::Wal] {
+        let job = SqliteJob {
+            journal,
+            statements: 2,
+            shared: true,
+            threads: 2,
+            verify: false,
+            pace: GAPS,
+            limits: Limits {
+                time_ns: Some(60_000_000_000),
+                ramp_ns: 0,
+            },
+            ..job(directory.path())
+        };
+        let mut bench = open(&job).expect("open");
+        let run = std::thread::scope(|scope| {
+            let run = scope.spawn(|| bench.run(&mut Quiet));
+            let db = Connection::open(path(&job, 0, 0)).expect("open");
+            db.busy_timeout(std::time::Duration::from_secs(10))
+                .expect("set");
+            while db
+                .query_row("SELECT count(*) FROM t0", [], |row| row.get::<_, i64>(0))
+                .unwrap_or(0)
+                == 0
+            {}
+            while db.execute_batch("DROP TABLE t0").is_err() {}
+            run.join().expect("no panic").expect("a run")
+        });
+        assert_eq!(run.state, RunState::Failed);
+        let failure = &run.failures[0];
+        assert!(
+            failure.attempt.starts_with("INSERT INTO main.t0"),
+            "{failure:?}"
+        );
+        assert!(
+            failure.reason.contains("no such table: main.t0"),
+            "{failure:?}"
+        );
+        assert!(run.operations > 0);
+    }
+}
+
+#[test]
+fn a_row_that_is_not_there_is_a_failure() {
+    let directory = directory();
+    for operation in [
+        SqliteOperation::Update,
+        SqliteOperation::Delete,
+        SqliteOperation::Read,
+    ] {
+        let job = SqliteJob {
+            operation,
+            rows: 20,
+            ..job(directory.path())
+        };
+        let mut bench = open(&job).expect("open");
+        let db = Connection::open(path(&job, 0, 0)).expect("open");
+        db.execute_batch("DELETE FROM t0 WHERE key = 11")
+            .expect("gone");
+        drop(db);
+        let run = bench.run(&mut Quiet).expect("a run");
+        assert_eq!((run.state, run.operations), (RunState::Failed, 10));
+        let failure = &run.failures[0];
+        assert_eq!(failure.operation, 11);
+        assert!(failure.attempt.contains("with key 11"), "{failure:?}");
+        assert!(failure.reason.contains("no such row"), "{failure:?}");
+    }
+}
+
+#[test]
+fn a_setting_that_sqlite_does_not_keep_is_an_error() {
+    let directory = directory();
+    let error = refusal(&SqliteJob {
+        mmap_bytes: Some(1 << 50),
+        ..job(directory.path())
+    });
+    assert!(
+        error.to_string().contains("SQLite keeps main.mmap_size at"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_interrupted_preparation_ends() {
+    let directory = directory();
+    let interrupted = AtomicBool::new(true);
+    let job = SqliteJob {
+        rows: 20_000,
+        ..job(directory.path())
+    };
+    let result = Bench::open(&job, &interrupted, &mut Quiet);
+    assert_eq!(
+        result.map(|_| ()).expect_err("interrupted"),
+        Error::Interrupted
+    );
+}
+
+#[test]
+fn an_interrupted_run_is_consistent() {
+    let directory = directory();
+    let interrupted = AtomicBool::new(false);
+    let limits = Limits {
+        time_ns: Some(60_000_000_000),
+        ramp_ns: 0,
+    };
+    let job = SqliteJob {
+        limits,
+        statements: 2,
+        ..job(directory.path())
+    };
+    let mut bench = Bench::open(&job, &interrupted, &mut Quiet).expect("open");
+    interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+    let run = bench.run(&mut Quiet).expect("a run");
+    assert_eq!(run.state, RunState::Interrupted);
+    assert_eq!(run.verification.map(|v| v.wrong), Some(0));
+}
