@@ -67,19 +67,6 @@ pub enum Better {
     Lower,
 }
 
-const STEPS: [Step; 10] = [
-    Step::Total,
-    Step::Read,
-    Step::Write,
-    Step::Sync,
-    Step::EndSync,
-    Step::Transaction,
-    Step::Commit,
-    Step::Checkpoint,
-    Step::BusyWait,
-    Step::Lateness,
-];
-
 impl Measure {
     /// All of them, in the order of a report.
     pub fn all() -> impl Iterator<Item = Measure> {
@@ -89,7 +76,7 @@ impl Measure {
             Measure::BytesPerSecond,
             Measure::TimePerOperation,
         ];
-        let latencies = STEPS.into_iter().flat_map(|step| {
+        let latencies = Step::ALL.into_iter().flat_map(|step| {
             [Quantile::P50, Quantile::P99].map(|quantile| Measure::Latency(step, quantile))
         });
         let after = [

@@ -77,6 +77,20 @@ pub enum Step {
 }
 
 impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Step; 10] = [
+        Step::Total,
+        Step::Read,
+        Step::Write,
+        Step::Sync,
+        Step::EndSync,
+        Step::Transaction,
+        Step::Commit,
+        Step::Checkpoint,
+        Step::BusyWait,
+        Step::Lateness,
+    ];
+
     /// The name shown to people.
     pub fn name(self) -> &'static str {
         match self {

@@ -16,6 +16,15 @@ fn slower(runs: u32, factor: f64) -> Document {
     document
 }
 
+/// A single run of 24 and a half seconds.
+fn long(factor: f64) -> Document {
+    let mut document = slower(1, factor);
+    let seconds = &mut document.runs[0].seconds;
+    let whole = seconds[..6].repeat(3);
+    seconds.splice(0..0, whole);
+    document
+}
+
 fn headline(first: &Document, second: &Document) -> Row {
     *Comparison::of(first, second)
         .headline()
@@ -24,8 +33,8 @@ fn headline(first: &Document, second: &Document) -> Row {
 
 #[test]
 fn nothing_differs_from_itself() {
-    for runs in [1, 4, 8] {
-        let document = fixture::write_fdatasync(runs);
+    let several = [1, 4, 8].map(fixture::write_fdatasync);
+    for document in several.into_iter().chain([long(1.0)]) {
         let comparison = Comparison::of(&document, &document);
         assert_eq!(comparison.differences, []);
         assert_eq!(comparison.worse_by(), None);
@@ -71,7 +80,7 @@ fn three_runs_on_each_side_are_too_few_however_far_apart() {
 
 #[test]
 fn single_runs_are_judged_by_their_seconds_and_only_where_these_tell() {
-    let comparison = Comparison::of(&slower(1, 1.0), &slower(1, 2.0));
+    let comparison = Comparison::of(&long(1.0), &long(2.0));
     let row = comparison.headline().expect("a throughput");
     assert_eq!((row.verdict, row.basis), (Verdict::Worse, Basis::Seconds));
     let time = comparison
@@ -86,6 +95,8 @@ fn single_runs_are_judged_by_their_seconds_and_only_where_these_tell() {
         )
     });
     let sync = sync.expect("syncs were timed");
+    let short = headline(&slower(1, 1.0), &slower(1, 2.0));
+    assert_eq!(short.verdict, Verdict::TooFewRuns { needed: 4 });
     assert_eq!(sync.verdict, Verdict::TooFewRuns { needed: 4 });
 }
 

@@ -12,19 +12,6 @@ use crate::bench::{RunSummary, SeriesMean, Steadiness, StepLatency, Summary, Thr
 use crate::report::export::csv::quoted;
 use crate::stats::amount::ratio;
 
-const STEPS: [Step; 10] = [
-    Step::Total,
-    Step::Read,
-    Step::Write,
-    Step::Sync,
-    Step::EndSync,
-    Step::Transaction,
-    Step::Commit,
-    Step::Checkpoint,
-    Step::BusyWait,
-    Step::Lateness,
-];
-
 const SECOND_COLUMNS: [&str; 12] = [
     "run",
     "second",
@@ -146,7 +133,7 @@ fn fields(arguments: &str, run: &RunSummary) -> Vec<Field> {
                 .map(|series: SeriesMean| series.effective_values),
         ),
     );
-    for step in STEPS {
+    for step in Step::ALL {
         latency(&mut add, step, run.latency(step));
     }
     cpu(&mut add, run);

@@ -14,6 +14,24 @@ fn one_run_reads_well() {
 }
 
 #[test]
+fn a_longer_run_tells_how_well_its_seconds_know_the_mean() {
+    let mut document = fixture::write_fdatasync(1);
+    document.runs[0].seconds.extend_from_within(..6);
+    let text = shown(&document);
+    let note = text.lines().find(|line| line.contains("whole seconds"));
+    let interval = Summary::of(&document).runs[0]
+        .per_second
+        .and_then(|series| series.interval)
+        .expect("twelve seconds");
+    let ends = format!("{:.0} to {:.0}", interval.low, interval.high);
+    let words = note.expect("a note").replace(',', "");
+    assert!(
+        words.contains(&format!("12 whole seconds: {ends} operations/s")),
+        "{words}"
+    );
+}
+
+#[test]
 fn several_runs_have_a_line_each_and_a_median() {
     let mut document = fixture::sqlite_wal(4);
     document.warnings = vec![Warning::OnBattery];
@@ -90,7 +108,9 @@ fn too_few_runs_are_called_so() {
 
 #[test]
 fn one_run_each_is_a_weaker_statement() {
-    let document = fixture::write_fdatasync(1);
+    let mut document = fixture::write_fdatasync(1);
+    let seconds = &mut document.runs[0].seconds;
+    seconds.extend_from_within(..6);
     let compared = Comparison::of(&document, &document);
     let text = comparison::render(&compared, ["a", "b"], Style::default());
     let first = text.lines().next().unwrap_or_default();
