@@ -237,6 +237,13 @@ fn verify(job: &FileJob) -> Result<()> {
             format!("choose --record {LEAST_BYTES} or more, or leave out --verify"),
         );
     }
+    let shares = job.sharing == Sharing::SharedFile && job.threads > 1;
+    if job.transfer == Transfer::Mmap && job.access == Access::RandomWrite && shares {
+        return refuse(
+            "threads that copy to the same place of a mapping mix their bytes",
+            "leave out --shared or --verify",
+        );
+    }
     if job.files == Files::Reuse {
         return refuse(
             "what files of an earlier run should hold is not known",
@@ -282,3 +289,6 @@ fn memory(job: &FileJob) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

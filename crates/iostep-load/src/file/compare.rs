@@ -46,9 +46,12 @@ impl Wrong {
 /// What is wrong with a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    offset_bytes: u64,
-    expected: String,
-    found: String,
+    /// Where, in the file.
+    pub offset_bytes: u64,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
 }
 
 impl std::fmt::Display for Difference {
@@ -86,13 +89,17 @@ impl Expected<'_> {
                 .is_some_and(|last| (1..=*last).contains(&stamp.sequence)),
         }
     }
+}
 
-    fn in_words(&self) -> String {
+impl std::fmt::Display for Expected<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Expected::Before => "what was there before".into(),
-            Expected::Last([(thread, last)]) => format!("write {last} of thread {thread}"),
-            Expected::Last(writes) => format!("the last write of one of {} threads", writes.len()),
-            Expected::Any(_) => "a write of any thread".into(),
+            Expected::Before => write!(f, "what was there before"),
+            Expected::Last([(thread, last)]) => write!(f, "write {last} of thread {thread}"),
+            Expected::Last(writes) => {
+                write!(f, "the last write of one of {} threads", writes.len())
+            }
+            Expected::Any(_) => write!(f, "a write of any thread"),
         }
     }
 }
@@ -152,7 +159,7 @@ impl Comparing<'_> {
             if let Some(found) = found {
                 return Some(Difference {
                     offset_bytes,
-                    expected: expected.in_words(),
+                    expected: expected.to_string(),
                     found,
                 });
             }

@@ -44,8 +44,8 @@ pub struct Tally {
 
 /// A worker on a [`Lane`].
 pub trait Laned {
-    /// The lane that it works on.
-    fn lane(&self) -> &Lane;
+    /// Gives the lane back when all is done.
+    fn into_lane(self) -> Lane;
 }
 
 impl Lane {
@@ -106,15 +106,28 @@ impl Lane {
             .map_err(|errno| self.fault(S::NAME, errno))
     }
 
-    /// What comes after the last write: the sync of a group that was not filled, and the one at
-    /// the end if it is asked for.
+    /// What comes after the last write: the sync of a group that was not filled, and an fsync if
+    /// one at the end is asked for.
     ///
     /// Errors: whatever the calls say.
     pub fn finish<S: SyncCall>(
         &self,
         thread: &mut Thread<'_>,
         sync: &S,
+        group: Group,
+    ) -> std::result::Result<(), Fault> {
+        self.finish_by(thread, sync, group, &Fsync)
+    }
+
+    /// As [`Lane::finish`], with `end` at the end.
+    ///
+    /// Errors: whatever the calls say.
+    pub fn finish_by<S: SyncCall, E: SyncCall>(
+        &self,
+        thread: &mut Thread<'_>,
+        sync: &S,
         mut group: Group,
+        end: &E,
     ) -> std::result::Result<(), Fault> {
         if S::CALLS
             && let Some(range) = group.close()
@@ -122,22 +135,10 @@ impl Lane {
             self.sync(thread, sync, range, mono_ns())?;
         }
         if self.job.end_sync {
-            self.end_sync(thread, &Fsync)?;
+            let begin_ns = mono_ns();
+            self.call_sync(end, self.offsets.span_bytes())?;
+            thread.step(Step::EndSync, mono_ns() - begin_ns);
         }
-        Ok(())
-    }
-
-    /// The sync at the end.
-    ///
-    /// Errors: whatever the call says.
-    pub fn end_sync<S: SyncCall>(
-        &self,
-        thread: &mut Thread<'_>,
-        sync: &S,
-    ) -> std::result::Result<(), Fault> {
-        let begin_ns = mono_ns();
-        self.call_sync(sync, 0..self.job.file_bytes)?;
-        thread.step(Step::EndSync, mono_ns() - begin_ns);
         Ok(())
     }
 

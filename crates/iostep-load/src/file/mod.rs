@@ -6,23 +6,27 @@
 //! ground      the target: work_files in a work_directory of our own, or a device
 //! page_cache  what of the files is in memory at the start
 //! lane        what a thread works on: offsets say where, payload what (stamp: whose, when)
-//! psync       workers, by what they call; sync: what they call after writes
-//! compare     whether a record holds what it should
+//! psync       a worker that calls; sync: what is called after writes
+//! mmap        a worker that copies; bus: how it survives SIGBUS
+//! verify      reads everything back; compare: whether a record holds what it should
 //! ```
 
 pub mod aligned;
+pub mod bus;
 pub mod capability;
 pub mod check;
 pub mod compare;
 pub mod device;
 pub mod ground;
 pub mod lane;
+pub mod mmap;
 pub mod offsets;
 pub mod page_cache;
 pub mod payload;
 pub mod psync;
 pub mod stamp;
 pub mod sync;
+pub mod verify;
 pub mod work_directory;
 pub mod work_files;
 
@@ -32,15 +36,18 @@ mod sample;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use iostep_model::bench::{FileJob, PageCacheState, Run, Sync, Transfer};
+use iostep_model::bench::{FileJob, PageCacheState, Run, RunState, Sync, Transfer, Verification};
 use rustix::fs::OFlags;
 
+use self::compare::Wrong;
 use self::ground::Ground;
 use self::lane::{Lane, Laned, Tally};
+use self::mmap::Mmap;
 use self::offsets::Offsets;
 use self::psync::Psync;
+use self::verify::ReadBack;
 use crate::engine::{Crew, Observer, Worker};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A job whose target is ready. Dropping it removes the work files, unless they are to be kept.
 #[derive(Debug)]
@@ -93,7 +100,10 @@ impl Bench<'_> {
 
     /// The one place that decides which worker runs.
     fn run_lanes(&self, lanes: Vec<Lane>, observer: &mut dyn Observer) -> Result<Run> {
-        self.work(lanes, Psync::new, observer)
+        match self.job.transfer {
+            Transfer::Mmap => self.work(lanes, Mmap::new, observer),
+            _ => self.work(lanes, Psync::new, observer),
+        }
     }
 
     fn work<W: Worker + Laned>(
@@ -109,7 +119,34 @@ impl Bench<'_> {
             interrupted: self.interrupted,
         };
         let mut workers: Vec<W> = lanes.into_iter().map(worker).collect();
-        crew.run(&mut workers, observer)
+        let mut run = crew.run(&mut workers, observer)?;
+        if self.job.verify && run.state == RunState::Complete {
+            let lanes: Vec<_> = workers.into_iter().map(W::into_lane).collect();
+            match self.verify(&lanes) {
+                Ok(verification) => run.verification = Some(verification),
+                Err(Error::Interrupted) => run.state = RunState::Interrupted,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(run)
+    }
+
+    fn verify(&self, lanes: &[Lane]) -> Result<Verification> {
+        let mut wrong = Wrong::default();
+        for lane in lanes {
+            wrong.add(&lane.tally.wrong);
+        }
+        for area in self.ground.areas(&self.job) {
+            let read_back = ReadBack {
+                job: &self.job,
+                file: &self.ground.open(&area, OFlags::RDONLY)?,
+                lanes: &lanes[area.threads.start as usize..area.threads.end as usize],
+                interrupted: self.interrupted,
+                area: &area,
+            };
+            read_back.compare(&mut wrong)?;
+        }
+        Ok(wrong.into_verification())
     }
 
     fn lanes(&self) -> Result<Vec<Lane>> {

@@ -1,5 +1,6 @@
 //! Where each operation of a thread goes.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,7 +68,9 @@ impl Offsets {
             given: 0,
             pass: 0,
             order: match (job.access, job.sharing) {
-                (Access::Append, Sharing::SharedFile) => Order::Claimed(Arc::clone(end)),
+                (Access::Append, Sharing::SharedFile) if job.threads > 1 => {
+                    Order::Claimed(Arc::clone(end))
+                }
                 _ => Order::Sequential,
             },
             seed: job.seed,
@@ -82,11 +85,27 @@ impl Offsets {
 
     /// Begins the next pass: at random, in another order.
     pub fn start_over(&mut self) {
+        self.skip_to(self.pass + 1);
+    }
+
+    /// Goes to the start of a pass, which is counted from 0.
+    pub fn skip_to(&mut self, pass: u64) {
         self.given = 0;
-        self.pass += 1;
+        self.pass = pass;
         if matches!(self.order, Order::Permuted(_) | Order::Overlapping(_)) {
             self.shuffle();
         }
+    }
+
+    /// The number of this pass, from 0.
+    pub fn pass(&self) -> u64 {
+        self.pass
+    }
+
+    /// The part of the file that a pass goes over, in bytes; of a shared file that is appended to,
+    /// only its length means anything.
+    pub fn span_bytes(&self) -> Range<u64> {
+        self.base_bytes..self.base_bytes + self.records * self.record_bytes
     }
 
     /// Operations of a pass.

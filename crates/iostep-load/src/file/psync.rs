@@ -135,8 +135,8 @@ impl Psync {
 }
 
 impl Laned for Psync {
-    fn lane(&self) -> &Lane {
-        &self.lane
+    fn into_lane(self) -> Lane {
+        self.lane
     }
 }
 

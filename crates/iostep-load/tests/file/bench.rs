@@ -57,8 +57,13 @@ pub fn job(directory: &Path) -> FileJob {
 
 /// Makes the files and runs the job once.
 pub fn run(job: &FileJob) -> Result<Run> {
+    run_watched(job, &mut Nobody)
+}
+
+/// As [`run`], with somebody who watches.
+pub fn run_watched(job: &FileJob, observer: &mut dyn Observer) -> Result<Run> {
     let interrupted = AtomicBool::new(false);
-    Bench::open(job, &interrupted, &mut Nobody)?.run(&mut Nobody)
+    Bench::open(job, &interrupted, &mut Nobody)?.run(observer)
 }
 
 /// A work file.

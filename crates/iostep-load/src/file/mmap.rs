@@ -1,0 +1,250 @@
+//! Copies to and from a mapping.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::ops::Range;
+
+use iostep_model::bench::{Step, Sync};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+
+use super::bus::Guard;
+use super::lane::{Lane, Laned};
+use super::payload::Payload;
+use super::sync::{Fdatasync, FileRange, Fsync, Group, NoCall, SyncCall};
+use crate::engine::clock::mono_ns;
+use crate::engine::{Fault, Thread, Worker};
+use crate::error::{Error, Result};
+
+/// A thread that copies records to or from a mapping of its own.
+#[derive(Debug)]
+pub struct Mmap {
+    lane: Lane,
+    /// Made by the thread itself.
+    prepared: Option<(Payload, Mapping)>,
+}
+
+impl Mmap {
+    /// One that works on `lane`.
+    pub fn new(lane: Lane) -> Mmap {
+        Mmap {
+            lane,
+            prepared: None,
+        }
+    }
+
+    fn write<S: SyncCall>(
+        &mut self,
+        thread: &mut Thread<'_>,
+        (mut payload, mapping): (Payload, Mapping),
+        sync: S,
+    ) -> std::result::Result<(), Fault> {
+        let lane = &mut self.lane;
+        let guard = mapping.guard(lane)?;
+        let bytes = lane.job.record_bytes;
+        let mut group = Group::new(lane.job.sync_every);
+        let mut slot = 0;
+        while let Some(offset_bytes) = lane.next(thread)? {
+            let record = payload.stamp(slot, offset_bytes, lane.tally.writes + 1);
+            let Some(begin_ns) = thread.begin() else {
+                break;
+            };
+            lane.tally.writes += 1;
+            mapping.copy_to(offset_bytes, record);
+            if guard.was_hit() {
+                return Err(lane.record_fault("write", offset_bytes, LOST_PAGE));
+            }
+            let mut end_ns = mono_ns();
+            thread.step(Step::Write, end_ns - begin_ns);
+            if S::CALLS
+                && let Some(range) = group.wrote(offset_bytes, bytes)
+            {
+                end_ns = lane.sync(thread, &sync, range, end_ns)?;
+            }
+            thread.step(Step::Total, end_ns - begin_ns);
+            thread.end(begin_ns, end_ns, bytes);
+            slot += 1;
+            if slot == payload.slots() {
+                slot = 0;
+            }
+        }
+        lane.finish_by(thread, &sync, group, &mapping.msync(MsyncFlags::SYNC))
+    }
+
+    fn read<const VERIFIES: bool>(
+        &mut self,
+        thread: &mut Thread<'_>,
+        (mut payload, mapping): (Payload, Mapping),
+    ) -> std::result::Result<(), Fault> {
+        let lane = &mut self.lane;
+        let guard = mapping.guard(lane)?;
+        let record = payload.slot_mut(0);
+        while let Some(offset_bytes) = lane.next(thread)? {
+            let Some(begin_ns) = thread.begin() else {
+                break;
+            };
+            mapping.copy_from(offset_bytes, record);
+            // Somebody might look at the copy, for all the compiler knows.
+            black_box(&mut *record);
+            if guard.was_hit() {
+                return Err(lane.record_fault("read", offset_bytes, LOST_PAGE));
+            }
+            let end_ns = mono_ns();
+            thread.step(Step::Read, end_ns - begin_ns);
+            thread.step(Step::Total, end_ns - begin_ns);
+            thread.end(begin_ns, end_ns, record.len() as u64);
+            if VERIFIES {
+                lane.compare_read(record, offset_bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Laned for Mmap {
+    fn into_lane(self) -> Lane {
+        self.lane
+    }
+}
+
+impl Worker for Mmap {
+    fn prepare(&mut self) -> Result<()> {
+        let lane = &self.lane;
+        self.prepared = Some((lane.payload(1)?, Mapping::new(lane)?));
+        Ok(())
+    }
+
+    fn work(&mut self, thread: &mut Thread<'_>) -> std::result::Result<(), Fault> {
+        let prepared = self.prepared.take().expect("made by prepare");
+        if !self.lane.job.access.writes() {
+            return match self.lane.job.verify {
+                true => self.read::<true>(thread, prepared),
+                false => self.read::<false>(thread, prepared),
+            };
+        }
+        let msync = |flags| prepared.1.msync(flags);
+        match self.lane.job.sync {
+            Sync::MsSync => {
+                let sync = msync(MsyncFlags::SYNC);
+                self.write(thread, prepared, sync)
+            }
+            Sync::MsAsync => {
+                let sync = msync(MsyncFlags::ASYNC);
+                self.write(thread, prepared, sync)
+            }
+            Sync::Fsync => self.write(thread, prepared, Fsync),
+            Sync::Fdatasync => self.write(thread, prepared, Fdatasync),
+            Sync::SyncFileRange => self.write(thread, prepared, FileRange),
+            Sync::None | Sync::OSync | Sync::ODsync | Sync::RwfDsync => {
+                self.write(thread, prepared, NoCall)
+            }
+        }
+    }
+}
+
+/// A SIGBUS does not say which of them it was.
+const LOST_PAGE: &str = "SIGBUS: no space for the page, or an I/O error";
+
+/// A shared mapping from the file's first byte to the end of a lane's area.
+#[derive(Debug)]
+struct Mapping {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; the file behind it is shared with anybody who
+// opens it, in this process or not.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(lane: &Lane) -> Result<Mapping> {
+        let io = |errno: rustix::io::Errno| Error::io(&lane.path, "map")(errno.into());
+        let protection = match lane.job.access.writes() {
+            true => ProtFlags::READ | ProtFlags::WRITE,
+            false => ProtFlags::READ,
+        };
+        let end_bytes = lane.offsets.span_bytes().end;
+        let length = usize::try_from(end_bytes).map_err(|_| io(rustix::io::Errno::NOMEM))?;
+        let anywhere = std::ptr::null_mut();
+        // SAFETY: a new mapping wherever the kernel likes.
+        let start = unsafe {
+            rustix::mm::mmap(
+                anywhere,
+                length,
+                protection,
+                MapFlags::SHARED,
+                &lane.file,
+                0,
+            )
+        };
+        Ok(Mapping {
+            start: start.map_err(io)?.cast(),
+            length,
+        })
+    }
+
+    fn guard(&self, lane: &Lane) -> std::result::Result<Guard, Fault> {
+        let start = self.start.addr();
+        Guard::new(start..start + self.length).map_err(|error| lane.fault("mapping", error))
+    }
+
+    #[inline]
+    fn place(&self, offset_bytes: u64, bytes: usize) -> *mut u8 {
+        assert!(offset_bytes as usize <= self.length);
+        assert!(bytes <= self.length - offset_bytes as usize);
+        // SAFETY: within the mapping.
+        unsafe { self.start.add(offset_bytes as usize) }
+    }
+
+    #[inline]
+    fn copy_to(&self, offset_bytes: u64, record: &[u8]) {
+        let place = self.place(offset_bytes, record.len());
+        // SAFETY: the place is within the mapping and no Rust value lives there. Other threads
+        // may write the same bytes of a shared file, as other processes might: nothing but the
+        // file's content depends on who is last.
+        unsafe { std::ptr::copy_nonoverlapping(record.as_ptr(), place, record.len()) }
+    }
+
+    #[inline]
+    fn copy_from(&self, offset_bytes: u64, record: &mut [u8]) {
+        let place = self.place(offset_bytes, record.len());
+        // SAFETY: as in `copy_to`; nobody writes while a job reads.
+        unsafe { std::ptr::copy_nonoverlapping(place, record.as_mut_ptr(), record.len()) }
+    }
+
+    /// A way to sync it. Good as long as the mapping is.
+    fn msync(&self, flags: MsyncFlags) -> Msync {
+        Msync {
+            start: self.start,
+            flags,
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and nobody refers to it any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.length) };
+    }
+}
+
+/// `msync(2)` of the pages that a range of the file touches.
+struct Msync {
+    start: *mut u8,
+    flags: MsyncFlags,
+}
+
+impl SyncCall for Msync {
+    const NAME: &'static str = "msync";
+
+    fn sync(&self, _: &File, range: Range<u64>) -> rustix::io::Result<()> {
+        let page_bytes = rustix::param::page_size() as u64;
+        let first_bytes = range.start / page_bytes * page_bytes;
+        let length = (range.end - first_bytes) as usize;
+        // SAFETY: the range was written through the mapping, so it is within it; the kernel
+        // changes no memory.
+        unsafe {
+            let start = self.start.add(first_bytes as usize);
+            rustix::mm::msync(start.cast(), length, self.flags)
+        }
+    }
+}
