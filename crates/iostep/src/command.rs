@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+mod bench;
+mod compare;
 mod demo;
 mod explain;
 mod import;
@@ -17,6 +19,10 @@ const UNSUPPORTED: u8 = 4;
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Generate file and SQLite workloads and measure them
+    Bench(Box<bench::Args>),
+    /// Tell whether two results of bench differ, and by how much
+    Compare(compare::Args),
     /// Show the journaling of journal on a filesystem of its own
     Demo(demo::Args),
     /// Run SQL and explain what each transaction cost
@@ -35,6 +41,8 @@ pub enum Command {
 /// Runs a command.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Bench(args) => bench::run(*args),
+        Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Import(args) => import::run(args),

@@ -2,6 +2,7 @@
 //! away.
 
 mod command;
+mod interrupt;
 mod recording;
 mod terminal;
 mod trace_dir;
@@ -22,6 +23,7 @@ Examples:
   iostep trace /var/lib/app -o app.iostep --settle -- ./app --once
   iostep report app.iostep --html app.html
   iostep explain app.db \"DELETE FROM notes\" --journal delete,wal
+  iostep bench file /mnt --access random-write --sync fdatasync --time 10
 
 Exit status: 0 done, 1 failed, 2 bad usage, 4 this machine cannot do it."
 )]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 
+use crate::interrupt::Interrupt;
 use crate::terminal;
 
 use anyhow::Context;
@@ -13,7 +14,7 @@ use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs};
 use iostep_load::sql::{Database, Driver, Settings};
 use iostep_model::pragma::{Journal, Synchronous};
 
-use super::explain::{Explained, Interrupt, On, Plan, child_command, explain};
+use super::explain::{Explained, On, Plan, child_command, explain};
 
 /// ATC'15 section 3: one record of 100 bytes into an empty table.
 const TABLE: &str = "CREATE TABLE records (value TEXT)";

@@ -6,6 +6,7 @@ mod run;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::interrupt::Interrupt;
 use crate::terminal;
 
 use anyhow::Context;
@@ -13,7 +14,7 @@ use iostep_load::sql;
 use iostep_model::pragma::{Journal, Synchronous};
 
 pub use drive::{On, Plan, child_command};
-pub use run::{Explained, Interrupt, explain};
+pub use run::{Explained, explain};
 
 /// Explain what SQL costs on the device, transaction by transaction.
 ///

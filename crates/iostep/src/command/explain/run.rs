@@ -2,41 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use iostep_analyze::explain::{Explanation, text};
 use iostep_analyze::report::html;
 use iostep_analyze::stats::Summary;
 use iostep_model::table::Trace;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::drive::{Plan, Prepared};
+use crate::interrupt::Interrupt;
 
 /// Directories in memory, where a recording does not write to the device that it records.
 const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
-
-/// Signals that ask for the end, as a flag: whoever sees it returns, and so cleans up.
-#[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
-    pub fn install() -> anyhow::Result<Interrupt> {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&flag))
-                .context("cannot catch signals")?;
-        }
-        Ok(Interrupt(flag))
-    }
-
-    /// The flag.
-    pub fn flag(&self) -> &AtomicBool {
-        &self.0
-    }
-}
 
 /// An explanation and the recording that it is made from.
 #[derive(Debug)]

@@ -1,0 +1,330 @@
+//! `iostep bench run`: every cell of a job file, one after the other, going on where it was.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::ProgressStyle;
+use iostep_analyze::bench::Summary;
+use iostep_analyze::report::bench::text;
+use iostep_load::Error;
+use iostep_model::bench::Document;
+use rustix::fs::FlockOperation;
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use serde::Serialize;
+
+use super::cell::{self, Planned};
+use super::job_file;
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// How often the end of a cell and Ctrl-C are looked for.
+const TICK: Duration = Duration::from_millis(20);
+/// What is kept of a cell's complaints.
+const MAX_COMPLAINT_BYTES: u64 = 16 << 10;
+const LOCK: &str = ".iostep-bench-lock";
+
+/// Run every combination of a job file
+///
+/// Each cell is a process of its own, and leaves its result in DIR. Cells whose result is there
+/// are not run again, so the same command goes on after a kill.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Example, jobs.toml:
+  [[job]]
+  name = \"sync\"
+  workload = \"file\"
+  target = \"/mnt\"
+  access = [\"write\", \"random-write\"]
+  sync = [\"fsync\", \"fdatasync\"]
+  repeat = 5
+
+  iostep bench run jobs.toml --results results
+
+Keys are the long flags of iostep bench file and iostep bench sqlite; lists are
+crossed. docs/bench-run.md has more.")]
+pub struct RunArgs {
+    /// Job file, TOML
+    jobs: PathBuf,
+
+    /// Directory for the results; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    results: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the cells that have no result yet.
+///
+/// Errors: `Usage` for anything wrong in the job file, before anything runs; `Refused` if another
+/// process uses the directory of results.
+pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let file = args.jobs.display().to_string();
+    let cells = cell::plan(&file, job_file::cells(&file, &read(&args.jobs)?)?)?;
+    let interrupt = Interrupt::install()?;
+    let results = Results::open(&args.results)?;
+    let complaints = run_all(&cells, &results, &interrupt)?;
+    let rows: Vec<Row> = cells
+        .iter()
+        .map(|cell| results.row(cell, complaints.get(&cell.label)))
+        .collect();
+    terminal::print(&match args.json {
+        true => json(&rows),
+        false => tables(&rows),
+    })?;
+    for (label, complaint) in &complaints {
+        eprintln!("iostep: {label}: {complaint}");
+    }
+    let missing = rows.iter().filter(|row| !row.complete).count();
+    if missing > 0 {
+        eprintln!(
+            "iostep: {missing} of {} cells have no complete result; the same command runs them",
+            cells.len()
+        );
+    }
+    Ok(ExitCode::from(u8::from(missing > 0)))
+}
+
+/// A cell with what came of it.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// Number of the job in its file, from 1.
+    job: usize,
+    /// The job's name.
+    name: String,
+    /// Arguments of `iostep bench`.
+    arguments: Vec<String>,
+    /// The file of the result in the directory of results; `None` if there is none.
+    file: Option<PathBuf>,
+    /// True if it holds everything that was asked for.
+    complete: bool,
+    /// Why there is no complete result, if it was tried.
+    complaint: Option<String>,
+    /// The numbers, also if they are not complete.
+    summary: Option<Summary>,
+    /// The result without its runs, which would not all fit into memory.
+    #[serde(skip)]
+    document: Option<Document>,
+}
+
+fn json(rows: &[Row]) -> String {
+    let text = serde_json::to_string_pretty(rows).expect("a row has only JSON's types");
+    text + "\n"
+}
+
+/// A table for each job, since jobs need not have settings in common.
+fn tables(rows: &[Row]) -> String {
+    let tables: Vec<String> = rows
+        .chunk_by(|a, b| a.job == b.job)
+        .map(|rows| {
+            let cells: Vec<_> = rows.iter().filter_map(Row::cell).collect();
+            text::matrix::render(&cells, terminal::style())
+        })
+        .filter(|table| !table.is_empty())
+        .collect();
+    tables.join("\n")
+}
+
+impl Row {
+    fn cell(&self) -> Option<text::matrix::Cell<'_>> {
+        Some(text::matrix::Cell {
+            name: &self.name,
+            document: self.document.as_ref()?,
+            summary: self.summary.as_ref()?,
+        })
+    }
+}
+
+/// The job file, if it is a text of sensible length.
+fn read(path: &Path) -> Result<String, Error> {
+    let bad = |what: String| Error::Usage {
+        what: format!("{}: {what}", path.display()),
+        hint: "name a job file of TOML".into(),
+    };
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| {
+            file.take(job_file::MAX_BYTES as u64 + 1)
+                .read_to_end(&mut bytes)
+        })
+        .map_err(|error| bad(format!("cannot read: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| bad("not UTF-8".into()))
+}
+
+/// Runs what has no result; the answer is what went wrong, by the cells' labels.
+fn run_all(
+    cells: &[Planned],
+    results: &Results,
+    interrupt: &Interrupt,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let bar = super::bar();
+    let template = "{bar:20} {pos} of {len} cells, {eta} left: {wide_msg}";
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is a constant"));
+    bar.set_length(cells.len() as u64);
+    bar.set_position(cells.iter().filter(|cell| results.has(cell)).count() as u64);
+    bar.reset_eta();
+    bar.enable_steady_tick(Duration::from_millis(500));
+    let mut complaints = BTreeMap::new();
+    for cell in cells.iter().filter(|cell| !results.has(cell)) {
+        if interrupt.came() {
+            break;
+        }
+        bar.set_message(cell.label.clone());
+        if let Err(complaint) = run_one(cell, results, interrupt)? {
+            complaints.insert(cell.label.clone(), complaint);
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(complaints)
+}
+
+/// Runs one cell. The inner error is why it has no complete result.
+fn run_one(
+    cell: &Planned,
+    results: &Results,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Result<(), String>> {
+    let partial = results.directory.join(cell.partial());
+    let mut output = OsString::from("--output=");
+    output.push(&partial);
+    let mut command = Command::new(std::env::current_exe().context("cannot find iostep itself")?);
+    command
+        .arg("bench")
+        .args(&cell.arguments)
+        .args([OsString::from("--quiet"), output])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = with_parent(&mut command)
+        .spawn()
+        .context("cannot run a cell")?;
+    let complaint = child.stderr.take().map(|stderr| {
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let _ = stderr.take(MAX_COMPLAINT_BYTES).read_to_end(&mut kept);
+            String::from_utf8_lossy(&kept).into_owned()
+        })
+    });
+    let status = wait(&mut child, interrupt).context("cannot wait for a cell")?;
+    if status.success() {
+        let complete = results.directory.join(cell.result());
+        std::fs::rename(&partial, &complete)
+            .with_context(|| format!("{}: cannot rename", partial.display()))?;
+        return Ok(Ok(()));
+    }
+    let said = complaint.and_then(|thread| thread.join().ok());
+    let last = said.as_deref().and_then(|said| said.lines().last());
+    Ok(Err(match last {
+        Some(line) => line.strip_prefix("iostep: ").unwrap_or(line).to_owned(),
+        None => status.to_string(),
+    }))
+}
+
+/// The kernel ends the child if this process dies: two matrices must not measure each other.
+fn with_parent(command: &mut Command) -> &mut Command {
+    let parent = rustix::process::getpid();
+    // SAFETY: only two system calls are made, which are safe between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::TERM))?;
+            match rustix::process::getppid() {
+                Some(now) if now == parent => Ok(()),
+                _ => Err(rustix::io::Errno::SRCH.into()),
+            }
+        })
+    }
+}
+
+/// Waits for a child; hands on the wish for the end.
+fn wait(child: &mut Child, interrupt: &Interrupt) -> std::io::Result<std::process::ExitStatus> {
+    let pid = Pid::from_child(child);
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.came() && !told {
+            told = true;
+            kill_process(pid, Signal::TERM)?;
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+/// The directory of results, for this process alone.
+pub struct Results {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Results {
+    fn open(directory: &Path) -> anyhow::Result<Results> {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("{}: cannot make the directory", directory.display()))?;
+        let path = directory.join(LOCK);
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .with_context(|| format!("{}: cannot open", path.display()))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Results {
+                directory: directory.to_owned(),
+                _lock: lock,
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Refused {
+                what: format!(
+                    "{}: another iostep bench run puts its results here",
+                    directory.display()
+                ),
+                hint: "wait for it, or name another directory".into(),
+            }
+            .into()),
+            Err(error) => Err(error).with_context(|| format!("{}: cannot lock", path.display())),
+        }
+    }
+
+    /// True if the cell's complete result is there.
+    fn has(&self, cell: &Planned) -> bool {
+        self.directory.join(cell.result()).exists()
+    }
+
+    /// The cell's result, or what there is of one.
+    fn row(&self, cell: &Planned, complaint: Option<&String>) -> Row {
+        let complete = self.has(cell);
+        let name = if complete {
+            cell.result()
+        } else {
+            cell.partial()
+        };
+        let path = self.directory.join(&name);
+        let found = path.exists().then(|| Document::read(&path));
+        let damage = found.as_ref().and_then(|found| found.as_ref().err());
+        let complaint = complaint.cloned().or(damage.map(ToString::to_string));
+        let mut document = found.and_then(Result::ok);
+        let summary = document.as_ref().map(Summary::of);
+        if let Some(document) = &mut document {
+            document.runs.clear();
+        }
+        Row {
+            job: cell.job,
+            name: cell.name.clone(),
+            arguments: cell.arguments.clone(),
+            complete: complete && document.is_some(),
+            file: path.exists().then_some(name),
+            complaint,
+            summary,
+            document,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `iostep bench file` and `iostep bench sqlite`: one job, its outputs, its exit status.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use iostep_analyze::bench::Summary;
+use iostep_analyze::report::bench::{csv, html, text};
+use iostep_model::bench::Document;
+use iostep_model::publish;
+use serde::Serialize;
+
+use super::generator::Generator;
+use super::measure_args::{OutputArgs, usage};
+use super::session::{self, Measured};
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// The file of a result: what was measured, and the numbers made of it.
+#[derive(Serialize)]
+pub struct ResultFile<'a> {
+    result: &'a Document,
+    summary: &'a Summary,
+}
+
+/// Runs a job and shows what came of it, also if that is not all that was asked for.
+///
+/// Errors: from before the first run, and those of writing.
+pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
+    let output = generator.output();
+    let job = generator.job()?;
+    let repetition = generator.measure().repetition()?;
+    for path in output.files() {
+        check_parent(path)?;
+    }
+    let interrupt = Interrupt::install()?;
+    let mut measured = None;
+    let mut measure = |log: Option<&mut dyn Write>| {
+        measured = Some(session::run(job.clone(), repetition, &interrupt, log)?);
+        anyhow::Ok(())
+    };
+    match &output.log {
+        Some(path) => publish::write_with(path, |file| measure(Some(file)))?,
+        None => measure(None)?,
+    }
+    let measured: Measured = measured.expect("it was measured, or there was an error");
+    let failed = !measured.is_whole();
+    measured.tell();
+    let summary = Summary::of(&measured.document);
+    let result = (measured.document, summary);
+    print(&result, output)?;
+    write(&result, output)?;
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// A directory that is not there is found before an hour of measuring, not after.
+fn check_parent(path: &Path) -> iostep_load::Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if parent.is_none_or(Path::is_dir) {
+        return Ok(());
+    }
+    Err(usage(
+        format!("{}: its directory is not there", path.display()),
+        "make it, or name another",
+    ))
+}
+
+fn json((result, summary): &(Document, Summary)) -> String {
+    serde_json::to_string_pretty(&ResultFile { result, summary })
+        .expect("a result has only JSON's types")
+}
+
+fn csv_of((document, summary): &(Document, Summary)) -> String {
+    let mut lines = Vec::new();
+    csv::runs(&mut lines, document, summary).expect("memory takes everything");
+    String::from_utf8(lines).expect("CSV is text")
+}
+
+fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()> {
+    if output.quiet {
+        return Ok(());
+    }
+    let (document, summary) = result;
+    terminal::print(&match (output.json, output.csv) {
+        (true, _) => json(result) + "\n",
+        (_, true) => csv_of(result),
+        _ => text::render(document, summary, terminal::style()),
+    })
+}
+
+fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Result<()> {
+    if let Some(path) = &output.output {
+        publish::write(path, json(result).as_bytes())?;
+    }
+    if let Some(path) = &output.html {
+        publish::write(path, html::render(std::slice::from_ref(result)).as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Who watches a run: the device's counters, a bar on the terminal, the log of operations.
+
+use std::io::{self, Write};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use iostep_load::engine::{Observer, Operation, Progress};
+use iostep_model::bench::{FileJob, Job, Limits, Sharing};
+use iostep_model::manifest::Counters;
+use iostep_trace::counters;
+use iostep_trace::target::Target;
+
+/// The first line of a log.
+const LOG_HEADER: &str = "run,thread,end_ns,latency_ns,sync_ns\n";
+const PREPARING: &str = "{prefix} {bar:30} {percent} %, {eta} left";
+const RUNNING: &str = "{prefix} {bar:30} {msg}, {eta} left";
+
+/// Watches every run of a job.
+pub struct Watcher<'a> {
+    device: Option<&'a Target>,
+    bar: ProgressBar,
+    shows: Shows,
+    goal: Goal,
+    /// The run under way, from 1, and how many there can be.
+    run: (u32, u32),
+    log: Option<Log<'a>>,
+}
+
+/// What the bar is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shows {
+    Nothing,
+    Preparing,
+    Running,
+}
+
+/// When a run will be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// After this time, ramp included.
+    TimeNs(u64),
+    /// After so many operations of all threads.
+    Operations(u64),
+}
+
+struct Log<'a> {
+    out: &'a mut dyn Write,
+    failed: Option<io::Error>,
+}
+
+impl<'a> Watcher<'a> {
+    /// Watches `device`, writes operations to `log`, and shows at most `runs` runs of `job`.
+    pub fn new(
+        job: &Job,
+        runs: u32,
+        device: Option<&'a Target>,
+        log: Option<&'a mut dyn Write>,
+    ) -> Watcher<'a> {
+        Watcher {
+            device: device.filter(|device| counters::counts(device)),
+            bar: super::bar(),
+            shows: Shows::Nothing,
+            goal: Goal::of(job),
+            run: (1, runs),
+            log: log.map(Log::new),
+        }
+    }
+
+    /// The next progress is that of run `number`, from 1.
+    pub fn begin_run(&mut self, number: u32) {
+        self.run.0 = number;
+        self.shows = Shows::Nothing;
+    }
+
+    /// Takes the bar off the terminal.
+    ///
+    /// Errors: whatever kept the log from being written.
+    pub fn finish(self) -> io::Result<()> {
+        self.bar.finish_and_clear();
+        self.log.and_then(|log| log.failed).map_or(Ok(()), Err)
+    }
+
+    fn show(&mut self, shows: Shows, length: u64) {
+        if self.shows == shows {
+            return;
+        }
+        self.shows = shows;
+        let (template, prefix) = match (shows, self.run) {
+            (Shows::Running, (_, 1)) => (RUNNING, "running".to_owned()),
+            (Shows::Running, (run, runs)) => (RUNNING, format!("run {run} of {runs}")),
+            _ => (PREPARING, "preparing".to_owned()),
+        };
+        let style = ProgressStyle::with_template(template).expect("the template is a constant");
+        self.bar.set_style(style);
+        self.bar.set_prefix(prefix);
+        self.bar.set_length(length);
+        self.bar.reset();
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn device(&mut self) -> Option<Counters> {
+        self.device.and_then(|device| counters::read(device).ok())
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        let (done, length) = match self.goal {
+            Goal::TimeNs(ns) => (progress.elapsed_ns / 1_000_000, ns / 1_000_000),
+            Goal::Operations(count) => (progress.operations, count),
+        };
+        self.show(Shows::Running, length);
+        let seconds = progress.elapsed_ns as f64 / 1e9;
+        let rate = progress.operations as f64 / seconds.max(1e-3);
+        self.bar.set_message(format!("{rate:.0}/s"));
+        self.bar.set_position(done.min(length));
+    }
+
+    fn preparing(&mut self, done: u64, total: u64) {
+        self.show(Shows::Preparing, total);
+        self.bar.set_position(done.min(total));
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.log.is_some()
+    }
+
+    fn operations(&mut self, thread: u32, operations: &[Operation]) {
+        let run = self.run.0;
+        if let Some(log) = &mut self.log {
+            log.write(run, thread, operations);
+        }
+    }
+}
+
+impl Goal {
+    fn of(job: &Job) -> Goal {
+        let (limits, operations) = match job {
+            Job::File(job) => (job.limits, file_operations(job)),
+            Job::Sqlite(job) => {
+                let threads = u64::from(job.threads);
+                (job.limits, job.transactions.saturating_mul(threads))
+            }
+        };
+        match limits {
+            Limits {
+                time_ns: Some(time_ns),
+                ramp_ns,
+            } => Goal::TimeNs(time_ns.saturating_add(ramp_ns)),
+            _ => Goal::Operations(operations),
+        }
+    }
+}
+
+/// Operations of one pass of all threads. In order, threads with one file each take a part of it.
+fn file_operations(job: &FileJob) -> u64 {
+    let records = job.file_bytes / job.record_bytes.max(1);
+    match job.sharing {
+        Sharing::SharedFile if !job.access.random() => records,
+        _ => records.saturating_mul(u64::from(job.threads)),
+    }
+}
+
+impl Log<'_> {
+    fn new(out: &mut dyn Write) -> Log<'_> {
+        let failed = out.write_all(LOG_HEADER.as_bytes()).err();
+        Log { out, failed }
+    }
+
+    /// After a failure nothing more is written: lines would be missing in between.
+    fn write(&mut self, run: u32, thread: u32, operations: &[Operation]) {
+        for operation in operations {
+            if self.failed.is_some() {
+                return;
+            }
+            let Operation {
+                end_ns,
+                latency_ns,
+                sync_ns,
+            } = operation;
+            let line = writeln!(self.out, "{run},{thread},{end_ns},{latency_ns},{sync_ns}");
+            self.failed = line.err();
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `iostep compare`: whether two results of `iostep bench` differ, and by how much.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use iostep_analyze::bench::Comparison;
+use iostep_analyze::report::bench::text::comparison;
+use iostep_model::bench::Document;
+
+use crate::terminal;
+
+/// Tell whether two results of bench differ, and by how much.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep compare before.json after.json
+  iostep compare before.json after.json --fail-above 5
+
+Exit status: 0, or 1 if the second result is worse than --fail-above allows.
+docs/compare.md explains when two results differ.")]
+pub struct Args {
+    /// Result of iostep bench -o
+    first: PathBuf,
+
+    /// The one to compare with it
+    second: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Exit with 1 if the second is worse by more than this
+    #[arg(long, value_name = "PERCENT")]
+    fail_above: Option<f64>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let first = Document::read(&args.first)?;
+    let second = Document::read(&args.second)?;
+    let compared = Comparison::of(&first, &second);
+    if args.json {
+        let json =
+            serde_json::to_string_pretty(&compared).expect("a comparison has only JSON's types");
+        terminal::print(&format!("{json}\n"))?;
+    } else {
+        let names = [&args.first, &args.second].map(|path| path.to_string_lossy());
+        let names = [&*names[0], &*names[1]];
+        terminal::print(&comparison::render(&compared, names, terminal::style()))?;
+    }
+    let worse_percent = compared.worse_by().unwrap_or(0.0) * 100.0;
+    let failed = args.fail_above.is_some_and(|bound| worse_percent > bound);
+    Ok(ExitCode::from(u8::from(failed)))
+}

@@ -1,0 +1,539 @@
+//! `iostep bench` and `iostep compare` as a user runs them, on a temporary directory.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use iostep_model::bench::{Document, Job, RunState};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iostep"));
+    command.args(arguments);
+    command
+}
+
+fn iostep(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the binary runs")
+}
+
+/// Runs `iostep bench` and takes its JSON.
+fn measured(arguments: &[&str]) -> (Document, Value) {
+    let output = iostep(&[&["bench"], arguments, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let document = Document::parse(Path::new("output"), &output.stdout);
+    (document.expect("a document"), value["summary"].clone())
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+fn name(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn directory() -> TempDir {
+    TempDir::new().expect("a directory")
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("list");
+    let mut names: Vec<String> = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !so() {
+        assert!(begin.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The one line of an error, with the status.
+fn refused(arguments: &[&str], status: i32) -> String {
+    let output = iostep(arguments);
+    let error = text(&output.stderr).to_owned();
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    error
+}
+
+#[test]
+fn what_makes_no_sense_is_bad_usage_and_names_the_choice() {
+    let target = directory();
+    for (flags, expected) in [
+        (&["--sync", "fbarrier"][..], "choose none, osync"),
+        (&["--access", "sideways"], "choose write, random-write"),
+        (&["--record", "0"], "record"),
+        (&["--size", "0"], "size"),
+        (&["--size", "10000"], "multiple"),
+        (&["--threads", "0"], "1..=1024"),
+        (&["--depth", "4"], "uring"),
+        (&["--overlap", "101"], "0 to 100"),
+        (&["--time", "0"], "--time 0"),
+        (&["--until-spread", "1", "--repeat", "2"], "allow 3 or more"),
+        (&["--json", "--csv"], "cannot be used with"),
+        (
+            &["-o", "/nowhere/at/all.json"],
+            "its directory is not there",
+        ),
+    ] {
+        let arguments = [&["bench", "file", name(target.path())], flags].concat();
+        let error = refused(&arguments, 2);
+        assert!(error.contains(expected), "{flags:?}: {error}");
+    }
+    for target in ["/nowhere/at/all", "/dev/null"] {
+        let error = refused(&["bench", "file", target], 2);
+        assert!(error.starts_with(&format!("iostep: {target}: ")), "{error}");
+    }
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn the_same_holds_for_sqlite() {
+    let target = directory();
+    for (flags, expected) in [
+        (&["--journal", "walrus"][..], "choose delete, truncate"),
+        (&["--operation", "upsert"], "possible values: insert"),
+        (&["--transactions", "0"], "1.."),
+        (&["--mix", "read=1"], "--operation mix"),
+        (&["--rate", "1MiB/s"], "transactions a second"),
+        (&["--page-size", "1000"], "page"),
+    ] {
+        let arguments = [&["bench", "sqlite", name(target.path())], flags].concat();
+        let error = refused(&arguments, 2);
+        assert!(error.contains(expected), "{flags:?}: {error}");
+    }
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn a_file_run_counts_what_it_did_and_leaves_nothing() {
+    let target = directory();
+    let (document, summary) = measured(&[
+        "file",
+        name(target.path()),
+        "--size",
+        "256KiB",
+        "--threads",
+        "2",
+        "--sync",
+        "fsync",
+        "--sync-every",
+        "4",
+        "--repeat",
+        "2",
+        "--verify",
+    ]);
+    assert_eq!(document.runs.len(), 2);
+    for run in &document.runs {
+        assert_eq!(run.state, RunState::Complete);
+        assert_eq!((run.operations, run.bytes), (128, 512 << 10));
+        let verification = run.verification.as_ref().expect("verified");
+        assert_eq!(verification.wrong, 0);
+        let syncs = run.latencies.iter().find(|l| l.step.name() == "sync");
+        assert_eq!(syncs.map(|latency| latency.histogram.count()), Some(32));
+    }
+    assert_eq!(summary["runs"][1]["operations"], 128);
+    assert_eq!(document.arguments[..2], ["bench", "file"]);
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn a_sqlite_run_counts_what_it_did_and_names_its_library() {
+    let target = directory();
+    let (document, _) = measured(&[
+        "sqlite",
+        name(target.path()),
+        "--transactions",
+        "20",
+        "--journal",
+        "wal",
+        "--verify",
+    ]);
+    assert_eq!(document.runs[0].operations, 20);
+    let library = document.environment.sqlite.expect("a library");
+    assert!(library.version.starts_with("3."));
+    let journal = library
+        .settings
+        .iter()
+        .find(|(name, _)| name == "journal_mode");
+    assert_eq!(journal.map(|(_, value)| value.as_str()), Some("wal"));
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn every_output_holds_the_same_result() {
+    let target = directory();
+    let out = directory();
+    let path = |name: &str| out.path().join(name).display().to_string();
+    let output = iostep(&[
+        "bench",
+        "file",
+        name(target.path()),
+        "--size",
+        "64KiB",
+        "--repeat",
+        "2",
+        "--json",
+        "-o",
+        &path("r.json"),
+        "--html",
+        &path("r.html"),
+        "--log",
+        &path("r.csv"),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let written = std::fs::read(out.path().join("r.json")).expect("the result");
+    assert_eq!(text(&written), text(&output.stdout).trim_end());
+    let page = std::fs::read_to_string(out.path().join("r.html")).expect("the page");
+    assert!(page.trim_end().ends_with("</html>"));
+    let log = std::fs::read_to_string(out.path().join("r.csv")).expect("the log");
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("run,thread,end_ns,latency_ns,sync_ns"));
+    let document = Document::parse(Path::new("r.json"), &written).expect("a document");
+    let mut latency_ns = [0, 0];
+    for line in lines {
+        let fields: Vec<u64> = line
+            .split(',')
+            .map(|f| f.parse().expect("a number"))
+            .collect();
+        latency_ns[fields[0] as usize - 1] += fields[3];
+    }
+    let total = document
+        .runs
+        .iter()
+        .map(|run| run.latencies[0].histogram.sum_ns());
+    assert_eq!(latency_ns.to_vec(), total.collect::<Vec<_>>());
+    assert_eq!(names(out.path()), ["r.csv", "r.html", "r.json"]);
+}
+
+#[test]
+fn csv_has_a_line_for_each_run_and_quiet_says_nothing() {
+    let target = directory();
+    let arguments = [
+        "bench",
+        "file",
+        name(target.path()),
+        "--size",
+        "64KiB",
+        "--repeat",
+        "3",
+    ];
+    let csv = iostep(&[&arguments[..], &["--csv"]].concat());
+    assert_eq!(
+        text(&csv.stdout).lines().count(),
+        4,
+        "{}",
+        text(&csv.stdout)
+    );
+    let quiet = iostep(&[&arguments[..], &["--quiet"]].concat());
+    assert_eq!((quiet.status.code(), text(&quiet.stdout)), (Some(0), ""));
+}
+
+/// Starts a command that runs for long, and waits until it has made its files.
+fn started(target: &Path, arguments: &[&str]) -> Child {
+    let child = command(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    until("work files", || target.join("iostep-bench").exists());
+    child
+}
+
+#[test]
+fn a_signal_ends_the_run_and_keeps_what_was_measured() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let target = directory();
+        let child = started(
+            target.path(),
+            &[
+                "bench",
+                "file",
+                name(target.path()),
+                "--size",
+                "64KiB",
+                "--time",
+                "1h",
+                "--json",
+            ],
+        );
+        std::thread::sleep(Duration::from_millis(300));
+        kill_process(Pid::from_child(&child), signal).expect("a signal");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        let document = Document::parse(Path::new("output"), &output.stdout).expect("a document");
+        assert_eq!(document.runs[0].state, RunState::Interrupted);
+        assert!(text(&output.stderr).contains("interrupted"));
+        assert_eq!(names(target.path()), [""; 0]);
+    }
+}
+
+/// A matrix of quick cells, then one that takes an hour, then a quick one.
+fn matrix(target: &Path) -> String {
+    format!(
+        "[defaults]\nworkload = 'file'\ntarget = '{}'\nsize = '64KiB'\n\
+         [[job]]\nname = 'quick'\naccess = ['write', 'random-write']\nsync = ['none', 'fsync']\n\
+         [[job]]\nname = 'slow'\ntime = '1h'\n\
+         [[job]]\nname = 'last'\naccess = 'append'\n",
+        target.display()
+    )
+}
+
+fn times(results: &Path) -> Vec<(String, SystemTime)> {
+    let ends = |name: &String| name.ends_with(".json");
+    let names = names(results).into_iter().filter(ends);
+    names
+        .map(|name| {
+            let metadata = std::fs::metadata(results.join(&name)).expect("a result");
+            (name, metadata.modified().expect("a time"))
+        })
+        .collect()
+}
+
+#[test]
+fn a_killed_matrix_goes_on_where_it_was() {
+    let (target, results) = (directory(), directory());
+    let jobs = results.path().join("jobs.toml");
+    std::fs::write(&jobs, matrix(target.path())).expect("write");
+    let run = [
+        "bench",
+        "run",
+        name(&jobs),
+        "--results",
+        name(results.path()),
+        "--json",
+    ];
+    let mut child = command(&run)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    until("four results", || times(results.path()).len() == 4);
+    until("the slow cell's file", || {
+        target.path().join("iostep-bench").exists()
+    });
+    let taken = refused(&run, 1);
+    assert!(taken.contains("another iostep bench run"), "{taken}");
+    child.kill().expect("a kill");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(9));
+    // The kernel ends the cell, which cleans up behind itself.
+    until("a clean target", || names(target.path()).is_empty());
+
+    let before = times(results.path());
+    let quick = matrix(target.path()).replace("time = '1h'", "access = 'read'");
+    std::fs::write(&jobs, quick).expect("write");
+    let output = iostep(&run);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let after = times(results.path());
+    assert!(
+        before.iter().all(|result| after.contains(result)),
+        "{before:?} {after:?}"
+    );
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let named: Vec<_> = rows
+        .iter()
+        .map(|row| row["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(named, ["quick", "quick", "quick", "quick", "slow", "last"]);
+    assert!(rows.iter().all(|row| row["complete"] == true));
+}
+
+#[test]
+fn an_interrupted_matrix_ends_its_cell_and_marks_what_is_partial() {
+    let (target, results) = (directory(), directory());
+    let jobs = results.path().join("jobs.toml");
+    std::fs::write(&jobs, matrix(target.path())).expect("write");
+    let child = command(&[
+        "bench",
+        "run",
+        name(&jobs),
+        "--results",
+        name(results.path()),
+        "--json",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the binary runs");
+    until("four results", || times(results.path()).len() == 4);
+    until("the slow cell's file", || {
+        target.path().join("iostep-bench").exists()
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("a signal");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let slow = &rows[4];
+    assert_eq!(slow["complete"], false);
+    assert_eq!(slow["summary"]["runs"][0]["state"], "interrupted");
+    assert_eq!(rows[5]["file"], Value::Null);
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn a_cell_that_fails_does_not_end_the_matrix() {
+    let (target, results) = (directory(), directory());
+    let jobs = results.path().join("jobs.toml");
+    let jobs_text = format!(
+        "[[job]]\nworkload = 'file'\ntarget = '{}'\nsize = [5000, '64KiB']\n",
+        target.path().display()
+    );
+    std::fs::write(&jobs, jobs_text).expect("write");
+    let output = iostep(&[
+        "bench",
+        "run",
+        name(&jobs),
+        "--results",
+        name(results.path()),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(error.contains("file-1 size=5000: 5000 bytes"), "{error}");
+    assert_eq!(times(results.path()).len(), 1);
+}
+
+#[test]
+fn a_job_file_is_checked_before_anything_runs() {
+    let (target, results) = (directory(), directory());
+    let jobs = results.path().join("jobs.toml");
+    let broken = matrix(target.path()).replace("append", "upend");
+    std::fs::write(&jobs, broken).expect("write");
+    let made = results.path().join("made");
+    let error = refused(&["bench", "run", name(&jobs), "--results", name(&made)], 2);
+    let expected = format!(
+        "iostep: {}: job 3 (last): invalid value 'upend'",
+        jobs.display()
+    );
+    assert!(error.starts_with(&expected), "{error}");
+    assert!(!made.exists());
+}
+
+#[test]
+fn two_results_are_compared_and_a_worse_one_fails_if_asked() {
+    let out = directory();
+    let write = |name: &str, slower: u64| {
+        let mut document = iostep_analyze::bench::fixture::write_fdatasync(5);
+        for run in &mut document.runs {
+            run.elapsed_ns *= slower;
+        }
+        let path = out.path().join(name);
+        document.write(&path).expect("write");
+        path.display().to_string()
+    };
+    let (fast, slow) = (write("fast.json", 1), write("slow.json", 2));
+    let code = |arguments: &[&str]| iostep(&[&["compare"], arguments].concat()).status.code();
+    assert_eq!(code(&[&fast, &slow]), Some(0));
+    assert_eq!(code(&[&fast, &slow, "--fail-above", "40"]), Some(1));
+    assert_eq!(code(&[&fast, &slow, "--fail-above", "60"]), Some(0));
+    assert_eq!(code(&[&slow, &fast, "--fail-above", "5"]), Some(0));
+    let output = iostep(&["compare", &fast, &slow, "--json"]);
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = value["rows"].as_array().expect("rows");
+    let ratio = rows[0]["ratio"].as_f64().expect("a ratio");
+    assert!((ratio - 0.5).abs() < 0.05, "{ratio}");
+}
+
+#[test]
+fn a_result_that_is_none_is_an_error_of_one_line() {
+    let out = directory();
+    let path = out.path().join("r.json");
+    let document = iostep_analyze::bench::fixture::write_fdatasync(1);
+    let whole = serde_json::to_vec(&document).expect("JSON");
+    assert!(matches!(document.job, Job::File(_)));
+    for content in [
+        &whole[..whole.len() / 2],
+        b"",
+        b"[]",
+        b"{\"schema_version\": 99}",
+        b"\xff",
+    ] {
+        std::fs::write(&path, content).expect("write");
+        let error = refused(&["compare", name(&path), name(&path)], 1);
+        assert!(
+            error.starts_with(&format!("iostep: {}: ", path.display())),
+            "{error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let missing = refused(&["compare", "/nowhere/a", "/nowhere/b"], 1);
+    assert!(missing.starts_with("iostep: /nowhere/a: "), "{missing}");
+}
+
+#[test]
+fn the_profile_prints_the_table_of_mobibench() {
+    // Its reads and writes are O_DIRECT, which tmpfs has only since Linux 6.6.
+    let target = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let output = iostep(&[
+        "bench",
+        "--profile",
+        "mobibench",
+        name(target.path()),
+        "--write-size",
+        "64KiB",
+        "--read-size",
+        "64KiB",
+        "--transactions",
+        "5",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    let titles: Vec<_> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().next())
+        .collect();
+    let expected = [
+        "Seq.Write",
+        "Seq.Read",
+        "Rand.Write",
+        "Rand.Read",
+        "SQLite.Insert",
+        "SQLite.Update",
+        "SQLite.Delete",
+    ];
+    assert_eq!(titles, expected.map(Some));
+    for (unit, count) in [(" KB/s", 2), (" IOPS(4KB)", 2), (" TPS", 3)] {
+        assert_eq!(table.matches(unit).count(), count, "{table}");
+    }
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn help_fits_a_narrow_terminal() {
+    for command in [
+        &["bench"][..],
+        &["bench", "file"],
+        &["bench", "sqlite"],
+        &["bench", "run"],
+        &["compare"],
+    ] {
+        let output = iostep(&[command, &["--help"]].concat());
+        assert_eq!(output.status.code(), Some(0));
+        let help = text(&output.stdout);
+        assert!(help.contains("Example"), "{command:?}");
+        let long = help.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{command:?}");
+    }
+}
