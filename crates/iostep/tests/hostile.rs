@@ -1,10 +1,14 @@
 //! Everything that reads bytes from outside, over bytes that nobody meant: an error or a value,
 //! never a panic, never without an end. `fuzz/` looks for more with the same functions.
 
+#[path = "../../../fuzz/entries/bench_result.rs"]
+mod bench_result;
 #[path = "../../../fuzz/entries/blkparse.rs"]
 mod blkparse;
 #[path = "../../../fuzz/entries/ext4_layout.rs"]
 mod ext4_layout;
+#[path = "../../../fuzz/entries/job_file.rs"]
+mod job_file;
 #[path = "../../../fuzz/entries/mangle.rs"]
 mod mangle;
 #[path = "../../../fuzz/entries/mutate.rs"]
@@ -143,5 +147,54 @@ fn images_of_nothing() {
         image[start..start + 1024].fill_with(|| random.next() as u8 & random.next() as u8);
         image[at..at + magic.len()].copy_from_slice(magic);
         ext4_layout::run(&image);
+    }
+}
+
+/// Every kind of value and place.
+const JOB_FILE: &str = r#"
+[defaults]
+workload = "file"
+target = "/mnt"
+size = ["1MiB", 4096, -1, 0.5]
+shared = [true, false]
+
+[[job]]
+name = "sync"
+sync = ["fsync", "fdatasync"]
+
+[[job]]
+workload = 'sqlite'
+target = 'd'
+rows = 0x10
+keys = [ "random", # and
+  "sequential" ]
+"#;
+
+#[test]
+fn job_files() {
+    job_file::run(JOB_FILE.as_bytes());
+    job_file::run(&[0xFF; 8]);
+    job_file::run("[".repeat(100_000).as_bytes());
+    job_file::run(format!("a={}", "[".repeat(100_000)).as_bytes());
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        job_file::run(&mangle(JOB_FILE.as_bytes().to_vec(), &mut random));
+    }
+}
+
+#[test]
+fn results_of_benches() {
+    let documents = [
+        iostep_analyze::bench::fixture::write_fdatasync(2),
+        iostep_analyze::bench::fixture::sqlite_wal(1),
+    ];
+    for document in documents {
+        let clean = serde_json::to_vec(&document).expect("JSON");
+        bench_result::run(&clean);
+        bench_result::run(&clean[..clean.len() / 2]);
+        for seed in 0..2_000 {
+            let mut random = Random::new(seed);
+            bench_result::run(&mangle(clean.clone(), &mut random));
+        }
     }
 }

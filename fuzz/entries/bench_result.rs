@@ -1,0 +1,24 @@
+//! The reader of a result of a bench, and whatever makes numbers and text of it, over any bytes.
+
+use std::path::Path;
+
+use iostep_analyze::bench::{Comparison, Summary};
+use iostep_analyze::report::bench::{csv, text};
+use iostep_analyze::report::text::Style;
+use iostep_model::bench::Document;
+
+/// Reads the bytes, and shows what they say in every form.
+pub fn run(bytes: &[u8]) {
+    let Ok(document) = Document::parse(Path::new("result.json"), bytes) else {
+        return;
+    };
+    let summary = Summary::of(&document);
+    let style = Style { colour: false };
+    let shown = text::render(&document, &summary, style);
+    assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
+    let mut out = Vec::new();
+    csv::runs(&mut out, &document, &summary).expect("memory takes everything");
+    csv::seconds(&mut out, &document).expect("memory takes everything");
+    let comparison = Comparison::of(&document, &document);
+    let _ = text::comparison::render(&comparison, ["a", "b"], style);
+}
