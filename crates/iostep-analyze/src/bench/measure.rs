@@ -173,10 +173,10 @@ impl fmt::Display for Measure {
             Measure::BusyOperationsPerSecond => "busy_operations_per_second",
             Measure::BytesPerSecond => "bytes_per_second",
             Measure::TimePerOperation => "time_per_operation_ns",
-            Measure::WrittenPerOperation => "device_written_per_operation_bytes",
-            Measure::ReadPerOperation => "device_read_per_operation_bytes",
+            Measure::WrittenPerOperation => "device_written_bytes_per_operation",
+            Measure::ReadPerOperation => "device_read_bytes_per_operation",
             Measure::FlushesPerOperation => "device_flushes_per_operation",
-            Measure::CpuPerOperation => "cpu_per_operation_ns",
+            Measure::CpuPerOperation => "cpu_ns_per_operation",
             Measure::SwitchesPerOperation => "context_switches_per_operation",
         })
     }

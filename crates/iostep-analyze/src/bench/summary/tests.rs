@@ -99,3 +99,33 @@ fn a_transaction_is_called_one() {
     let time_ns = run.time_per_operation_ns.expect("transactions");
     assert!(time_ns > transaction.mean_ns, "checkpoints are in it");
 }
+
+/// The paths of all values, once each, whatever the number of a list's element.
+fn paths(name: &str, value: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, value) in fields {
+                paths(&format!("{name}.{field}"), value, found);
+            }
+        }
+        serde_json::Value::Array(values) => {
+            for value in values {
+                paths(&format!("{name}[]"), value, found);
+            }
+        }
+        _ => drop(found.insert(name.to_owned())),
+    }
+}
+
+#[test]
+fn the_names_in_json_stay_what_scripts_expect() {
+    let mut document = fixture::write_fdatasync(4);
+    document.runs[0].verification = Some(Verification::default());
+    for second in &mut document.runs[3].seconds[..2] {
+        second.operations *= 3;
+    }
+    let summary = serde_json::to_value(Summary::of(&document)).expect("JSON");
+    let mut found = std::collections::BTreeSet::new();
+    paths("summary", &summary, &mut found);
+    insta::assert_snapshot!(found.into_iter().collect::<Vec<_>>().join("\n"));
+}

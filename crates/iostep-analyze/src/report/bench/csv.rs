@@ -163,9 +163,9 @@ fn latency(add: &mut impl FnMut(&str, String), step: Step, found: Option<&StepLa
 
 fn cpu(add: &mut impl FnMut(&str, String), run: &RunSummary) {
     let cpu = &run.cpu;
-    add("user_per_operation_ns", optional(cpu.user_ns_per_operation));
+    add("user_ns_per_operation", optional(cpu.user_ns_per_operation));
     add(
-        "system_per_operation_ns",
+        "system_ns_per_operation",
         optional(cpu.system_ns_per_operation),
     );
     add("user_cpus", optional(cpu.user_cpus));
@@ -195,9 +195,9 @@ fn device(add: &mut impl FnMut(&str, String), run: &RunSummary) {
     add("device_discarded_bytes", counter(|c| c.discard.bytes));
     add("device_flushes", counter(|c| c.flush.ios));
     let share = device.and_then(|d| d.written_bytes_per_operation);
-    add("device_written_per_operation_bytes", optional(share));
+    add("device_written_bytes_per_operation", optional(share));
     let share = device.and_then(|d| d.read_bytes_per_operation);
-    add("device_read_per_operation_bytes", optional(share));
+    add("device_read_bytes_per_operation", optional(share));
     let share = device.and_then(|d| d.flushes_per_operation);
     add("device_flushes_per_operation", optional(share));
     let share = device.and_then(|d| d.write_amplification);
