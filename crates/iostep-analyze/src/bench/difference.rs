@@ -84,12 +84,30 @@ fn flatten(name: String, value: Value, found: &mut BTreeMap<String, String>) {
             }
         }
         Value::Null => {}
+        // Each setting by itself: two long lists hide the one that differs.
+        Value::Array(entries) if entries.iter().any(|entry| setting(entry).is_some()) => {
+            for (field, value) in entries.iter().filter_map(setting) {
+                found.insert(format!("{name}.{field}"), value.to_owned());
+            }
+        }
         Value::String(text) => {
             found.insert(name, text);
         }
         value => {
             found.insert(name, value.to_string());
         }
+    }
+}
+
+/// A name and its value, or a name that is there or not.
+fn setting(entry: &Value) -> Option<(&str, &str)> {
+    match entry {
+        Value::String(name) => Some((name, "yes")),
+        Value::Array(pair) => match &pair[..] {
+            [Value::String(name), Value::String(value)] => Some((name, value)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -122,6 +140,35 @@ mod tests {
         assert!(rest.iter().any(|d| d.name == "environment.kernel"));
         assert!(rest.iter().all(|d| d.name.starts_with("environment.")));
         assert_eq!(between(&first, &first), []);
+    }
+
+    #[test]
+    fn of_a_long_list_of_settings_only_the_one_that_differs_is_told() {
+        let first = fixture::sqlite_wal(1);
+        let mut second = first.clone();
+        let sqlite = second.environment.sqlite.as_mut().expect("SQLite ran");
+        sqlite
+            .settings
+            .push(("locking_mode".into(), "exclusive".into()));
+        sqlite.compile_options.push("OMIT_UTF16".into());
+        let found = between(&first, &second);
+        let told: Vec<_> = found
+            .iter()
+            .map(|d| (d.name.as_str(), d.first.as_deref(), d.second.as_deref()))
+            .collect();
+        let expected = [
+            (
+                "environment.sqlite.compile_options.OMIT_UTF16",
+                None,
+                Some("yes"),
+            ),
+            (
+                "environment.sqlite.settings.locking_mode",
+                None,
+                Some("exclusive"),
+            ),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -4,20 +4,6 @@ use iostep_model::bench::{Latency, LatencyHistogram, Second, Step};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Steps in the order of their numbers.
-const STEPS: [Step; 10] = [
-    Step::Total,
-    Step::Read,
-    Step::Write,
-    Step::Sync,
-    Step::EndSync,
-    Step::Transaction,
-    Step::Commit,
-    Step::Checkpoint,
-    Step::BusyWait,
-    Step::Lateness,
-];
-
 /// One operation, where every single one was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -33,7 +19,7 @@ pub struct Operation {
 #[derive(Debug)]
 pub(super) struct Record {
     start_ns: u64,
-    histograms: [Option<Box<LatencyHistogram>>; STEPS.len()],
+    histograms: [Option<Box<LatencyHistogram>>; Step::ALL.len()],
     seconds: Vec<Second>,
     /// The second under way, and when it ends.
     second: Second,
@@ -53,7 +39,7 @@ impl Record {
             log: logs.then(Vec::new),
             sync_ns: 0,
             start_ns,
-            histograms: [const { None }; STEPS.len()],
+            histograms: [const { None }; Step::ALL.len()],
             seconds: Vec::new(),
             second: Second::default(),
             second_end_ns: start_ns + SECOND_NS,
@@ -131,7 +117,7 @@ impl Record {
 
     /// Adds a thread's latencies to those of all threads.
     pub fn add_latencies_to(self, all: &mut Vec<Latency>) {
-        for (step, histogram) in STEPS.into_iter().zip(self.histograms) {
+        for (step, histogram) in Step::ALL.into_iter().zip(self.histograms) {
             let Some(histogram) = histogram else { continue };
             match all.iter_mut().find(|latency| latency.step == step) {
                 Some(latency) => latency.histogram.merge(&histogram),
@@ -151,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_step_has_its_own_number() {
-        for (number, step) in STEPS.into_iter().enumerate() {
+        for (number, step) in Step::ALL.into_iter().enumerate() {
             assert_eq!(step as usize, number, "{}", step.name());
         }
     }
