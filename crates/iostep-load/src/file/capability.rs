@@ -5,11 +5,12 @@ use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use iostep_model::bench::{FileJob, Transfer};
+use iostep_model::bench::{Engine, FileJob, Transfer};
 use procfs::process::Process;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use super::uring;
 use crate::error::{Error, Result};
 
 /// Where memory and offsets have to lie.
@@ -78,6 +79,9 @@ impl Target<'_> {
             Transfer::Direct => self.direct(job.record_bytes)?,
             _ => Alignment::ANY,
         };
+        if job.engine == Engine::Uring {
+            uring::probe(job.polled)?;
+        }
         if job.transfer == Transfer::DontCache {
             self.dont_cache()?;
         }

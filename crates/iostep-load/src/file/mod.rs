@@ -26,6 +26,7 @@ pub mod payload;
 pub mod psync;
 pub mod stamp;
 pub mod sync;
+pub mod uring;
 pub mod verify;
 pub mod work_directory;
 pub mod work_files;
@@ -36,7 +37,9 @@ mod sample;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use iostep_model::bench::{FileJob, PageCacheState, Run, RunState, Sync, Transfer, Verification};
+use iostep_model::bench::{
+    Engine, FileJob, PageCacheState, Run, RunState, Sync, Transfer, Verification,
+};
 use rustix::fs::OFlags;
 
 use self::compare::Wrong;
@@ -45,6 +48,7 @@ use self::lane::{Lane, Laned, Tally};
 use self::mmap::Mmap;
 use self::offsets::Offsets;
 use self::psync::Psync;
+use self::uring::Uring;
 use self::verify::ReadBack;
 use crate::engine::{Crew, Observer, Worker};
 use crate::error::{Error, Result};
@@ -100,9 +104,12 @@ impl Bench<'_> {
 
     /// The one place that decides which worker runs.
     fn run_lanes(&self, lanes: Vec<Lane>, observer: &mut dyn Observer) -> Result<Run> {
-        match self.job.transfer {
-            Transfer::Mmap => self.work(lanes, Mmap::new, observer),
-            _ => self.work(lanes, Psync::new, observer),
+        match self.job.engine {
+            Engine::Psync if self.job.transfer == Transfer::Mmap => {
+                self.work(lanes, Mmap::new, observer)
+            }
+            Engine::Psync => self.work(lanes, Psync::new, observer),
+            Engine::Uring => self.work(lanes, Uring::new, observer),
         }
     }
 
