@@ -483,7 +483,7 @@ fn a_result_that_is_none_is_an_error_of_one_line() {
 
 #[test]
 fn the_profile_prints_the_table_of_mobibench() {
-    // Its reads and writes are O_DIRECT, which tmpfs has only since Linux 6.6.
+    // Its reads are O_DIRECT, which a tmpfs has not.
     let target = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let output = iostep(&[
         "bench",
