@@ -184,7 +184,8 @@ impl Bench<'_> {
         flags.set(OFlags::DIRECT, self.job.transfer == Transfer::Direct);
         match self.job.sync {
             Sync::OSync => flags |= OFlags::SYNC,
-            Sync::ODsync => flags |= OFlags::DSYNC,
+            // rustix's DSYNC is O_SYNC where it makes the system calls itself (1.1.6).
+            Sync::ODsync => flags |= OFlags::from_bits_retain(libc::O_DSYNC as u32),
             _ => {}
         }
         flags
