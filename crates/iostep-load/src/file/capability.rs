@@ -97,8 +97,9 @@ impl Target<'_> {
     fn direct(&self, record_bytes: u64) -> Result<Alignment> {
         let unsupported = || self.unsupported("O_DIRECT", "choose --transfer buffered");
         let statfs = rustix::fs::fstatfs(self.file).map_err(self.io("look at"))?;
-        // Since Linux 6.6 tmpfs takes the flag, and there is still nothing but the page cache.
-        if statfs.f_type == libc::TMPFS_MAGIC {
+        // Since Linux 6.6 tmpfs takes the flag, and there is still nothing but the page cache. A
+        // device answers for devtmpfs, where its name is.
+        if statfs.f_type == libc::TMPFS_MAGIC && !self.is_device() {
             return Err(unsupported());
         }
         let flags = fcntl_getfl(self.file).map_err(self.io("look at"))?;
