@@ -2,6 +2,7 @@
 
 use iostep_model::bench::{Cpu, MachineTime};
 use procfs::CurrentSI;
+use rustix::time::{ClockId, clock_gettime};
 
 /// What a thread has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,9 @@ pub(super) struct Usage {
 impl Usage {
     /// Of the calling thread, since it began.
     pub fn of_this_thread() -> Usage {
+        // getrusage(2) answers with what was accounted at the last tick or switch. This clock does
+        // the accounting of the time since then (kernel/sched/core.c, task_sched_runtime).
+        let _ = clock_gettime(ClockId::ThreadCPUTime);
         // SAFETY: all zeros is a valid `rusage`.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer is to a `rusage` that lives through the call.
@@ -67,5 +71,24 @@ pub(super) fn between(earlier: MachineTime, later: MachineTime) -> MachineTime {
         irq_ns: passed(|t| t.irq_ns),
         softirq_ns: passed(|t| t.softirq_ns),
         steal_ns: passed(|t| t.steal_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_within_a_tick_is_counted() {
+        let clock = || clock_gettime(ClockId::ThreadCPUTime);
+        let mut counted = Cpu::default();
+        let before = Usage::of_this_thread();
+        let began = clock();
+        // Far less than a tick.
+        while (clock() - began).tv_nsec < 200_000 {}
+        Usage::of_this_thread().add_since(&before, &mut counted);
+        let counted_ns = counted.user_ns + counted.system_ns;
+        // Both are cut to microseconds.
+        assert!(counted_ns >= 197_000, "{counted_ns} ns");
     }
 }
