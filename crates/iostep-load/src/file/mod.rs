@@ -3,33 +3,36 @@
 //! ```text
 //! check       jobs that make no sense
 //! capability  what the target can do
-//! ground      the target: work_files in a work_directory of our own, or a device
+//! descriptors so many threads can have files open
+//! ground      the target: work_files in a work_directory, or a device
 //! page_cache  what of the files is in memory at the start
 //! lane        what a thread works on: offsets say where, payload what (stamp: whose, when)
 //! psync       a worker that calls; sync: what is called after writes
+//! uring       a worker that keeps many operations under way
 //! mmap        a worker that copies; bus: how it survives SIGBUS
 //! verify      reads everything back; compare: whether a record holds what it should
 //! ```
 
-pub mod aligned;
-pub mod bus;
-pub mod capability;
-pub mod check;
-pub mod compare;
+mod aligned;
+mod bus;
+mod capability;
+mod check;
+mod compare;
+mod descriptors;
 pub mod device;
-pub mod ground;
-pub mod lane;
-pub mod mmap;
-pub mod offsets;
-pub mod page_cache;
-pub mod payload;
-pub mod psync;
-pub mod stamp;
-pub mod sync;
-pub mod uring;
-pub mod verify;
-pub mod work_directory;
-pub mod work_files;
+mod ground;
+mod lane;
+mod mmap;
+mod offsets;
+mod page_cache;
+mod payload;
+mod psync;
+mod stamp;
+mod sync;
+mod uring;
+mod verify;
+mod work_directory;
+mod work_files;
 
 #[cfg(test)]
 mod sample;
@@ -75,6 +78,7 @@ impl Bench<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Bench<'a>> {
         check::check(job)?;
+        descriptors::allow_for(job.threads)?;
         let ground = Ground::take(job)?;
         ground.make(job, interrupted, observer)?;
         Ok(Bench {

@@ -53,7 +53,10 @@ impl<'a> Making<'a> {
             interrupted,
             observer,
             done_bytes: 0,
-            total_bytes: job.file_bytes * files as u64,
+            total_bytes: match job.access {
+                Access::Append => 0,
+                _ => job.file_bytes * files as u64,
+            },
             told: None,
         }
     }
@@ -112,9 +115,14 @@ impl WorkFiles {
     /// Errors: `Io`.
     pub fn open(&self, number: u32, flags: OFlags) -> Result<File> {
         let name = &self.names[number as usize];
-        // A time of access would be one more write.
-        let safe = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOATIME;
-        let file = rustix::fs::openat(&self.directory, name, flags | safe, Mode::empty());
+        // A new time of access would be one more write.
+        let safe = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = |flags| rustix::fs::openat(&self.directory, name, flags | safe, Mode::empty());
+        let file = match open(flags | OFlags::NOATIME) {
+            // Where owners are made up, the file may not seem to be ours.
+            Err(Errno::PERM) => open(flags),
+            other => other,
+        };
         Ok(file.map_err(self.io(number, "open"))?.into())
     }
 
@@ -236,6 +244,7 @@ impl WorkFiles {
             InitialContent::Sparse => {
                 rustix::fs::ftruncate(file, job.file_bytes)
                     .map_err(self.io(number, "set the length of"))?;
+                making.made(job.file_bytes)?;
             }
             InitialContent::Allocated => {
                 let result =
@@ -252,6 +261,7 @@ impl WorkFiles {
                     }
                     other => other.map_err(self.io(number, "allocate"))?,
                 }
+                making.made(job.file_bytes)?;
             }
         }
         rustix::fs::fsync(file).map_err(self.io(number, "sync"))?;

@@ -304,6 +304,38 @@ fn a_kept_file_of_one_seed_is_the_same_every_time() {
 }
 
 #[test]
+fn direct_transfers_are_refused_where_there_is_nothing_but_memory() {
+    let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let job = FileJob {
+        transfer: Transfer::Direct,
+        ..job(dir.path())
+    };
+    let error = run(&job).expect_err("a refusal");
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    let expected = "O_DIRECT is not supported by tmpfs; choose --transfer buffered";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("a listing").count(), 0);
+}
+
+#[test]
+fn a_thousand_threads_each_have_a_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = FileJob {
+        threads: 1024,
+        record_bytes: 512,
+        file_bytes: 1024,
+        ..job(dir.path())
+    };
+    let run = run(&job).expect("a run");
+    assert_eq!((run.operations, run.bytes), (2048, 1 << 20));
+    for thread in 0..1024 {
+        let content = std::fs::read(file(dir.path(), &format!("file-{thread}"))).expect("a file");
+        let found = stamps(&content, 512);
+        assert_eq!(found, [(0, 1, thread, thread), (512, 2, thread, thread)]);
+    }
+}
+
+#[test]
 fn direct_transfers_write_and_read_what_buffered_ones_read() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     for access in [Access::RandomWrite, Access::RandomRead, Access::Append] {
