@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use iostep_model::bench::{
-    Environment, FileJob, Job, Pace, PageCache, Run, RunState, Sharing, Transfer, Warning,
+    Engine, Environment, FileJob, Job, Pace, PageCache, Run, RunState, Sharing, Transfer, Warning,
 };
 
 use super::text::{entries, read, value};
@@ -25,6 +25,8 @@ pub struct Activity {
     swapped_pages: u64,
     /// Time of the kernel's own threads, nanoseconds.
     kernel_threads_ns: u64,
+    /// Time of all threads of this process, nanoseconds.
+    process_ns: u64,
 }
 
 impl Activity {
@@ -40,6 +42,7 @@ impl Activity {
                 .flatten()
                 .fold(0, |sum: u64, &n| sum.saturating_add(n)),
             kernel_threads_ns: kernel_threads_ns(&proc),
+            process_ns: CpuTime::read(&proc.join("self")).map_or(0, |time| time.ns),
         }
     }
 
@@ -50,13 +53,13 @@ impl Activity {
             kernel_threads_ns: self
                 .kernel_threads_ns
                 .saturating_sub(earlier.kernel_threads_ns),
+            process_ns: self.process_ns.saturating_sub(earlier.process_ns),
         }
     }
 }
 
 /// Writeback, journals and loop devices work in threads of the kernel.
 fn kernel_threads_ns(proc: &Path) -> u64 {
-    let tick_ns = 1_000_000_000 / procfs::ticks_per_second().max(1);
     let is_process = |directory: &std::path::PathBuf| {
         let name = directory.file_name().map(|name| name.as_encoded_bytes());
         name.is_some_and(|name| name.iter().all(u8::is_ascii_digit))
@@ -65,33 +68,58 @@ fn kernel_threads_ns(proc: &Path) -> u64 {
         .into_iter()
         .filter(is_process)
         // A process may have ended meanwhile.
-        .filter_map(|directory| read(&directory.join("stat")))
-        .filter_map(|stat| kernel_thread_ticks(&stat))
-        .map(|ticks| ticks.saturating_mul(tick_ns))
-        .fold(0, u64::saturating_add)
+        .filter_map(|directory| CpuTime::read(&directory))
+        .filter(|time| time.is_kernel_thread)
+        .fold(0, |sum, time| sum.saturating_add(time.ns))
 }
 
-/// Ticks of a line of /proc/PID/stat; `None` unless it is a thread of the kernel. The name in
-/// parentheses may hold anything (proc_pid_stat(5)).
-fn kernel_thread_ticks(stat: &str) -> Option<u64> {
-    // include/linux/sched.h
-    const PF_KTHREAD: u32 = 0x0020_0000;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_ascii_whitespace();
-    let flags: u32 = fields.nth(6)?.parse().ok()?;
-    let user: u64 = fields.nth(4)?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    (flags & PF_KTHREAD != 0).then(|| user.saturating_add(system))
+/// CPU time of a process, from its start on.
+struct CpuTime {
+    is_kernel_thread: bool,
+    ns: u64,
+}
+
+impl CpuTime {
+    fn read(directory: &Path) -> Option<CpuTime> {
+        CpuTime::parse(&read(&directory.join("stat"))?)
+    }
+
+    /// Of a line of /proc/PID/stat. The name in parentheses may hold anything
+    /// (proc_pid_stat(5)).
+    fn parse(stat: &str) -> Option<CpuTime> {
+        // include/linux/sched.h
+        const PF_KTHREAD: u32 = 0x0020_0000;
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let mut fields = after_name.split_ascii_whitespace();
+        let flags: u32 = fields.nth(6)?.parse().ok()?;
+        let user: u64 = fields.nth(4)?.parse().ok()?;
+        let system: u64 = fields.next()?.parse().ok()?;
+        let tick_ns = 1_000_000_000 / procfs::ticks_per_second().max(1);
+        Some(CpuTime {
+            is_kernel_thread: flags & PF_KTHREAD != 0,
+            ns: user.saturating_add(system).saturating_mul(tick_ns),
+        })
+    }
 }
 
 /// Adds what others did to the machine.
-pub fn warn(passed: &Activity, runs: &[Run], warnings: &mut Vec<Warning>) {
+pub fn warn(passed: &Activity, job: &Job, runs: &[Run], warnings: &mut Vec<Warning>) {
     if passed.swapped_pages > 0 {
         warnings.push(Warning::Swapping {
             pages: passed.swapped_pages,
         });
     }
-    let shares = Shares::of(runs, passed.kernel_threads_ns);
+    // A ring's workers are threads of this process that the runs do not know of. That preparing
+    // the runs counts as well makes others look better than they are.
+    let workers_ns = match job {
+        Job::File(job) if job.engine == Engine::Uring => {
+            let cpu_ns = |run: &Run| run.cpu.user_ns + run.cpu.system_ns;
+            let known_ns = runs.iter().map(cpu_ns).sum();
+            passed.process_ns.saturating_sub(known_ns)
+        }
+        _ => 0,
+    };
+    let shares = Shares::of(runs, passed.kernel_threads_ns.saturating_add(workers_ns));
     if shares.others > OTHERS {
         warnings.push(Warning::BusyMachine {
             others: shares.others,
@@ -114,9 +142,10 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(runs: &[Run], kernel_threads_ns: u64) -> Shares {
+    /// `for_load_ns` of CPU time were spent for the load outside of its own threads.
+    fn of(runs: &[Run], for_load_ns: u64) -> Shares {
         let (mut total_ns, mut busy_ns, mut steal_ns) = (0, 0, 0u64);
-        let mut ours_ns = kernel_threads_ns;
+        let mut ours_ns = for_load_ns;
         for run in runs {
             let Some(machine) = run.cpu.machine else {
                 continue;

@@ -60,7 +60,7 @@ impl Before {
         let mut warnings = machine::warnings(&self.root);
         storage::warn(&self.root, environment, &mut warnings);
         let now = Activity::now(&self.root);
-        activity::warn(&now.since(self.activity), runs, &mut warnings);
+        activity::warn(&now.since(self.activity), job, runs, &mut warnings);
         activity::warn_of_job(job, environment, runs, &mut warnings);
         warnings
     }

@@ -48,6 +48,13 @@ impl BlockDevice {
             });
         }
         let number = found.rdev();
+        // The kernel lets it be opened for writing, and fails the first write.
+        if writes && is_read_only(number) {
+            return Err(Error::Refused {
+                what: format!("{}: the device is read-only", path.display()),
+                hint: "choose another, or see blockdev --setrw".into(),
+            });
+        }
         let in_use = || holder::find(Path::new("/"), number);
         if let Some(holder) = in_use() {
             return Err(holder.refuse(path));
@@ -57,12 +64,6 @@ impl BlockDevice {
         let claim = match rustix::fs::open(&resolved, flags, Mode::empty()) {
             Ok(claim) => File::from(claim),
             Err(Errno::BUSY) => return Err(in_use().unwrap_or_default().refuse(path)),
-            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) if writes && is_read_only(number) => {
-                return Err(Error::Refused {
-                    what: format!("{}: the device is read-only", path.display()),
-                    hint: "choose another, or see blockdev --setrw".into(),
-                });
-            }
             Err(errno) => return Err(Error::io(path, "open")(errno.into())),
         };
         require_number(&claim, number, path)?;
@@ -123,16 +124,6 @@ impl BlockDevice {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// `BLKGETSIZE64`: its size in bytes. (`st_size` of a block device is 0.)
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    /// `BLKSSZGET`: its logical block size in bytes.
-    pub fn sector_bytes(&self) -> u32 {
-        self.sector_bytes
-    }
 }
 
 fn refuse_other_types(path: &Path, found: std::fs::FileType) -> Result<()> {
@@ -166,6 +157,7 @@ fn is_read_only(number: u64) -> bool {
     std::fs::read_to_string(ro).is_ok_and(|text| text.trim() == "1")
 }
 
+/// `st_size` of a block device is 0.
 fn size_bytes(device: &File) -> rustix::io::Result<u64> {
     // linux/fs.h: _IOR(0x12, 114, size_t), which nevertheless fills 64 bits.
     const BLKGETSIZE64: rustix::ioctl::Opcode = opcode::read::<usize>(0x12, 114);

@@ -72,6 +72,7 @@ fn counters_are_read_and_only_threads_of_the_kernel_count() {
     let expected = Activity {
         swapped_pages: 42,
         kernel_threads_ns: 50 * tick_ns,
+        process_ns: 10 * tick_ns,
     };
     assert_eq!(now, expected);
     assert_eq!(Activity::default().since(now), Activity::default());
@@ -84,7 +85,7 @@ fn swapped_pages_are_told() {
         swapped_pages: 3,
         ..Activity::default()
     };
-    warn(&passed, &[run()], &mut warnings);
+    warn(&passed, &Job::File(file_job()), &[run()], &mut warnings);
     assert_eq!(warnings, [Warning::Swapping { pages: 3 }]);
 }
 
@@ -108,7 +109,8 @@ fn others_are_who_is_neither_the_load_nor_the_kernel() {
 fn shares_are_told_from_a_threshold_on() {
     let told = |run: Run| {
         let mut warnings = Vec::new();
-        warn(&Activity::default(), &[run], &mut warnings);
+        let job = Job::File(file_job());
+        warn(&Activity::default(), &job, &[run], &mut warnings);
         warnings
     };
     assert_eq!(told(run()), []);
@@ -120,6 +122,31 @@ fn shares_are_told_from_a_threshold_on() {
     assert_eq!(stolen, [Warning::Steal { share: 0.2 }]);
     let busy = told(with_machine(|time| time.system_ns += SECOND_NS));
     assert_eq!(busy, [Warning::BusyMachine { others: 0.2 }]);
+}
+
+#[test]
+fn the_workers_of_a_ring_are_not_others() {
+    let busy = with_machine(|time| time.system_ns += SECOND_NS);
+    let told = |engine: Engine| {
+        let job = FileJob {
+            engine,
+            ..file_job()
+        };
+        let passed = Activity {
+            process_ns: 2 * SECOND_NS,
+            ..Activity::default()
+        };
+        let mut warnings = Vec::new();
+        warn(
+            &passed,
+            &Job::File(job),
+            std::slice::from_ref(&busy),
+            &mut warnings,
+        );
+        warnings
+    };
+    assert_eq!(told(Engine::Uring), []);
+    assert_eq!(told(Engine::Psync), [Warning::BusyMachine { others: 0.2 }]);
 }
 
 #[test]
