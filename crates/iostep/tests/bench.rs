@@ -278,7 +278,10 @@ fn a_signal_ends_the_run_and_keeps_what_was_measured() {
             ],
         );
         std::thread::sleep(Duration::from_millis(300));
-        kill_process(Pid::from_child(&child), signal).expect("a signal");
+        // A second and a third one must not come between it and the removal of its files.
+        for _ in 0..3 {
+            kill_process(Pid::from_child(&child), signal).expect("a signal");
+        }
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         let document = Document::parse(Path::new("output"), &output.stdout).expect("a document");

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::generator::Generator;
 use super::measure_args::usage;
-use super::session;
+use super::session::{self, Measured};
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -190,10 +190,11 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<ExitCode> {
         let measured = session::run(job, repetition, &interrupt, None)?;
         whole = measured.is_whole();
         measured.tell();
+        let Measured(result) = measured;
         entries.push(Entry {
             test,
-            summary: Summary::of(&measured.document),
-            result: measured.document,
+            summary: Summary::of(&result),
+            result,
         });
         if !whole {
             break;

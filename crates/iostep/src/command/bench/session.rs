@@ -6,9 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use iostep_analyze::bench::spread;
+use iostep_load::engine::clock::wall_ns;
 use iostep_load::environment::Before;
 use iostep_load::{Error, file, sqlite};
-use iostep_model::bench::{Document, Job, Run, RunState, SCHEMA_VERSION, SqliteLibrary};
+use iostep_model::bench::{
+    Cpu, Document, Failure, Job, Run, RunState, SCHEMA_VERSION, SqliteLibrary, Warning,
+};
 
 use super::measure_args::Repetition;
 use super::place::Place;
@@ -16,31 +19,28 @@ use super::watcher::Watcher;
 use crate::interrupt::Interrupt;
 
 /// What came of a job.
-pub struct Measured {
-    /// What was measured, also if that is not all that was asked for.
-    pub document: Document,
-    /// Why there are not as many runs as asked for.
-    pub cut_short: Option<anyhow::Error>,
-}
+pub struct Measured(pub Document);
 
 impl Measured {
     /// True if every run came to its end, and nothing that was read back was wrong.
     pub fn is_whole(&self) -> bool {
-        let whole = |run: &Run| {
+        self.0.runs.iter().all(|run| {
             let wrong = run.verification.as_ref().map_or(0, |found| found.wrong);
             run.state == RunState::Complete && wrong == 0
-        };
-        self.cut_short.is_none() && self.document.runs.iter().all(whole)
+        })
     }
 
     /// Says on standard error why the exit status will not be 0; the outputs have the details.
     pub fn tell(&self) {
-        for (number, run) in (1..).zip(&self.document.runs) {
+        for (number, run) in (1..).zip(&self.0.runs) {
             for failure in &run.failures {
                 eprintln!(
                     "iostep: run {number}, thread {}, operation {}: {}: {}",
                     failure.thread, failure.operation, failure.attempt, failure.reason
                 );
+            }
+            if run.state == RunState::Interrupted {
+                eprintln!("iostep: run {number}: interrupted; what was measured is kept");
             }
             let wrong = run.verification.as_ref().filter(|found| found.wrong > 0);
             if let Some(found) = wrong {
@@ -49,13 +49,6 @@ impl Measured {
                     found.wrong, found.compared
                 );
             }
-        }
-        if let Some(error) = &self.cut_short {
-            let runs = self.document.runs.len();
-            eprintln!(
-                "iostep: {}; {runs} runs are kept",
-                crate::command::describe(error)
-            );
         }
     }
 }
@@ -113,37 +106,72 @@ pub fn run(
     environment.sqlite = bench.library();
     let before = Before::take(Path::new("/"));
     let mut runs = Vec::new();
-    let mut cut_short = None;
     while !enough(&runs, repetition) {
         watcher.begin_run(runs.len() as u32 + 1);
-        match bench.run(&mut watcher) {
+        let run = match interrupt.came() && !runs.is_empty() {
+            true => Err(Error::Interrupted),
+            false => bench.run(&mut watcher),
+        };
+        match run {
             Ok(run) => runs.push(run),
             Err(error) if runs.is_empty() => return Err(error.into()),
-            Err(error) => cut_short = Some(error.into()),
-        }
-        if interrupt.came() {
-            cut_short.get_or_insert(Error::Interrupted.into());
-        }
-        if cut_short.is_some() {
-            break;
+            // Those before are worth keeping; this one marks the result as not all of it.
+            Err(error) => runs.push(not_begun(&error)),
         }
     }
     // The work files take part in filling the filesystem, so they are still there.
-    let warnings = before.warnings(&job, &environment, &runs);
+    let mut warnings = before.warnings(&job, &environment, &runs);
+    warnings.extend(too_wide(&runs, repetition));
     drop(bench);
     watcher.finish().context("cannot write the log")?;
-    Ok(Measured {
-        document: Document {
-            schema_version: SCHEMA_VERSION,
-            iostep_version: env!("CARGO_PKG_VERSION").into(),
-            arguments: arguments(),
-            job,
-            environment,
-            runs,
-            warnings,
-        },
-        cut_short,
-    })
+    Ok(Measured(Document {
+        schema_version: SCHEMA_VERSION,
+        iostep_version: env!("CARGO_PKG_VERSION").into(),
+        arguments: arguments(),
+        job,
+        environment,
+        runs,
+        warnings,
+    }))
+}
+
+/// A run that measured nothing, since something stood against beginning it.
+fn not_begun(error: &Error) -> Run {
+    let (state, failures) = match error {
+        Error::Interrupted => (RunState::Interrupted, Vec::new()),
+        other => {
+            let failure = Failure {
+                thread: 0,
+                operation: 0,
+                attempt: "making ready for the run".into(),
+                reason: other.to_string(),
+            };
+            (RunState::Failed, vec![failure])
+        }
+    };
+    Run {
+        state,
+        start_wall_ns: wall_ns(),
+        elapsed_ns: 0,
+        operations: 0,
+        bytes: 0,
+        idle_ns: 0,
+        latencies: Vec::new(),
+        seconds: Vec::new(),
+        cpu: Cpu::default(),
+        device: None,
+        page_cache: None,
+        threads: Vec::new(),
+        failures,
+        verification: None,
+    }
+}
+
+/// A bound on the spread that all repetitions together did not reach.
+fn too_wide(runs: &[Run], repetition: Repetition) -> Option<Warning> {
+    let bound = repetition.spread_bound?;
+    let spread = spread(runs).filter(|spread| *spread >= bound)?;
+    Some(Warning::SpreadTooWide { spread, bound })
 }
 
 /// True if no further run is needed, or the last one did not come to its end.
@@ -212,5 +240,24 @@ mod tests {
         for state in [RunState::Failed, RunState::Interrupted] {
             assert!(enough(&runs(&[1000], state), UNTIL));
         }
+    }
+
+    #[test]
+    fn a_bound_that_was_not_reached_is_a_warning() {
+        let wide = |rates: &[u64]| too_wide(&runs(rates, RunState::Complete), UNTIL).is_some();
+        assert!(wide(&[1000, 2000, 1000]));
+        assert!(!wide(&[1000, 1000, 1000]));
+    }
+
+    #[test]
+    fn what_stood_against_a_run_marks_the_result() {
+        let refused = Error::Refused {
+            what: "no room".into(),
+            hint: "make some".into(),
+        };
+        let run = not_begun(&refused);
+        assert_eq!((run.state, run.operations), (RunState::Failed, 0));
+        assert_eq!(run.failures[0].reason, "no room; make some");
+        assert_eq!(not_begun(&Error::Interrupted).state, RunState::Interrupted);
     }
 }

@@ -46,8 +46,9 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let measured: Measured = measured.expect("it was measured, or there was an error");
     let failed = !measured.is_whole();
     measured.tell();
-    let summary = Summary::of(&measured.document);
-    let result = (measured.document, summary);
+    let Measured(document) = measured;
+    let summary = Summary::of(&document);
+    let result = (document, summary);
     print(&result, output)?;
     write(&result, output)?;
     Ok(ExitCode::from(u8::from(failed)))
