@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use iostep_model::bench::{CheckpointPolicy, Mix, SqliteJob, SqliteOperation};
+use iostep_model::bench::{CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation};
 use iostep_model::pragma::Journal;
 use rusqlite::ffi;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -18,6 +18,10 @@ const MAX_TABLES: u32 = 1000;
 const MAX_STATEMENTS: u32 = 1_000_000;
 /// Keys stay far below 2^63 even if every one is multiplied by the threads.
 const MAX_KEYS: u64 = 1 << 50;
+/// Rows that may be kept in mind, eight bytes each: 2 GiB.
+const MAX_REMEMBERED_ROWS: u64 = 1 << 28;
+/// Transactions that may be gone through beforehand: a few seconds.
+const MAX_FORESEEN: u64 = 1 << 28;
 /// A database, its journal or WAL, and the WAL's index.
 const FILES_PER_DATABASE: u64 = 3;
 /// Whatever else the process has open.
@@ -104,6 +108,7 @@ fn rows(job: &SqliteJob) -> Result<()> {
             "choose at least a row for each thread with --rows",
         ));
     }
+    remembered(job, written)?;
     match job.operation {
         _ if job.limits.time_ns.is_some() => Ok(()),
         SqliteOperation::Delete if written > least => {
@@ -117,13 +122,40 @@ fn rows(job: &SqliteJob) -> Result<()> {
                 format!("choose --rows {wanted} or fewer --transactions"),
             ))
         }
-        SqliteOperation::Mix(mix) if mix.insert == 0 && mix.delete > 0 => mix_lasts(job),
+        SqliteOperation::Mix(mix) if mix.insert == 0 && mix.delete > 0 && written > least => {
+            mix_lasts(job)
+        }
         _ => Ok(()),
     }
 }
 
+/// Checks that what has to be kept in memory of the rows fits there.
+fn remembered(job: &SqliteJob, written: u64) -> Result<()> {
+    let mixes = matches!(job.operation, SqliteOperation::Mix(_));
+    let shuffles = mixes && job.keys == KeyOrder::Random;
+    let threads = u64::from(job.threads);
+    let rows = match job.shared {
+        true => job.rows.saturating_add(written.saturating_mul(threads)),
+        false => job.rows.saturating_add(written).saturating_mul(threads),
+    };
+    if rows <= MAX_REMEMBERED_ROWS || !(shuffles || job.verify) {
+        return Ok(());
+    }
+    Err(usage(
+        format!("a random mix, or a verification, of {rows} rows"),
+        format!("choose at most {MAX_REMEMBERED_ROWS} with --rows and --transactions"),
+    ))
+}
+
 /// A mix without inserts runs out of rows sooner or later: finds out when.
 fn mix_lasts(job: &SqliteJob) -> Result<()> {
+    if job.transactions.saturating_mul(job.threads.into()) > MAX_FORESEEN {
+        let what = format!(
+            "{} transactions that may delete every row",
+            job.transactions
+        );
+        return Err(usage(what, "choose fewer, or give insert a weight"));
+    }
     let mut rows = Vec::new();
     for thread in 0..job.threads {
         let mut plan = Plan::new(job, thread);
@@ -214,7 +246,8 @@ pub(super) fn space(job: &SqliteJob, directory: &OwnedFd, path: &Path) -> Result
         .map_err(|errno| Error::io(path, "ask the free space of")(errno.into()))?;
     let free = u128::from(stat.f_bavail) * u128::from(stat.f_frsize);
     let needed = bytes_needed(job);
-    if needed <= free {
+    // A filesystem without blocks, as ramfs, does not say.
+    if needed <= free || stat.f_blocks == 0 {
         return Ok(());
     }
     const MIB: u128 = 1 << 20;

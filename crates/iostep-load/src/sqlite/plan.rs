@@ -17,6 +17,17 @@ pub(super) enum Action {
 impl Action {
     pub const ALL: [Action; 4] = [Action::Insert, Action::Update, Action::Delete, Action::Read];
 
+    /// True if transactions of the operation may do it.
+    pub fn is_part_of(self, operation: SqliteOperation) -> bool {
+        match operation {
+            SqliteOperation::Insert => self == Action::Insert,
+            SqliteOperation::Update => self == Action::Update,
+            SqliteOperation::Delete => self == Action::Delete,
+            SqliteOperation::Read => self == Action::Read,
+            SqliteOperation::Mix(_) => true,
+        }
+    }
+
     /// True for what changes rows.
     pub fn writes(self) -> bool {
         self != Action::Read
@@ -304,3 +315,6 @@ impl Deck {
         self.cards.swap_remove(place)
     }
 }
+
+#[cfg(test)]
+mod tests;

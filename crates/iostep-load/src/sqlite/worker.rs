@@ -39,8 +39,8 @@ pub(super) struct Writer {
 struct Table {
     database: u64,
     table: u32,
-    /// By action.
-    statements: [Prepared; 4],
+    /// By action; only those that the operation needs.
+    statements: [Option<Prepared>; 4],
 }
 
 /// When a transaction's COMMIT began and how many rows it wrote or read.
@@ -74,7 +74,7 @@ impl Writer {
                 tables.push(Table {
                     database,
                     table,
-                    statements: prepare(&mut db, &format!("{schema}.t{table}"))?,
+                    statements: prepare(&mut db, job, &format!("{schema}.t{table}"))?,
                 });
             }
         }
@@ -159,7 +159,8 @@ impl Writer {
         }
         let share = self.plan.share();
         for table in &self.tables {
-            let statement = table.statements[action as usize];
+            let statement =
+                table.statements[action as usize].expect("a plan has only the operation's actions");
             for &row in &self.rows {
                 let version = Version {
                     database: table.database,
@@ -292,13 +293,20 @@ impl Worker for Writer {
     }
 }
 
-fn prepare(db: &mut Connection, table: &str) -> Sql<[Prepared; 4]> {
-    Ok([
-        db.prepare(&format!("INSERT INTO {table} (key, value) VALUES (?1, ?2)"))?,
-        db.prepare(&format!("UPDATE {table} SET value = ?2 WHERE key = ?1"))?,
-        db.prepare(&format!("DELETE FROM {table} WHERE key = ?1"))?,
-        db.prepare(&format!("SELECT value FROM {table} WHERE key = ?1"))?,
-    ])
+fn prepare(db: &mut Connection, job: &SqliteJob, table: &str) -> Sql<[Option<Prepared>; 4]> {
+    let mut statements = [None; 4];
+    for (action, statement) in Action::ALL.into_iter().zip(&mut statements) {
+        let sql = match action {
+            Action::Insert => format!("INSERT INTO {table} (key, value) VALUES (?1, ?2)"),
+            Action::Update => format!("UPDATE {table} SET value = ?2 WHERE key = ?1"),
+            Action::Delete => format!("DELETE FROM {table} WHERE key = ?1"),
+            Action::Read => format!("SELECT value FROM {table} WHERE key = ?1"),
+        };
+        if action.is_part_of(job.operation) {
+            *statement = Some(db.prepare(&sql)?);
+        }
+    }
+    Ok(statements)
 }
 
 /// SQLite sees no fault in a statement that finds no row; a generator does.

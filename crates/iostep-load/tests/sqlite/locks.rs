@@ -1,5 +1,6 @@
 //! Threads, and what stands in a writer's way.
 
+use iostep_model::bench::RunState;
 use rusqlite::TransactionBehavior;
 
 use super::*;
@@ -78,4 +79,50 @@ fn a_lock_that_is_held_too_long_ends_the_run_and_names_the_wait() {
     assert!(failure.reason.contains(wanted), "{failure:?}");
     assert_eq!(held, 2 * run.operations as i64);
     assert_eq!(steps(&run, Step::Transaction), run.operations);
+}
+
+#[test]
+fn a_writer_that_waited_says_how_long_and_one_that_is_interrupted_waits_no_longer() {
+    let directory = directory();
+    let interrupted = AtomicBool::new(false);
+    let job = SqliteJob {
+        shared: true,
+        statements: 2,
+        verify: false,
+        busy_timeout_ns: 3_600_000_000_000,
+        limits: Limits {
+            time_ns: Some(3_600_000_000_000),
+            ramp_ns: 0,
+        },
+        pace: GAPS,
+        ..job(directory.path())
+    };
+    let mut bench = Bench::open(&job, &interrupted, &mut Quiet).expect("open");
+    let holder = Connection::open(path(&job, 0, 0)).expect("open");
+    let rows = || -> i64 {
+        let rows = holder.query_row("SELECT count(*) FROM t0", [], |row| row.get(0));
+        rows.unwrap_or(0)
+    };
+    let lock = |rows_before: i64| {
+        while rows() <= rows_before || holder.execute_batch("BEGIN EXCLUSIVE").is_err() {
+            std::thread::yield_now();
+        }
+        // Longer than the pause between two transactions: the writer comes and waits.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let run = std::thread::scope(|scope| {
+        let run = scope.spawn(|| bench.run(&mut Quiet));
+        lock(0);
+        let rows_before = rows();
+        holder.execute_batch("COMMIT").expect("unlocked");
+        lock(rows_before);
+        interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+        run.join().expect("no panic").expect("a run")
+    });
+    assert_eq!(
+        (run.state, run.failures.as_slice()),
+        (RunState::Interrupted, &[][..])
+    );
+    assert!(steps(&run, Step::BusyWait) > 0);
+    assert_eq!(rows(), 2 * run.operations as i64);
 }

@@ -28,6 +28,16 @@ fn jobs_without_sense_are_refused_before_anything_is_made() {
         with(&|job| job.record_bytes = u32::MAX),
         with(&|job| job.record_bytes = 1_000_000_000),
         with(&|job| job.rows = u64::MAX),
+        with(&|job| job.transactions = 1 << 40),
+        with(&|job| {
+            let (update, delete) = (1, 1);
+            job.operation = SqliteOperation::Mix(Mix {
+                update,
+                delete,
+                ..Mix::default()
+            });
+            (job.rows, job.keys, job.verify) = (1 << 40, KeyOrder::Random, false);
+        }),
         with(&|job| job.page_bytes = Some(1000)),
         with(&|job| job.page_bytes = Some(0)),
         with(&|job| job.page_bytes = Some(131_072)),
@@ -63,6 +73,7 @@ fn more_than_there_is_room_for_is_refused_before_a_row_is_written() {
     let directory = directory();
     let error = refusal(&SqliteJob {
         rows: 1 << 40,
+        verify: false,
         ..job(directory.path())
     });
     assert!(matches!(error, Error::Refused { .. }), "{error}");
