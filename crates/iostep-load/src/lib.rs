@@ -1,7 +1,7 @@
 //! Drives I/O.
 //!
-//! [`engine`] runs threads and measures them. [`sql`] runs a script one transaction at a time, in
-//! a process of its own.
+//! [`engine`] runs threads and measures them. [`environment`] says where that was, and what spoils
+//! the figures. [`sql`] runs a script one transaction at a time, in a process of its own.
 
 pub mod engine;
 pub mod environment;

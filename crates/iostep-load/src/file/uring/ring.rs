@@ -1,6 +1,5 @@
 //! A ring, and the buffers that the kernel reads and writes by it.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -23,8 +22,10 @@ pub struct Ring {
     ring: IoUring,
     /// Given back only when the kernel is done with it.
     payload: ManuallyDrop<Payload>,
-    /// Buffers that nobody uses, the one that was used longest ago first.
-    free: VecDeque<u32>,
+    /// Buffers that nobody uses.
+    free: Vec<u32>,
+    /// Where each buffer is in `free`, if it is.
+    place_in_free: Vec<usize>,
     record_bytes: usize,
     /// Buffers in one registration; `None` if they are not registered.
     registered: Option<usize>,
@@ -115,7 +116,7 @@ fn refusal(error: io::Error) -> Error {
             "io_uring is forbidden here, by kernel.io_uring_disabled or a seccomp filter",
             "allow it, or choose --engine psync",
         ),
-        _ => Error::io("io_uring", "set up a ring of")(error),
+        _ => Error::io("io_uring", "make a ring")(error),
     }
 }
 
@@ -128,12 +129,13 @@ impl Ring {
         let ring = build(depth, is_polled)?;
         ring.submitter()
             .register_files(&[file.as_raw_fd()])
-            .map_err(Error::io("io_uring", "register a file with"))?;
+            .map_err(Error::io("io_uring", "register a file"))?;
         let record_bytes = payload.all().len() / payload.slots();
         Ok(Ring {
             registered: register(&ring, &payload, record_bytes),
             ring,
             free: (0..payload.slots() as u32).collect(),
+            place_in_free: (0..payload.slots()).collect(),
             payload: ManuallyDrop::new(payload),
             record_bytes,
             is_polled,
@@ -146,16 +148,25 @@ impl Ring {
         self.under_way
     }
 
-    /// Takes a buffer that nobody uses. There are at least as many as the depth.
-    pub fn take_buffer(&mut self) -> u32 {
-        self.free
-            .pop_front()
-            .expect("no more are taken than the depth")
+    /// Takes a buffer that nobody uses, if possible that of a record at `offset_bytes`. There are
+    /// at least as many as the depth.
+    pub fn take_buffer(&mut self, offset_bytes: u64) -> u32 {
+        let wanted = self.payload.slot_at(offset_bytes);
+        let place = self.place_in_free[wanted];
+        let is_free = self.free.get(place).is_some_and(|&b| b as usize == wanted);
+        let last = self.free.len().checked_sub(1);
+        let last = last.expect("no more are taken than the depth");
+        let buffer = self.free.swap_remove(if is_free { place } else { last });
+        if is_free && place < last {
+            self.place_in_free[self.free[place] as usize] = place;
+        }
+        buffer
     }
 
     /// Gives a buffer back that no entry under way uses.
     pub fn give_back(&mut self, buffer: u32) {
-        self.free.push_back(buffer);
+        self.place_in_free[buffer as usize] = self.free.len();
+        self.free.push(buffer);
     }
 
     /// The buffers. What an entry under way uses is the kernel's.
