@@ -212,7 +212,7 @@ fn table_bytes(job: &SqliteJob, rows: u64) -> u128 {
 }
 
 /// Bytes that all databases take in the end, with their journals.
-pub(super) fn bytes_needed(job: &SqliteJob) -> u128 {
+fn bytes_needed(job: &SqliteJob) -> u128 {
     let sets = u128::from(if job.shared { 1 } else { job.threads });
     let writers = u64::from(if job.shared { job.threads } else { 1 });
     let transactions = job.transactions.saturating_mul(writers);

@@ -514,3 +514,41 @@ forward_vfs! {
 
 // The file below begins where ours ends.
 const _: () = assert!(size_of::<File>().is_multiple_of(align_of::<*const c_void>()));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fsync_needs_a_vfs_that_lets_its_system_calls_be_replaced() {
+        let library = Library::load(None).expect("inside");
+        // SAFETY: NULL asks for the default VFS, which is only read.
+        let unix = unsafe { *(library.functions.sqlite3_vfs_find)(ptr::null()) };
+        let older = ffi::sqlite3_vfs {
+            iVersion: 2,
+            ..unix
+        };
+        let other = ffi::sqlite3_vfs {
+            xSetSystemCall: None,
+            ..unix
+        };
+        for mut vfs in [older, other] {
+            // SAFETY: only the fields are looked at.
+            let error = unsafe { watch_fstat(&mut vfs) }.expect_err("refused");
+            assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_vfs_goes_with_its_last_user() {
+        let library = Library::load(None).expect("inside");
+        let vfs = Vfs::register(library, false, true).expect("registered");
+        assert_eq!(vfs.below(), "unix");
+        let name = vfs.name().to_owned();
+        // SAFETY: it is only looked up.
+        let find = || unsafe { (library.functions.sqlite3_vfs_find)(name.as_ptr()) };
+        assert!(!find().is_null());
+        drop(vfs);
+        assert!(find().is_null());
+    }
+}

@@ -80,6 +80,46 @@ fn more_than_there_is_room_for_is_refused_before_a_row_is_written() {
     assert!(error.to_string().contains("MiB are free"), "{error}");
 }
 
+/// MiB that a job is refused for on a filesystem without any room.
+fn mebibytes_wanted(job: &SqliteJob) -> u64 {
+    let error = refusal(job).to_string();
+    let (_, wanted) = error.split_once("may take ").expect("no room");
+    let digits: String = wanted.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
+#[test]
+fn the_room_that_is_asked_for_is_enough_and_not_far_too_much() {
+    let directory = directory();
+    // As many statements as no disk holds, by a factor that is known.
+    const FACTOR: u64 = 1 << 26;
+    for record_bytes in [10, 100, 1000, 3000, 10_000] {
+        for keys in [KeyOrder::Sequential, KeyOrder::Random] {
+            let small = SqliteJob {
+                record_bytes,
+                keys,
+                transactions: 20,
+                statements: 100,
+                tables: 2,
+                synchronous: Synchronous::Off,
+                verify: false,
+                ..job(directory.path())
+            };
+            let huge = SqliteJob {
+                transactions: small.transactions * FACTOR,
+                ..small.clone()
+            };
+            run(&small);
+            let taken = path(&small, 0, 0).metadata().expect("there").len();
+            let wanted = mebibytes_wanted(&huge) * (1 << 20) / FACTOR;
+            assert!(
+                (taken..6 * taken).contains(&(wanted + 8192)),
+                "{taken} {wanted} {small:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_directory_that_is_missing_a_link_or_open_to_others_is_refused() {
     let directory = directory();
