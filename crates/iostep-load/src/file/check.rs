@@ -7,7 +7,7 @@ use iostep_model::bench::{
 use super::stamp::LEAST_BYTES;
 use crate::error::{Error, Result};
 
-/// As many threads as the original allows tenfold; more only wait for each other.
+/// Ten times what Mobibench allows; more would only wait for each other.
 const MOST_THREADS: u32 = 1024;
 /// More does not fit into one system call without being cut.
 const MOST_RECORD_BYTES: u64 = 1 << 30;

@@ -102,7 +102,7 @@ impl Lane {
         sync: &S,
         range: Range<u64>,
     ) -> std::result::Result<(), Fault> {
-        sync.sync(&self.file, range)
+        rustix::io::retry_on_intr(|| sync.sync(&self.file, range.clone()))
             .map_err(|errno| self.fault(S::NAME, errno))
     }
 

@@ -146,3 +146,22 @@ fn resident_by_mincore(file: &File, file_bytes: u64, page: usize) -> rustix::io:
     }
     Ok(resident)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_count_find_every_page_that_was_just_written() {
+        let file = tempfile::tempfile().expect("a file");
+        let page_bytes = rustix::param::page_size();
+        file.write_all_at(&vec![1; page_bytes * 10 + 1], 0)
+            .expect("a write");
+        let bytes = page_bytes as u64 * 10 + 1;
+        let mut state = PageCacheState::default();
+        add_state(&file, Path::new("/x"), &mut state).expect("a state");
+        assert_eq!((state.pages, state.resident_pages), (11, 11));
+        assert_eq!(resident_by_mincore(&file, bytes, page_bytes), Ok(11));
+        assert_eq!(resident_by_mincore(&file, 0, page_bytes), Ok(0));
+    }
+}

@@ -68,8 +68,8 @@ impl Psync {
         let payload = self.payload.as_mut().expect("made by prepare");
         let bytes = lane.job.record_bytes;
         let mut group = Group::new(lane.job.sync_every);
-        let mut slot = 0;
         while let Some(offset_bytes) = lane.next(thread)? {
+            let slot = payload.slot_at(offset_bytes);
             let record = payload.stamp(slot, offset_bytes, lane.tally.writes + 1);
             let Some(begin_ns) = thread.begin() else {
                 break;
@@ -88,10 +88,6 @@ impl Psync {
             }
             thread.step(Step::Total, end_ns - begin_ns);
             thread.end(begin_ns, end_ns, bytes);
-            slot += 1;
-            if slot == payload.slots() {
-                slot = 0;
-            }
         }
         lane.finish(thread, &sync, group)
     }
@@ -224,3 +220,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
