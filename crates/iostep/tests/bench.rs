@@ -360,6 +360,14 @@ fn a_killed_matrix_goes_on_where_it_was() {
         .collect();
     assert_eq!(named, ["quick", "quick", "quick", "quick", "slow", "last"]);
     assert!(rows.iter().all(|row| row["complete"] == true));
+
+    // A result that somebody has damaged is none.
+    let damaged = results.path().join(&after[0].0);
+    std::fs::write(&damaged, "{").expect("write");
+    assert_eq!(iostep(&run).status.code(), Some(0));
+    Document::read(&damaged).expect("a new result");
+    let again = times(results.path());
+    assert_eq!(again[1..], after[1..]);
 }
 
 #[test]

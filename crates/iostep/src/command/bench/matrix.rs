@@ -26,8 +26,8 @@ use crate::terminal;
 
 /// How often the end of a cell and Ctrl-C are looked for.
 const TICK: Duration = Duration::from_millis(20);
-/// What is kept of a cell's complaints.
-const MAX_COMPLAINT_BYTES: u64 = 16 << 10;
+/// What is kept of a cell's complaint.
+const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 const LOCK: &str = ".iostep-bench-lock";
 
 /// Run every combination of a job file
@@ -74,14 +74,16 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let complaints = run_all(&cells, &results, &interrupt)?;
     let rows: Vec<Row> = cells
         .iter()
-        .map(|cell| results.row(cell, complaints.get(&cell.label)))
+        .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
     terminal::print(&match args.json {
         true => json(&rows),
         false => tables(&rows),
     })?;
-    for (label, complaint) in &complaints {
-        eprintln!("iostep: {label}: {complaint}");
+    for (cell, row) in cells.iter().zip(&rows) {
+        if let Some(complaint) = &row.complaint {
+            eprintln!("iostep: {}: {complaint}", cell.label);
+        }
     }
     let missing = rows.iter().filter(|row| !row.complete).count();
     if missing > 0 {
@@ -159,27 +161,28 @@ fn read(path: &Path) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| bad("not UTF-8".into()))
 }
 
-/// Runs what has no result; the answer is what went wrong, by the cells' labels.
+/// Runs what has no result; the answer is what went wrong, by the name of the missing result.
 fn run_all(
     cells: &[Planned],
     results: &Results,
     interrupt: &Interrupt,
-) -> anyhow::Result<BTreeMap<String, String>> {
+) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let bar = super::bar();
     let template = "{bar:20} {pos} of {len} cells, {eta} left: {wide_msg}";
     bar.set_style(ProgressStyle::with_template(template).expect("the template is a constant"));
+    let ahead: Vec<&Planned> = cells.iter().filter(|cell| !results.has(cell)).collect();
     bar.set_length(cells.len() as u64);
-    bar.set_position(cells.iter().filter(|cell| results.has(cell)).count() as u64);
+    bar.set_position((cells.len() - ahead.len()) as u64);
     bar.reset_eta();
     bar.enable_steady_tick(Duration::from_millis(500));
     let mut complaints = BTreeMap::new();
-    for cell in cells.iter().filter(|cell| !results.has(cell)) {
+    for cell in ahead {
         if interrupt.came() {
             break;
         }
         bar.set_message(cell.label.clone());
         if let Err(complaint) = run_one(cell, results, interrupt)? {
-            complaints.insert(cell.label.clone(), complaint);
+            complaints.insert(cell.result(), complaint);
         }
         bar.inc(1);
     }
@@ -207,13 +210,10 @@ fn run_one(
     let mut child = with_parent(&mut command)
         .spawn()
         .context("cannot run a cell")?;
-    let complaint = child.stderr.take().map(|stderr| {
-        std::thread::spawn(move || {
-            let mut kept = Vec::new();
-            let _ = stderr.take(MAX_COMPLAINT_BYTES).read_to_end(&mut kept);
-            String::from_utf8_lossy(&kept).into_owned()
-        })
-    });
+    let complaint = child
+        .stderr
+        .take()
+        .map(|stderr| std::thread::spawn(move || first_complaint(stderr)));
     let status = wait(&mut child, interrupt).context("cannot wait for a cell")?;
     if status.success() {
         let complete = results.directory.join(cell.result());
@@ -221,12 +221,21 @@ fn run_one(
             .with_context(|| format!("{}: cannot rename", partial.display()))?;
         return Ok(Ok(()));
     }
-    let said = complaint.and_then(|thread| thread.join().ok());
-    let last = said.as_deref().and_then(|said| said.lines().last());
-    Ok(Err(match last {
-        Some(line) => line.strip_prefix("iostep: ").unwrap_or(line).to_owned(),
-        None => status.to_string(),
-    }))
+    let complaint = complaint.and_then(|thread| thread.join().ok().flatten());
+    Ok(Err(complaint.unwrap_or_else(|| status.to_string())))
+}
+
+/// The first line of a cell's standard error. All of it is read, or the cell would wait for that.
+fn first_complaint(mut stderr: impl Read) -> Option<String> {
+    let mut kept = Vec::new();
+    let _ = stderr
+        .by_ref()
+        .take(MAX_COMPLAINT_BYTES)
+        .read_to_end(&mut kept);
+    let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+    let text = String::from_utf8_lossy(&kept);
+    let line = text.lines().next()?;
+    Some(line.strip_prefix("iostep: ").unwrap_or(line).to_owned())
 }
 
 /// The kernel ends the child if this process dies: two matrices must not measure each other.
@@ -294,24 +303,21 @@ impl Results {
         }
     }
 
-    /// True if the cell's complete result is there.
+    /// True if the cell's complete result is there and can be read.
     fn has(&self, cell: &Planned) -> bool {
-        self.directory.join(cell.result()).exists()
+        Document::read(&self.directory.join(cell.result())).is_ok()
     }
 
     /// The cell's result, or what there is of one.
     fn row(&self, cell: &Planned, complaint: Option<&String>) -> Row {
-        let complete = self.has(cell);
-        let name = if complete {
-            cell.result()
-        } else {
-            cell.partial()
-        };
-        let path = self.directory.join(&name);
-        let found = path.exists().then(|| Document::read(&path));
-        let damage = found.as_ref().and_then(|found| found.as_ref().err());
-        let complaint = complaint.cloned().or(damage.map(ToString::to_string));
-        let mut document = found.and_then(Result::ok);
+        let read = |name: &PathBuf| Document::read(&self.directory.join(name)).ok();
+        let complete = read(&cell.result());
+        let is_complete = complete.is_some();
+        let mut document = complete.or_else(|| read(&cell.partial()));
+        let file = document.as_ref().map(|_| match is_complete {
+            true => cell.result(),
+            false => cell.partial(),
+        });
         let summary = document.as_ref().map(Summary::of);
         if let Some(document) = &mut document {
             document.runs.clear();
@@ -320,9 +326,9 @@ impl Results {
             job: cell.job,
             name: cell.name.clone(),
             arguments: cell.arguments.clone(),
-            complete: complete && document.is_some(),
-            file: path.exists().then_some(name),
-            complaint,
+            complete: is_complete,
+            file,
+            complaint: complaint.cloned(),
             summary,
             document,
         }
