@@ -42,8 +42,8 @@ impl Mmap {
         let guard = mapping.guard(lane)?;
         let bytes = lane.job.record_bytes;
         let mut group = Group::new(lane.job.sync_every);
-        let mut slot = 0;
         while let Some(offset_bytes) = lane.next(thread)? {
+            let slot = payload.slot_at(offset_bytes);
             let record = payload.stamp(slot, offset_bytes, lane.tally.writes + 1);
             let Some(begin_ns) = thread.begin() else {
                 break;
@@ -62,10 +62,6 @@ impl Mmap {
             }
             thread.step(Step::Total, end_ns - begin_ns);
             thread.end(begin_ns, end_ns, bytes);
-            slot += 1;
-            if slot == payload.slots() {
-                slot = 0;
-            }
         }
         lane.finish_by(thread, &sync, group, &mapping.msync(MsyncFlags::SYNC))
     }

@@ -6,8 +6,9 @@ use super::aligned::Aligned;
 use super::stamp::{self, LEAST_BYTES, Stamp, UNIT_BYTES};
 use crate::error::Result;
 
-/// Writes in order come from this many bytes in turn, at least: so much differs within the
-/// range over which filesystems compress (128 KiB on btrfs), and it stays in a core's cache.
+/// Neighbours in a file come from this many bytes in turn, at least, in whatever order they are
+/// written: so much differs within the range over which filesystems compress (128 KiB on btrfs),
+/// and it stays in a core's cache.
 const POOL_BYTES: usize = 256 << 10;
 
 /// One thread's buffers, numbered from 0, one record each, one behind the other from a page's
@@ -81,6 +82,12 @@ impl Payload {
     /// How many buffers there are.
     pub fn slots(&self) -> usize {
         self.slots
+    }
+
+    /// The buffer that a record at `offset_bytes` should come from.
+    #[inline]
+    pub fn slot_at(&self, offset_bytes: u64) -> usize {
+        (offset_bytes / self.record_bytes as u64) as usize % self.slots
     }
 
     /// The memory behind the buffers, for whoever registers it with the kernel.

@@ -86,3 +86,19 @@ fn there_are_as_many_buffers_as_are_needed_at_once_each_on_its_own_page() {
     assert_eq!(payload.slots(), 2);
     assert_eq!(payload.slot(1).as_ptr().addr() % 4096, 0);
 }
+
+#[test]
+fn neighbours_in_a_file_come_from_different_buffers_in_whatever_order() {
+    for record_bytes in [64, 1000, 4096, 65536] {
+        let job = FileJob {
+            record_bytes,
+            ..sample::job("/x")
+        };
+        let payload = Payload::to_write(&job, 0, 0, 1).expect("memory");
+        let first = 1_000_000 * record_bytes;
+        let offsets = (0..192 << 10).step_by(record_bytes as usize);
+        let slots: Vec<_> = offsets.map(|o| payload.slot_at(first + o)).collect();
+        let different: HashSet<_> = slots.iter().collect();
+        assert_eq!(different.len(), slots.len(), "{record_bytes}");
+    }
+}
