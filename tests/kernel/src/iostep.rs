@@ -72,9 +72,14 @@ impl Running {
         })
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+        Ok(kill_process(self.pid(), signal)?)
     }
 
     /// Waits for its end.
@@ -101,6 +106,14 @@ impl Running {
             stdout: read(&self.stdout)?,
             stderr: read(&self.stderr)?,
         })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing happens to one that has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -31,6 +31,12 @@ impl Case {
         }
     }
 
+    /// The same test with the subject before its name, so that a filter finds all of a subject.
+    pub fn about(mut self, subject: &str) -> Case {
+        self.name = format!("{subject}: {}", self.name);
+        self
+    }
+
     /// The test as the harness runs it: skipped with every reason, or run, with nothing left
     /// behind and no complaint in the kernel's log.
     pub fn into_trial(self, scratch: &Path) -> Trial {

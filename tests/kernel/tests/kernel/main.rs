@@ -6,6 +6,7 @@
 
 mod attribution;
 mod bad_input;
+mod bench;
 mod case;
 mod faults;
 mod ground_truth;
@@ -30,6 +31,7 @@ fn main() {
     let mut cases = ground_truth::cases();
     cases.extend(attribution::cases());
     cases.extend(bad_input::cases());
+    cases.extend(bench::cases());
     cases.extend(faults::cases());
     cases.extend(partition::cases());
     cases.extend(stall::cases());

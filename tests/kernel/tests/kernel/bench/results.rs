@@ -1,0 +1,283 @@
+//! What is printed and written: one JSON document, tables, a log, and comparisons.
+
+use std::path::Path;
+
+use anyhow::Context;
+use iostep_kernel_tests::iostep::{self, Outcome};
+use iostep_lab::Kind;
+use iostep_model::bench::{Document, Step};
+use serde_json::Value;
+
+use super::{Ground, TMPFS, attempt, count, document, ground_needs, measure, only_run};
+use crate::bad_input::TempMount;
+use crate::case::Case;
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    vec![
+        Case::new("--json prints one document and no stray line", TMPFS, json),
+        Case::new("--csv prints rows of equal length", TMPFS, csv),
+        Case::new("a failed run is printed as JSON, too", TMPFS, failed_json),
+        Case::new(
+            "the file of a result is what --json prints",
+            TMPFS,
+            output_file,
+        ),
+        Case::new("the log has every operation", TMPFS, log),
+        Case::new("the page is whole and loads nothing", TMPFS, page),
+        Case::new(
+            "a result that cannot be written is an error",
+            TMPFS,
+            no_output,
+        ),
+        Case::new("every repetition is in the result", TMPFS, repetitions),
+        Case::new(
+            "a result does not differ from itself",
+            TMPFS,
+            compare_with_itself,
+        ),
+        Case::new(
+            "a slower result fails --fail-above",
+            TMPFS,
+            compare_with_slower,
+        ),
+        Case::new("compare refuses what is no result", TMPFS, compare_rubbish),
+        Case::new(
+            "the profile runs the original's buttons",
+            ground_needs(Kind::Ext4, &[]),
+            profile,
+        ),
+    ]
+}
+
+const WORKLOADS: [(&str, &str); 3] = [
+    ("file", "--size 256KiB --threads 2"),
+    ("file", "--size 256KiB --access random-read --cache warm"),
+    ("sqlite", "--transactions 20"),
+];
+
+fn json() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    for (workload, flags) in WORKLOADS {
+        let outcome = attempt(workload, place.path(), &format!("{flags} --json"))?.success()?;
+        // A parser of one document refuses anything behind it.
+        let value: Value = serde_json::from_str(&outcome.stdout)?;
+        let keys = value.as_object().context("no object")?.keys();
+        let keys: Vec<&str> = keys.map(String::as_str).collect();
+        anyhow::ensure!(keys == ["result", "summary"], "{keys:?}");
+        anyhow::ensure!(outcome.stderr.is_empty(), "{flags}: {}", outcome.stderr);
+        let found = document(&outcome)?;
+        anyhow::ensure!(only_run(&found)?.operations > 0, "{found:?}");
+    }
+    Ok(())
+}
+
+fn csv() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    for (workload, flags) in WORKLOADS {
+        let outcome = attempt(workload, place.path(), &format!("{flags} --csv"))?.success()?;
+        let lines: Vec<&str> = outcome.stdout.lines().collect();
+        anyhow::ensure!(lines.len() >= 2, "{}", outcome.stdout);
+        let fields: Vec<usize> = lines.iter().map(|line| line.split(',').count()).collect();
+        let equal = fields.iter().all(|count| *count == fields[0] && *count > 1);
+        anyhow::ensure!(equal, "{}", outcome.stdout);
+        anyhow::ensure!(outcome.stderr.is_empty(), "{flags}: {}", outcome.stderr);
+    }
+    Ok(())
+}
+
+fn failed_json() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    // Before anything ran there is nothing to print.
+    let outcome = attempt("file", place.path(), "--transfer direct --json")?.status(4)?;
+    anyhow::ensure!(outcome.stdout.is_empty(), "{}", outcome.stdout);
+    anyhow::ensure!(outcome.stderr.lines().count() == 1, "{}", outcome.stderr);
+    Ok(())
+}
+
+fn output_file() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    let path = place.path().join("result.json");
+    std::fs::write(&path, "what was there before")?;
+    let flags = format!("--size 64KiB --json -o {}", path.display());
+    let outcome = attempt("file", place.path(), &flags)?.success()?;
+    let printed: Value = serde_json::from_str(&outcome.stdout)?;
+    let written: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+    anyhow::ensure!(printed == written, "they differ");
+    let names = std::fs::read_dir(place.path())?.count();
+    anyhow::ensure!(names == 1, "{names} files: something temporary is left");
+    Ok(())
+}
+
+fn log() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    let path = place.path().join("log.csv");
+    for (workload, flags) in [
+        (
+            "file",
+            "--size 256KiB --threads 2 --sync fdatasync --repeat 2",
+        ),
+        ("file", "--size 256KiB --engine uring --depth 8"),
+        ("file", "--size 256KiB --transfer mmap"),
+        ("sqlite", "--transactions 30 --threads 2"),
+    ] {
+        let flags = format!("{flags} --log {}", path.display());
+        let document = measure(workload, place.path(), &flags)?;
+        let text = std::fs::read_to_string(&path)?;
+        let mut lines = text.lines();
+        let header = lines.next().unwrap_or_default();
+        anyhow::ensure!(header.contains("latency_ns"), "{header}");
+        let rows: Vec<Vec<u64>> = lines
+            .map(|line| line.split(',').map(str::parse).collect())
+            .collect::<Result<_, _>>()?;
+        let operations: u64 = document.runs.iter().map(|run| run.operations).sum();
+        anyhow::ensure!(
+            rows.len() as u64 == operations,
+            "{flags}: {} rows",
+            rows.len()
+        );
+        let column = header.split(',').position(|name| name == "latency_ns");
+        let column = column.context("no such column")?;
+        let logged: u64 = rows.iter().map(|row| row[column]).sum();
+        let step = if workload == "file" {
+            Step::Total
+        } else {
+            Step::Transaction
+        };
+        let steps = document.runs.iter().flat_map(|run| &run.latencies);
+        let summed: u64 = steps
+            .filter(|latency| latency.step == step)
+            .map(|latency| latency.histogram.sum_ns())
+            .sum();
+        anyhow::ensure!(logged == summed, "{flags}: {logged} ns, counted {summed}");
+    }
+    Ok(())
+}
+
+fn page() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    let path = place.path().join("page.html");
+    for (workload, flags) in WORKLOADS {
+        let flags = format!("{flags} --html {}", path.display());
+        measure(workload, place.path(), &flags)?;
+        let text = std::fs::read_to_string(&path)?;
+        anyhow::ensure!(text.trim_end().ends_with("</html>"), "{flags}: cut off");
+        for foreign in ["src=\"http", "href=\"http", "@import", "fetch("] {
+            anyhow::ensure!(!text.contains(foreign), "{flags}: {foreign}");
+        }
+    }
+    Ok(())
+}
+
+fn no_output() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    for flag in ["-o", "--html", "--log"] {
+        let flags = format!("--size 64KiB {flag} /no/such/directory/file");
+        let outcome = attempt("file", place.path(), &flags)?;
+        println!("    {:?}: {}", outcome.code, outcome.stderr.trim_end());
+        anyhow::ensure!(matches!(outcome.code, Some(1 | 2)), "{:?}", outcome.code);
+        let error = &outcome.stderr;
+        anyhow::ensure!(error.contains("/no/such/directory"), "{error}");
+        super::ensure_removed(place.path())?;
+    }
+    Ok(())
+}
+
+fn repetitions() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    for (workload, flags) in WORKLOADS {
+        let document = measure(workload, place.path(), &format!("{flags} --repeat 3"))?;
+        let operations: Vec<u64> = document.runs.iter().map(|run| run.operations).collect();
+        anyhow::ensure!(operations == [operations[0]; 3], "{flags}: {operations:?}");
+        for run in &document.runs {
+            let step = if workload == "file" {
+                Step::Total
+            } else {
+                Step::Transaction
+            };
+            anyhow::ensure!(count(run, step) == run.operations, "{run:?}");
+        }
+    }
+    let document = measure(
+        "file",
+        place.path(),
+        "--size 64KiB --until-spread 1000% --repeat 7",
+    )?;
+    let runs = document.runs.len();
+    anyhow::ensure!((3..=7).contains(&runs), "{runs} runs");
+    Ok(())
+}
+
+fn compare(files: [&Path; 2], flags: &str) -> anyhow::Result<Outcome> {
+    let mut words = vec![Path::new("compare"), files[0], files[1]];
+    words.extend(flags.split_whitespace().map(Path::new));
+    iostep::run(words)
+}
+
+fn written(place: &Path, name: &str, flags: &str) -> anyhow::Result<std::path::PathBuf> {
+    let path = place.join(name);
+    measure("file", place, &format!("{flags} -o {}", path.display()))?;
+    Document::read(&path)?;
+    Ok(path)
+}
+
+fn compare_with_itself() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    let path = written(place.path(), "a.json", "--size 1MiB --repeat 3")?;
+    let outcome = compare([&path, &path], "--fail-above 0.001")?.success()?;
+    anyhow::ensure!(!outcome.stdout.is_empty(), "nothing is printed");
+    let outcome = compare([&path, &path], "--json")?.success()?;
+    serde_json::from_str::<Value>(&outcome.stdout)?;
+    Ok(())
+}
+
+fn compare_with_slower() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    let fast = written(place.path(), "fast.json", "--size 256KiB --repeat 5")?;
+    // The pause is no part of an operation, but of the throughput.
+    let slow = written(
+        place.path(),
+        "slow.json",
+        "--size 256KiB --repeat 5 --think 2ms",
+    )?;
+    let outcome = compare([&fast, &slow], "--fail-above 5")?.status(1)?;
+    println!("{}", outcome.stdout);
+    compare([&slow, &fast], "--fail-above 5")?.success()?;
+    Ok(())
+}
+
+fn compare_rubbish() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    let good = written(place.path(), "good.json", "--size 64KiB")?;
+    let text = std::fs::read_to_string(&good)?;
+    for (content, object) in [
+        ("".to_owned(), "bad.json"),
+        ("{}".to_owned(), "bad.json"),
+        (text[..text.len() / 2].to_owned(), "bad.json"),
+        (
+            text.replace("\"schema_version\": 1", "\"schema_version\": 999"),
+            "999",
+        ),
+    ] {
+        let bad = place.path().join("bad.json");
+        std::fs::write(&bad, content)?;
+        compare([&good, &bad], "")?.refused(&[1, 2, 4], object)?;
+        compare([&bad, &good], "--json")?.refused(&[1, 2, 4], object)?;
+    }
+    let missing = place.path().join("missing.json");
+    compare([&good, &missing], "")?.refused(&[1, 2], "missing.json")?;
+    Ok(())
+}
+
+fn profile() -> anyhow::Result<()> {
+    // The original's defaults have O_DIRECT, too.
+    let ground = Ground::new(Kind::Ext4)?;
+    let words = ["bench", "--profile", "mobibench"].map(Path::new);
+    let outcome = iostep::run(words.into_iter().chain([ground.root()]))?.success()?;
+    println!("{}", outcome.stdout);
+    let text = outcome.stdout.to_lowercase();
+    for row in ["write", "read", "insert", "update", "delete"] {
+        anyhow::ensure!(text.contains(row), "no {row}");
+    }
+    super::ensure_removed(ground.root())
+}
