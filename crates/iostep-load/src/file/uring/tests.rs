@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use iostep_model::bench::{
-    Access, Engine, FileJob, Limits, Pace, PayloadKind, Run, RunState, Sharing, Step, Sync, Target,
+    Access, Engine, FileJob, Limits, Pace, PayloadKind, Run, RunState, Sharing, Step, Sync,
 };
 use iostep_model::manifest::Counters;
 
@@ -241,12 +241,9 @@ mod faults {
     use crate::file::offsets::Offsets;
     use crate::file::uring::Uring;
 
-    fn run_on(file: File, depth: u32, access: Access) -> Run {
-        let job = FileJob {
-            access,
-            target: Target::Directory("/nowhere".into()),
-            ..job(Path::new("/nowhere"), Engine::Uring, depth)
-        };
+    fn run_on(file: File, depth: u32, change: impl Fn(&mut FileJob)) -> Run {
+        let mut job = job(Path::new("/nowhere"), Engine::Uring, depth);
+        change(&mut job);
         let lane = Lane {
             offsets: Offsets::new(&job, 0, 0, &Arc::default()),
             file,
@@ -274,7 +271,7 @@ mod faults {
                 .write(true)
                 .open("/dev/full")
                 .expect("it is there");
-            let run = run_on(full, depth, Access::Write);
+            let run = run_on(full, depth, |_| {});
             assert_eq!((run.state, run.operations), (RunState::Failed, 0));
             let [failure] = run.failures.as_slice() else {
                 panic!("{:?}", run.failures);
@@ -289,11 +286,35 @@ mod faults {
     }
 
     #[test]
+    fn a_write_that_cannot_be_synced_did_not_succeed() {
+        for depth in [1, 8] {
+            let null = File::options()
+                .write(true)
+                .open("/dev/null")
+                .expect("it is there");
+            let run = run_on(null, depth, |job| job.sync = Sync::Fdatasync);
+            assert_eq!((run.state, run.operations), (RunState::Failed, 0));
+            let failure = &run.failures[0];
+            assert_eq!(failure.attempt, "fdatasync of /mnt/x");
+            assert!(failure.reason.contains("Invalid argument"), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_polled_fails_with_the_systems_words() {
+        let file = tempfile::tempfile().expect("a file");
+        let run = run_on(file, 8, |job| job.polled = true);
+        assert_eq!((run.state, run.operations), (RunState::Failed, 0));
+        let failure = &run.failures[0];
+        assert!(failure.reason.contains("not supported"), "{failure:?}");
+    }
+
+    #[test]
     fn a_short_read_is_continued_until_the_end_of_the_file() {
         for depth in [1, 8] {
             let file = tempfile::tempfile().expect("a file");
             file.set_len(50 * 4096 + 100).expect("a length");
-            let run = run_on(file, depth, Access::Read);
+            let run = run_on(file, depth, |job| job.access = Access::Read);
             assert_eq!(run.state, RunState::Failed);
             assert!((50 - u64::from(depth)..=50).contains(&run.operations));
             let failure = &run.failures[0];
