@@ -123,8 +123,8 @@ impl<'a> Bench<'a> {
     /// and warmed up; then all threads begin at once. WALs are checkpointed once more after the
     /// end, as a [`Step::Checkpoint`] outside of every transaction, unless the policy is `never`.
     ///
-    /// Errors: from before the measured part, as those of [`Bench::open`], and from the
-    /// verification. What fails in between is in the run.
+    /// Errors: from before the measured part, as those of [`Bench::open`]. What fails later is in
+    /// the run; databases that cannot be read for the verification count as one wrong row.
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Run> {
         self.prepare(observer)?;
         let pristine = self.content == Content::Pristine;
@@ -149,7 +149,7 @@ impl<'a> Bench<'a> {
         self.checkpoint_rest(&mut writers, &mut run);
         let committed: Vec<u64> = writers.iter().map(|writer| writer.committed).collect();
         drop(writers);
-        run.verification = self.verify(&run, &committed, pristine)?;
+        run.verification = self.verify(&run, &committed, pristine);
         Ok(run)
     }
 
@@ -161,6 +161,8 @@ impl<'a> Bench<'a> {
         if self.job.reuse && self.databases.are_right(self.library, &self.job) {
             self.content = Content::Reused;
         } else {
+            // Half-made ones are of no use to anybody.
+            self.databases.remove = true;
             self.databases.clear();
             let path = &self.job.directory;
             check::space(&self.job, self.databases.directory(), path)?;
@@ -236,13 +238,19 @@ impl<'a> Bench<'a> {
         run.latencies.sort_by_key(|latency| latency.step);
     }
 
-    fn verify(&self, run: &Run, committed: &[u64], pristine: bool) -> Result<Option<Verification>> {
+    fn verify(&self, run: &Run, committed: &[u64], pristine: bool) -> Option<Verification> {
         // What fails without a journal cannot be rolled back: anything may be there.
         let broken = run.state == RunState::Failed && self.job.journal == Journal::Off;
         if !self.job.verify || broken {
-            return Ok(None);
+            return None;
         }
         let (job, databases) = (&self.job, &self.databases);
-        verify::verify(job, self.library, databases, committed, pristine).map(Some)
+        let verification = verify::verify(job, self.library, databases, committed, pristine);
+        // What was measured is not lost with a database that cannot be read.
+        Some(verification.unwrap_or_else(|error| Verification {
+            compared: 0,
+            wrong: 1,
+            examples: vec![error.to_string()],
+        }))
     }
 }

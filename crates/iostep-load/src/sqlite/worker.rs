@@ -264,6 +264,7 @@ impl Writer {
         Some(Fault {
             attempt: format!("{attempt} in {}", self.db.path().display()),
             reason,
+            operation: None,
         })
     }
 

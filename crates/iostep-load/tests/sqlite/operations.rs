@@ -365,3 +365,23 @@ fn with_a_time_work_goes_on_and_deletes_end_with_the_rows() {
     assert!(run.operations > 7);
     assert_eq!(rows(&job, 0, 0, 0), 25 + run.operations as i64);
 }
+
+#[test]
+fn a_database_that_cannot_be_read_is_wrong_but_the_run_is_kept() {
+    let directory = directory();
+    let job = SqliteJob {
+        operation: SqliteOperation::Read,
+        rows: 2000,
+        ..job(directory.path())
+    };
+    let mut bench = open(&job).expect("open");
+    let place = path(&job, 0, 0);
+    let mut bytes = std::fs::read(&place).expect("there");
+    // The last pages hold the last rows, which these twenty reads do not meet.
+    let end = bytes.len();
+    bytes[end - 8192..].fill(0x55);
+    std::fs::write(&place, bytes).expect("spoilt");
+    let run = bench.run(&mut Quiet).expect("a run");
+    assert_eq!(run.operations, 20);
+    assert!(run.verification.is_some_and(|v| v.wrong > 0));
+}

@@ -78,6 +78,7 @@ fn more_than_there_is_room_for_is_refused_before_a_row_is_written() {
     });
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     assert!(error.to_string().contains("MiB are free"), "{error}");
+    assert!(!directory.path().join("iostep-bench").exists());
 }
 
 /// MiB that a job is refused for on a filesystem without any room.
@@ -254,7 +255,7 @@ fn a_setting_that_sqlite_does_not_keep_is_an_error() {
 }
 
 #[test]
-fn an_interrupted_preparation_ends() {
+fn an_interrupted_preparation_ends_and_leaves_nothing() {
     let directory = directory();
     let interrupted = AtomicBool::new(true);
     let job = SqliteJob {
@@ -266,6 +267,7 @@ fn an_interrupted_preparation_ends() {
         result.map(|_| ()).expect_err("interrupted"),
         Error::Interrupted
     );
+    assert!(!directory.path().join("iostep-bench").exists());
 }
 
 #[test]
