@@ -19,9 +19,11 @@ clean_up() {
     fi
     # The kernel lets go of a loop device's image a moment after the detach.
     for _ in $(seq 50); do
-        umount "$scratch" 2>/dev/null && break
+        [ -n "$(losetup -j "$scratch/image")" ] || break
         sleep 0.1
     done
+    # A signal may have come while output went to a file there, which is still open.
+    umount --lazy "$scratch"
     rmdir "$scratch"
 }
 
