@@ -261,6 +261,7 @@ impl Crew<'_> {
             Err(panic) => Some(Fault {
                 attempt: format!("thread {number}"),
                 reason: format!("it died: {}", panic_text(&*panic)),
+                operation: None,
             }),
         };
         if fault.is_some() {
@@ -441,7 +442,7 @@ fn add_thread(run: &mut Run, number: u32, thread: Finished) {
     record.add_latencies_to(&mut run.latencies);
     run.failures.extend(fault.map(|fault| Failure {
         thread: number,
-        operation: begun,
+        operation: fault.operation.unwrap_or(begun),
         attempt: fault.attempt,
         reason: fault.reason,
     }));

@@ -16,6 +16,8 @@ pub struct Fault {
     pub attempt: String,
     /// Why not, in the system's or SQLite's words.
     pub reason: String,
+    /// [`Thread::begun`] right after the operation began; `None` for that of the last to begin.
+    pub operation: Option<u64>,
 }
 
 /// What all threads of a run share.

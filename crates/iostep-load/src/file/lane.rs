@@ -170,6 +170,7 @@ impl Lane {
         Fault {
             attempt: format!("{attempt} of {}", self.path.display()),
             reason: reason.to_string(),
+            operation: None,
         }
     }
 }

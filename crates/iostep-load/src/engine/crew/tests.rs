@@ -54,6 +54,7 @@ impl Worker for Scripted {
                         return Err(Fault {
                             attempt: "a write".into(),
                             reason: "no space".into(),
+                            operation: None,
                         });
                     }
                     Ends::IsNotPrepared | Ends::Never => {}

@@ -16,6 +16,8 @@ const SPIN_NS: u64 = 100_000;
 /// An operation under way.
 #[derive(Clone, Debug, Default)]
 struct Operation {
+    /// Its number in the thread, from 1.
+    sequence: u64,
     /// When it was submitted.
     begin_ns: u64,
     offset_bytes: u64,
@@ -91,7 +93,12 @@ impl<'a> Pump<'a> {
             let now_ns = mono_ns();
             while let Some((number, result)) = self.ring.completed() {
                 if let Err(fault) = self.completed(thread, number as u32, result, now_ns) {
-                    self.fail(fault);
+                    // Others may have begun since.
+                    let sequence = self.operations[number as usize].sequence;
+                    self.fail(Fault {
+                        operation: Some(sequence),
+                        ..fault
+                    });
                 }
             }
         }
@@ -164,6 +171,7 @@ impl<'a> Pump<'a> {
         self.lane.tally.writes += u64::from(self.writes);
         let number = self.free.pop().expect("the caller looked");
         self.operations[number as usize] = Operation {
+            sequence: thread.begun(),
             begin_ns,
             offset_bytes,
             buffer,
