@@ -1,7 +1,8 @@
 //! Drives I/O.
 //!
-//! [`engine`] runs threads and measures them. [`environment`] says where that was, and what spoils
-//! the figures. [`sql`] runs a script one transaction at a time, in a process of its own.
+//! [`engine`] runs threads and measures them; [`mod@file`] and [`sqlite`] are what the threads do:
+//! reads and writes of files, and transactions. [`environment`] says where that was, and what
+//! spoils the figures. [`sql`] runs a script one transaction at a time, in a process of its own.
 
 pub mod engine;
 pub mod environment;

@@ -19,7 +19,7 @@ mod capability;
 mod check;
 mod compare;
 mod descriptors;
-pub mod device;
+mod device;
 mod ground;
 mod lane;
 mod mmap;
