@@ -116,14 +116,23 @@ impl Databases {
     /// True if every database is there with the rows that the job wants in it.
     pub fn are_right(&self, library: Library, job: &SqliteJob) -> bool {
         self.paths.iter().all(|path| {
-            self.is_plain_file(path) && is_right(library, job, path).is_ok_and(|right| right)
+            self.leads_nowhere_else(path) && is_right(library, job, path).is_ok_and(|right| right)
         })
     }
 
-    fn is_plain_file(&self, path: &Path) -> bool {
-        let name = path.file_name().unwrap_or_default();
-        rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file())
+    /// True if a database is there, and neither it nor what is beside it is a link: SQLite would
+    /// follow one from its journal.
+    fn leads_nowhere_else(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        COMPANIONS.iter().all(|companion| {
+            let name = format!("{name}{companion}");
+            match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => {
+                    FileType::from_raw_mode(found.st_mode).is_file() && found.st_nlink == 1
+                }
+                Err(_) => !companion.is_empty(),
+            }
+        })
     }
 
     /// Makes every database, none of which is there, with its rows, and syncs it.
