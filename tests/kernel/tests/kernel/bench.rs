@@ -4,10 +4,10 @@
 mod content;
 mod counted;
 mod database;
+mod failing;
 mod figures;
 mod interrupted;
 mod matrix;
-mod no_room;
 mod refused;
 mod results;
 mod system_calls;
@@ -32,10 +32,10 @@ pub fn cases() -> Vec<Case> {
     let mut all = content::cases();
     all.extend(counted::cases());
     all.extend(database::cases());
+    all.extend(failing::cases());
     all.extend(figures::cases());
     all.extend(interrupted::cases());
     all.extend(matrix::cases());
-    all.extend(no_room::cases());
     all.extend(refused::cases());
     all.extend(results::cases());
     all.extend(system_calls::cases());

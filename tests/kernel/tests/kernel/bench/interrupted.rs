@@ -42,14 +42,17 @@ pub fn cases() -> Vec<Case> {
 
 fn while_measuring() -> anyhow::Result<()> {
     for (workload, flags) in [
-        ("file", "--size 1MiB --threads 4"),
+        ("file", "--size 1MiB --threads 4 --verify"),
         (
             "file",
             "--size 1MiB --threads 2 --transfer mmap --sync msync",
         ),
-        ("file", "--size 1MiB --engine uring --depth 16"),
-        ("sqlite", "--journal wal --threads 2"),
-        ("sqlite", "--operation mix --rows 100 --shared --threads 3"),
+        ("file", "--size 1MiB --engine uring --depth 16 --verify"),
+        ("sqlite", "--journal wal --threads 2 --verify"),
+        (
+            "sqlite",
+            "--operation mix --rows 100 --shared --threads 3 --verify",
+        ),
     ] {
         for signal in [Signal::INT, Signal::TERM] {
             let place = TempMount::new("tmpfs", "")?;
@@ -63,6 +66,8 @@ fn while_measuring() -> anyhow::Result<()> {
             anyhow::ensure!(run.state == RunState::Interrupted, "{:?}", run.state);
             anyhow::ensure!(run.operations > 0, "{flags}: nothing was kept");
             anyhow::ensure!(run.failures.is_empty(), "{flags}: {:?}", run.failures);
+            let wrong = run.verification.as_ref().map_or(0, |found| found.wrong);
+            anyhow::ensure!(wrong == 0, "{flags}: {:?}", run.verification);
             ensure_removed(place.path())?;
         }
     }

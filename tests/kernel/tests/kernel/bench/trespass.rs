@@ -4,9 +4,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use iostep_kernel_tests::iostep::Outcome;
+use iostep_model::bench::RunState;
+use rustix::process::Signal;
 
-use super::{TMPFS, attempt, measure, work_files};
+use super::{TMPFS, attempt, document, ensure_removed, measure, start, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -31,6 +34,11 @@ pub fn cases() -> Vec<Case> {
             files_are_links,
         ),
         Case::new(
+            "journals that are links do not lead to a victim",
+            TMPFS,
+            journals_are_links,
+        ),
+        Case::new(
             "a work directory of another user is refused",
             TMPFS,
             directory_of_another,
@@ -39,6 +47,12 @@ pub fn cases() -> Vec<Case> {
             "a path of 300 bytes is used like any other",
             TMPFS,
             long_path,
+        ),
+        Case::new("two runs do not share a work directory", TMPFS, two_runs),
+        Case::new(
+            "what a killed run left is no harm to the next",
+            TMPFS,
+            after_a_kill,
         ),
         Case::new(
             "other files in the work directory stay",
@@ -51,7 +65,7 @@ pub fn cases() -> Vec<Case> {
 /// Fails if a run passed that should not have, or crashed.
 fn ensure_orderly(outcome: &Outcome) -> anyhow::Result<()> {
     println!("    {:?}: {}", outcome.code, outcome.stderr.trim_end());
-    let known = matches!(outcome.code, Some(0 | 1 | 2));
+    let known = matches!(outcome.code, Some(0..=2));
     anyhow::ensure!(known, "status {:?}: {}", outcome.code, outcome.stderr);
     anyhow::ensure!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
     Ok(())
@@ -94,49 +108,90 @@ fn directory_is_a_file() -> anyhow::Result<()> {
 const KEPT: [(&str, &str); 4] = [
     ("file", "--size 64KiB --threads 2"),
     ("file", "--size 64KiB --threads 2 --shared --transfer mmap"),
-    ("sqlite", "--transactions 5 --journal persist --threads 2"),
-    ("sqlite", "--transactions 5 --journal wal --databases 2"),
+    (
+        "sqlite",
+        "--operation update --rows 20 --transactions 20 --journal persist --threads 2",
+    ),
+    (
+        "sqlite",
+        "--operation update --rows 20 --transactions 20 --journal wal --databases 2",
+    ),
 ];
 
 fn files_are_links() -> anyhow::Result<()> {
     for (workload, flags) in KEPT {
-        for hard in [false, true] {
-            for reuse in ["", "--reuse"] {
-                let place = TempMount::new("tmpfs", "")?;
-                let flags = format!("{flags} --keep {reuse}");
-                measure(workload, place.path(), &flags)?;
-                let victims = replace_by_links(place.path(), hard)?;
-                let outcome = attempt(workload, place.path(), &flags)?;
-                ensure_orderly(&outcome)?;
-                for (victim, before) in victims {
-                    let now = fs::read(&victim)?;
-                    anyhow::ensure!(
-                        now == before,
-                        "{workload} {flags}: {} changed, a hard link: {hard}",
-                        victim.display()
-                    );
-                }
-            }
+        for (hard, reuse) in LINKS {
+            let place = TempMount::new("tmpfs", "")?;
+            let flags = format!("{flags} --keep {reuse}");
+            measure(workload, place.path(), &flags)?;
+            let files = work_files(place.path());
+            let victims = put_links(place.path(), files, hard)?;
+            ensure_orderly(&attempt(workload, place.path(), &flags)?)?;
+            ensure_unchanged(victims).with_context(|| format!("{workload} {flags}, {hard}"))?;
         }
     }
     Ok(())
 }
 
-/// Moves each work file out and puts a link to it in its place. Where they are, and what they
-/// hold.
-fn replace_by_links(target: &Path, hard: bool) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+/// Whether links are hard, and whether files are reused.
+const LINKS: [(bool, &str); 4] = [
+    (false, ""),
+    (true, ""),
+    (false, "--reuse"),
+    (true, "--reuse"),
+];
+
+fn journals_are_links() -> anyhow::Result<()> {
+    for (workload, flags) in KEPT.into_iter().filter(|(w, _)| *w == "sqlite") {
+        for (hard, reuse) in LINKS {
+            let place = TempMount::new("tmpfs", "")?;
+            let flags = format!("{flags} --keep {reuse}");
+            measure(workload, place.path(), &flags)?;
+            let mut names = Vec::new();
+            for file in work_files(place.path()) {
+                if file.extension().is_some_and(|ending| ending == "db") {
+                    let beside = |ending| PathBuf::from(format!("{}{ending}", file.display()));
+                    names.extend(["-journal", "-wal"].map(beside));
+                }
+            }
+            let victims = put_links(place.path(), names, hard)?;
+            ensure_orderly(&attempt(workload, place.path(), &flags)?)?;
+            ensure_unchanged(victims).with_context(|| format!("{flags}, {hard}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves each of these files out, or makes one there, and puts a link to it in its place: where
+/// they are, and what they hold.
+fn put_links(
+    outside: &Path,
+    files: Vec<PathBuf>,
+    hard: bool,
+) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+    anyhow::ensure!(!files.is_empty(), "nothing was kept");
     let mut victims = Vec::new();
-    for (number, file) in work_files(target).into_iter().enumerate() {
-        let victim = target.join(format!("victim-{number}"));
-        fs::rename(&file, &victim)?;
+    for (number, file) in files.into_iter().enumerate() {
+        let victim = outside.join(format!("victim-{number}"));
+        match file.exists() {
+            true => fs::rename(&file, &victim)?,
+            false => fs::write(&victim, MINE)?,
+        }
         match hard {
             true => fs::hard_link(&victim, &file)?,
             false => symlink(&victim, &file)?,
         }
         victims.push((victim.clone(), fs::read(&victim)?));
     }
-    anyhow::ensure!(!victims.is_empty(), "nothing was kept");
     Ok(victims)
+}
+
+fn ensure_unchanged(victims: Vec<(PathBuf, Vec<u8>)>) -> anyhow::Result<()> {
+    for (victim, before) in victims {
+        let same = fs::read(&victim)? == before;
+        anyhow::ensure!(same, "{} changed", victim.display());
+    }
+    Ok(())
 }
 
 fn directory_of_another() -> anyhow::Result<()> {
@@ -178,6 +233,42 @@ fn strangers_stay() -> anyhow::Result<()> {
         }
         let left = work_files(place.path());
         anyhow::ensure!(left.len() == 1, "{workload}: {left:?} are left");
+    }
+    Ok(())
+}
+
+fn two_runs() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "")?;
+    for first in ["file", "sqlite"] {
+        let running = start(first, place.path(), "--time 60")?;
+        for second in ["file", "sqlite"] {
+            let outcome = attempt(second, place.path(), "")?;
+            outcome.refused(&[1], "another run uses it")?;
+        }
+        running.signal(Signal::TERM)?;
+        let document = document(&running.finish()?.status(1)?)?;
+        let state = document.runs[0].state;
+        anyhow::ensure!(state == RunState::Interrupted, "{first}: {state:?}");
+        ensure_removed(place.path())?;
+    }
+    Ok(())
+}
+
+fn after_a_kill() -> anyhow::Result<()> {
+    for (workload, flags) in [
+        ("file", "--size 1MiB --threads 2"),
+        ("sqlite", "--journal wal --threads 2"),
+        ("sqlite", "--journal delete --shared --threads 2"),
+    ] {
+        let place = TempMount::new("tmpfs", "")?;
+        for flags in [flags.to_owned(), format!("{flags} --reuse")] {
+            let running = start(workload, place.path(), &format!("{flags} --time 60"))?;
+            running.signal(Signal::KILL)?;
+            running.finish()?;
+            anyhow::ensure!(!work_files(place.path()).is_empty(), "nothing is left");
+            measure(workload, place.path(), &flags)?;
+            ensure_removed(place.path())?;
+        }
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Filesystems and devices that cannot take what is written.
+//! Filesystems and devices that cannot do what is asked, or no longer.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -29,6 +29,7 @@ pub fn cases() -> Vec<Case> {
             TMPFS,
             fills_up,
         ),
+        Case::new("a file that shrinks ends the run", TMPFS, file_shrinks),
         Case::new(
             "a mapping that finds no space ends the run and not the process",
             TMPFS,
@@ -103,6 +104,18 @@ fn too_little_space() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Fails unless the failed operation's number is that of its place: in order, the first record is
+/// written first.
+fn ensure_number(run: &Run) -> anyhow::Result<()> {
+    let failure = &run.failures[0];
+    let place = format!(" at {} of ", (failure.operation - 1) * 4096);
+    anyhow::ensure!(failure.attempt.contains(&place), "{failure:?}");
+    // All before it have ended, and of those after it at most the depth.
+    let ended = failure.operation - 1..failure.operation + 4;
+    anyhow::ensure!(ended.contains(&run.operations), "{run:?}");
+    Ok(())
+}
+
 /// Takes all the space that is left.
 fn fill(place: &Path) -> anyhow::Result<()> {
     use std::io::Write;
@@ -128,18 +141,39 @@ fn fills_up() -> anyhow::Result<()> {
         let (length, counted) = (file.metadata()?.len(), run.operations * 4096);
         anyhow::ensure!(counted >= 10 * 4096, "{} operations", run.operations);
         anyhow::ensure!(run.bytes == counted, "{} bytes", run.bytes);
-        match engine {
-            "psync" => {
-                anyhow::ensure!(length == counted, "{length} bytes, counted {counted}");
-                let failure = &run.failures[0];
-                anyhow::ensure!(failure.operation == run.operations + 1, "{failure:?}");
-                anyhow::ensure!(
-                    failure.attempt.contains(&format!("{counted}")),
-                    "{failure:?}"
-                );
-            }
-            _ => anyhow::ensure!(length >= counted, "{length} bytes, counted {counted}"),
-        }
+        let ends = match engine {
+            "psync" => length == counted,
+            _ => length >= counted,
+        };
+        anyhow::ensure!(ends, "{length} bytes, counted {counted}");
+        ensure_number(&run)?;
+    }
+    Ok(())
+}
+
+fn file_shrinks() -> anyhow::Result<()> {
+    for flags in [
+        "",
+        "--transfer mmap",
+        "--engine uring --depth 2",
+        "--verify",
+    ] {
+        let place = TempMount::new("tmpfs", "")?;
+        let flags = format!("--access read --size 1MiB --think 1ms {flags}");
+        let running = start("file", place.path(), &flags)?;
+        let file = place.path().join("iostep-bench/file-0");
+        std::fs::File::options()
+            .write(true)
+            .open(file)?
+            .set_len(200 * 4096)?;
+        let run = failed(&running.finish()?, "")?;
+        let failure = &run.failures[0];
+        anyhow::ensure!(failure.operation == 201, "{flags}: {failure:?}");
+        anyhow::ensure!(
+            failure.attempt.contains("at 819200 of"),
+            "{flags}: {failure:?}"
+        );
+        ensure_removed(place.path())?;
     }
     Ok(())
 }
@@ -204,11 +238,7 @@ fn write_error() -> anyhow::Result<()> {
         // As much as the image had room for, and not one more.
         let most = (4 << 20) / 4096;
         anyhow::ensure!((1..=most).contains(&run.operations), "{run:?}");
-        if engine == "psync" {
-            anyhow::ensure!(failure.operation == run.operations + 1, "{failure:?}");
-            let offset = format!("at {} of {}", run.bytes, disk.path().display());
-            anyhow::ensure!(failure.attempt.contains(&offset), "{failure:?}");
-        }
+        ensure_number(&run)?;
     }
     Ok(())
 }
