@@ -249,35 +249,46 @@ fn csv_has_a_line_for_each_run_and_quiet_says_nothing() {
     assert_eq!((quiet.status.code(), text(&quiet.stdout)), (Some(0), ""));
 }
 
-/// Starts a command that runs for long, and waits until it has made its files.
-fn started(target: &Path, arguments: &[&str]) -> Child {
-    let child = command(arguments)
+/// True once the threads of a run have begun.
+fn is_running(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    tasks.into_iter().flatten().flatten().any(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm"));
+        name.is_ok_and(|name| name.starts_with("load-"))
+    })
+}
+
+/// Starts a command that runs for long.
+fn started(arguments: &[&str]) -> Child {
+    command(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the binary runs");
-    until("work files", || target.join("iostep-bench").exists());
-    child
+        .expect("the binary runs")
+}
+
+/// The cell that a matrix runs now.
+fn cell_of(matrix: &Child) -> Option<u32> {
+    let id = matrix.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 #[test]
 fn a_signal_ends_the_run_and_keeps_what_was_measured() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let target = directory();
-        let child = started(
-            target.path(),
-            &[
-                "bench",
-                "file",
-                name(target.path()),
-                "--size",
-                "64KiB",
-                "--time",
-                "1h",
-                "--json",
-            ],
-        );
-        std::thread::sleep(Duration::from_millis(300));
+        let child = started(&[
+            "bench",
+            "file",
+            name(target.path()),
+            "--size",
+            "64KiB",
+            "--time",
+            "1h",
+            "--json",
+        ]);
+        until("a run", || is_running(child.id()));
         // A second and a third one must not come between it and the removal of its files.
         for _ in 0..3 {
             kill_process(Pid::from_child(&child), signal).expect("a signal");
@@ -375,23 +386,16 @@ fn an_interrupted_matrix_ends_its_cell_and_marks_what_is_partial() {
     let (target, results) = (directory(), directory());
     let jobs = results.path().join("jobs.toml");
     std::fs::write(&jobs, matrix(target.path())).expect("write");
-    let child = command(&[
+    let child = started(&[
         "bench",
         "run",
         name(&jobs),
         "--results",
         name(results.path()),
         "--json",
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .expect("the binary runs");
+    ]);
     until("four results", || times(results.path()).len() == 4);
-    until("the slow cell's file", || {
-        target.path().join("iostep-bench").exists()
-    });
-    std::thread::sleep(Duration::from_millis(300));
+    until("the slow cell", || cell_of(&child).is_some_and(is_running));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("a signal");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));

@@ -30,8 +30,16 @@ pub struct Args {
     json: bool,
 
     /// Exit with 1 if the second is worse by more than this
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let percent = number.parse::<f64>().ok();
+    percent
+        .filter(|percent| percent.is_finite() && *percent >= 0.0)
+        .ok_or_else(|| format!("{text}: expected a percentage of 0 or more"))
 }
 
 /// Runs the command.
