@@ -12,7 +12,8 @@ pub struct UnknownName {
     pub choices: String,
 }
 
-/// Gives an enum of plain values `ALL`, `name()` and `FromStr`, which takes either case.
+/// Gives an enum of plain values `ALL`, `name()` and `FromStr`, which takes either case. In files
+/// they go by the same name.
 macro_rules! named {
     ($type:ident, $what:literal, $($variant:ident = $name:literal),+ $(,)?) => {
         impl $type {
@@ -28,6 +29,24 @@ macro_rules! named {
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.name())
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> std::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> std::result::Result<$type, D::Error> {
+                let name = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
+                name.parse().map_err(serde::de::Error::custom)
             }
         }
 

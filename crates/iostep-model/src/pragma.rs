@@ -1,12 +1,9 @@
 //! Settings of SQLite.
 
-use serde::{Deserialize, Serialize};
-
 use crate::names::named;
 
 /// `PRAGMA journal_mode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Journal {
     /// A rollback journal that is removed at the end of each transaction.
     Delete,
@@ -34,8 +31,7 @@ named!(
 );
 
 /// `PRAGMA synchronous`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Synchronous {
     /// Nothing is synced.
     Off,
@@ -71,6 +67,13 @@ mod tests {
             error.to_string().contains("truncate, persist, wal"),
             "{error}"
         );
+        let json = serde_json::to_string(&Journal::Wal).expect("JSON");
+        assert_eq!(json, r#""wal""#);
+        assert_eq!(
+            serde_json::from_str::<Journal>(&json).ok(),
+            Some(Journal::Wal)
+        );
+        assert!(serde_json::from_str::<Journal>(r#""walrus""#).is_err());
         assert!("fullest".parse::<Synchronous>().is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! The file of a result.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,9 @@ use crate::publish;
 
 /// Version of the JSON. A reader takes this and older ones.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// What is longer is no result: a day in seconds and a hundred runs have less.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// One job, where it ran, and what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,9 +103,19 @@ impl Document {
 
     /// Reads a document from a file.
     ///
-    /// Errors: `Io`, and those of [`Document::parse`].
+    /// Errors: `Io`, and those of [`Document::parse`]; `Unsupported` for more than 1 GiB.
     pub fn read(path: &Path) -> Result<Document> {
-        let text = std::fs::read(path).map_err(Error::io(path, "read"))?;
+        let mut text = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text))
+            .map_err(Error::io(path, "read"))?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(Error::Unsupported {
+                path: path.to_owned(),
+                found: format!("more than {MAX_BYTES} bytes"),
+                expected: "the result of iostep bench".into(),
+            });
+        }
         Document::parse(path, &text)
     }
 

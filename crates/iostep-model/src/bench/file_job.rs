@@ -74,8 +74,7 @@ pub enum Target {
 }
 
 /// Direction and order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Overwrites from the first byte on.
     Write,
@@ -122,8 +121,7 @@ pub enum Sharing {
 }
 
 /// How bytes get between memory and file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
     /// Through the page cache.
     Buffered,
@@ -145,8 +143,7 @@ named!(
 );
 
 /// How written bytes become durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sync {
     /// Not at all, or when the kernel likes.
     None,
@@ -184,8 +181,7 @@ named!(
 );
 
 /// By which system calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// `pread(2)`, `pwrite(2)`, and `preadv2(2)`, `pwritev2(2)` where flags are needed.
     Psync,
@@ -196,8 +192,7 @@ pub enum Engine {
 named!(Engine, "engine", Psync = "psync", Uring = "uring");
 
 /// What the files hold before the measured part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialContent {
     /// Written from end to end, and synced.
     Written,
@@ -236,8 +231,7 @@ pub enum PayloadKind {
 }
 
 /// The page cache of the files at the start of the measured part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCache {
     /// The files' pages are written back and dropped.
     Drop,

@@ -137,11 +137,12 @@ pub struct Second {
 /// Processor time and context switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Of the load's own threads in user mode, nanoseconds.
+    /// Of the generator in user mode: all threads of the process, io_uring's workers among them,
+    /// but the one that watches. Nanoseconds.
     pub user_ns: u64,
-    /// Of the load's own threads in the kernel, nanoseconds.
+    /// Of the same in the kernel, nanoseconds.
     pub system_ns: u64,
-    /// Voluntary context switches of the load's own threads.
+    /// Voluntary context switches of the same.
     pub voluntary_switches: u64,
     /// Involuntary ones.
     pub involuntary_switches: u64,

@@ -102,8 +102,7 @@ pub struct Mix {
 }
 
 /// Which rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrder {
     /// Ascending.
     Sequential,
@@ -132,8 +131,7 @@ pub enum CheckpointPolicy {
 }
 
 /// How a WAL is checkpointed (`sqlite3_wal_checkpoint_v2`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointMode {
     /// What can be done without waiting: SQLite's own.
     Passive,
