@@ -124,15 +124,15 @@ impl Gate {
 /// What one thread brings back.
 struct Finished {
     record: Record,
-    cpu: Cpu,
     end_ns: u64,
     begun: u64,
     fault: Option<Fault>,
 }
 
-/// Readings of the whole machine and the device.
+/// Readings of the load, the whole machine and the device.
 #[derive(Clone, Copy, Default)]
 struct Reading {
+    load: Usage,
     machine: Option<MachineTime>,
     device: Option<Counters>,
 }
@@ -140,6 +140,7 @@ struct Reading {
 impl Reading {
     fn take(observer: &mut dyn Observer) -> Reading {
         Reading {
+            load: Usage::of_the_load(),
             machine: usage::machine_time(),
             device: observer.device(),
         }
@@ -267,15 +268,12 @@ impl Crew<'_> {
         if fault.is_some() {
             shared.stop.store(true, Ordering::Relaxed);
         }
-        let mut cpu = Cpu::default();
-        let usage = Usage::of_this_thread();
+        usage::account_this_thread();
         let begun = thread.begun();
-        let (record, usage_before) = thread.finish();
-        usage.add_since(&usage_before, &mut cpu);
+        let record = thread.finish();
         Finished {
             begun,
             record,
-            cpu,
             end_ns,
             fault,
         }
@@ -354,6 +352,9 @@ impl Crew<'_> {
             }
         }
         watched.after = Reading::take(observer);
+        if !watched.ramped {
+            watched.before = watched.after;
+        }
         watched.samples.push(watched.after.device);
         watched
     }
@@ -396,13 +397,12 @@ impl Crew<'_> {
             () => RunState::Complete,
         };
         finish_seconds(&mut run, &watched.samples);
-        let Reading { machine, device } = watched.after;
-        run.cpu.machine = machine
-            .zip(watched.before.machine)
-            .map(|(after, before)| usage::between(before, after));
-        run.device = device
-            .zip(watched.before.device)
-            .map(|(after, before)| after.since(before));
+        let Watched { before, after, .. } = watched;
+        let machine = after.machine.zip(before.machine);
+        let machine = machine.map(|(after, before)| usage::between(before, after));
+        run.cpu = after.load.since(&before.load).into_cpu(machine);
+        let device = after.device.zip(before.device);
+        run.device = device.map(|(after, before)| after.since(before));
         run
     }
 }
@@ -421,7 +421,6 @@ struct Watched {
 fn add_thread(run: &mut Run, number: u32, thread: Finished) {
     let Finished {
         mut record,
-        cpu,
         end_ns,
         begun,
         fault,
@@ -434,10 +433,6 @@ fn add_thread(run: &mut Run, number: u32, thread: Finished) {
     run.operations += record.operations;
     run.bytes += record.bytes;
     run.idle_ns += record.idle_ns;
-    run.cpu.user_ns += cpu.user_ns;
-    run.cpu.system_ns += cpu.system_ns;
-    run.cpu.voluntary_switches += cpu.voluntary_switches;
-    run.cpu.involuntary_switches += cpu.involuntary_switches;
     record.add_seconds_to(&mut run.seconds);
     record.add_latencies_to(&mut run.latencies);
     run.failures.extend(fault.map(|fault| Failure {

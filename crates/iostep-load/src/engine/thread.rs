@@ -7,7 +7,6 @@ use iostep_model::bench::{Limits, Pace, Step};
 use super::clock::mono_ns;
 use super::pace::Schedule;
 use super::record::Record;
-use super::usage::Usage;
 
 /// Why a worker ended before its work was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +50,6 @@ pub struct Thread<'a> {
     measuring: bool,
     begun: u64,
     record: Record,
-    usage_before: Usage,
 }
 
 impl<'a> Thread<'a> {
@@ -75,7 +73,6 @@ impl<'a> Thread<'a> {
             measuring,
             begun: 0,
             record: Record::new(start_ns + limits.ramp_ns, shared.logs),
-            usage_before: Usage::of_this_thread(),
         };
         if measuring {
             thread.edge_ns = thread.deadline_ns();
@@ -83,18 +80,12 @@ impl<'a> Thread<'a> {
         thread
     }
 
-    /// Ends the thread's part: what it measured, and what it had used before. What ended within
-    /// the ramp did not count.
-    pub(super) fn finish(self) -> (Record, Usage) {
-        let record = match self.measuring {
+    /// Ends the thread's part: what it measured. What ended within the ramp did not count.
+    pub(super) fn finish(self) -> Record {
+        match self.measuring {
             true => self.record,
             false => Record::new(self.start_ns + self.limits.ramp_ns, self.shared.logs),
-        };
-        let usage_before = match self.measuring {
-            true => self.usage_before,
-            false => Usage::of_this_thread(),
-        };
-        (record, usage_before)
+        }
     }
 
     /// The number of this thread, from 0.
@@ -170,7 +161,6 @@ impl<'a> Thread<'a> {
         if !self.measuring {
             self.measuring = true;
             self.record = Record::new(self.start_ns + self.limits.ramp_ns, self.shared.logs);
-            self.usage_before = Usage::of_this_thread();
             self.edge_ns = self.deadline_ns();
         }
         now_ns < self.edge_ns
