@@ -109,6 +109,13 @@ fn rows(job: &SqliteJob) -> Result<()> {
         ));
     }
     remembered(job, written)?;
+    if only_deletes(job.operation) && least < u64::from(job.statements) {
+        let what = format!(
+            "{} deletes in a transaction, of {least} rows of a thread",
+            job.statements
+        );
+        return Err(usage(what, "choose more --rows or fewer --statements"));
+    }
     match job.operation {
         _ if job.limits.time_ns.is_some() => Ok(()),
         SqliteOperation::Delete if written > least => {
@@ -145,6 +152,13 @@ fn remembered(job: &SqliteJob, written: u64) -> Result<()> {
         format!("a random mix, or a verification, of {rows} rows"),
         format!("choose at most {MAX_REMEMBERED_ROWS} with --rows and --transactions"),
     ))
+}
+
+fn only_deletes(operation: SqliteOperation) -> bool {
+    match operation {
+        SqliteOperation::Mix(mix) => [mix.insert, mix.update, mix.read] == [0; 3],
+        other => other == SqliteOperation::Delete,
+    }
 }
 
 /// A mix without inserts runs out of rows sooner or later: finds out when.
