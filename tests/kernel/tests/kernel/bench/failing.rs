@@ -5,7 +5,7 @@ use std::path::Path;
 
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
-use iostep_model::bench::{Run, RunState};
+use iostep_model::bench::{Document, Run, RunState};
 
 use super::{
     DEVICE, Disk, Ground, TMPFS, attempt, document, ensure_removed, ground_needs, only_run, start,
@@ -44,6 +44,11 @@ pub fn cases() -> Vec<Case> {
             "a write error of a device ends the run at that operation",
             DEVICE,
             write_error,
+        ),
+        Case::new(
+            "what was measured before a failure is written and marked",
+            DEVICE,
+            marked,
         ),
         Case::new(
             "an error that only a sync tells ends the run",
@@ -239,6 +244,29 @@ fn write_error() -> anyhow::Result<()> {
         let most = (4 << 20) / 4096;
         anyhow::ensure!((1..=most).contains(&run.operations), "{run:?}");
         ensure_number(&run)?;
+    }
+    Ok(())
+}
+
+fn marked() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let result = directory.path().join("result.json");
+    for format in ["", "--csv", "--json", "--quiet"] {
+        let disk = hollow()?;
+        let flags = format!(
+            "--destroy-data --reuse --transfer direct --size 8MiB {format} -o {}",
+            result.display()
+        );
+        let outcome = attempt("file", disk.path(), &flags)?.status(1)?;
+        let told = |text: &str| text.to_lowercase().contains("failed");
+        let quiet = format == "--quiet";
+        anyhow::ensure!(told(&outcome.stdout) != quiet, "{}", outcome.stdout);
+        anyhow::ensure!(outcome.stderr.contains("1025"), "{}", outcome.stderr);
+        let document = Document::read(&result)?;
+        let run = only_run(&document)?;
+        anyhow::ensure!(run.state == RunState::Failed, "{format}: {run:?}");
+        anyhow::ensure!(run.operations == 1024, "{format}: {run:?}");
+        std::fs::remove_file(&result)?;
     }
     Ok(())
 }

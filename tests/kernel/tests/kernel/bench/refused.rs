@@ -85,6 +85,11 @@ const BAD: &[(&str, &str, &str)] = &[
     ("sqlite", "--databases 4000000000", "databases"),
     ("sqlite", "--tables 4000000000", "tables"),
     ("sqlite", "--statements 0", "statements"),
+    (
+        "sqlite",
+        "--operation delete --rows 2 --statements 3 --time 1",
+        "--rows",
+    ),
     ("sqlite", "--record 4000000000", "record"),
     ("sqlite", "--page-size 1000", "page"),
     ("sqlite", "--mix insert=0 --operation mix", "0"),
