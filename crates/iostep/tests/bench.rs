@@ -416,16 +416,21 @@ fn a_cell_that_fails_does_not_end_the_matrix() {
         target.path().display()
     );
     std::fs::write(&jobs, jobs_text).expect("write");
+    let page = results.path().join("all.html");
     let output = iostep(&[
         "bench",
         "run",
         name(&jobs),
         "--results",
         name(results.path()),
+        "--html",
+        name(&page),
     ]);
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
     assert!(error.contains("file-1 size=5000: 5000 bytes"), "{error}");
+    let page = std::fs::read_to_string(page).expect("a page of what there is");
+    assert!(page.contains("write of 4 KiB by 1 thread"), "{page}");
     assert_eq!(times(results.path()).len(), 1);
 }
 

@@ -12,15 +12,17 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressStyle;
 use iostep_analyze::bench::Summary;
-use iostep_analyze::report::bench::text;
+use iostep_analyze::report::bench::{html, text};
 use iostep_load::Error;
 use iostep_model::bench::Document;
+use iostep_model::publish;
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde::Serialize;
 
 use super::cell::{self, Planned};
 use super::job_file;
+use super::single::check_parent;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -57,6 +59,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     results: PathBuf,
 
+    /// Write all results as one page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,6 +75,9 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let file = args.jobs.display().to_string();
     let cells = cell::plan(&file, job_file::cells(&file, &read(&args.jobs)?)?)?;
+    if let Some(path) = &args.html {
+        check_parent(path)?;
+    }
     let interrupt = Interrupt::install()?;
     let results = Results::open(&args.results)?;
     let complaints = run_all(&cells, &results, &interrupt)?;
@@ -80,6 +89,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         true => json(&rows),
         false => tables(&rows),
     })?;
+    if let Some(path) = &args.html {
+        publish::write(path, results.page(&rows).as_bytes())?;
+    }
     for (cell, row) in cells.iter().zip(&rows) {
         if let Some(complaint) = &row.complaint {
             eprintln!("iostep: {}: {complaint}", cell.label);
@@ -306,6 +318,19 @@ impl Results {
     /// True if the cell's complete result is there and can be read.
     fn has(&self, cell: &Planned) -> bool {
         Document::read(&self.directory.join(cell.result())).is_ok()
+    }
+
+    /// Everything that there is, as a page.
+    fn page(&self, rows: &[Row]) -> String {
+        let files = rows.iter().filter_map(|row| row.file.as_ref());
+        let found: Vec<(Document, Summary)> = files
+            .filter_map(|file| Document::read(&self.directory.join(file)).ok())
+            .map(|document| {
+                let summary = Summary::of(&document);
+                (document, summary)
+            })
+            .collect();
+        html::render(&found)
     }
 
     /// The cell's result, or what there is of one.

@@ -161,6 +161,7 @@ fn found(summary: &Summary) -> Vec<Cell> {
         median(Measure::TimePerOperation),
         median(Measure::CpuPerOperation),
         median(Measure::WrittenPerOperation),
+        median(Measure::ReadPerOperation),
         median(Measure::FlushesPerOperation),
         Cell::count(summary.warnings.len() as u64),
     ]
@@ -181,6 +182,7 @@ fn table(documents: &[(Document, Summary)], columns: &[Column]) -> Table {
         "#mean time",
         "#CPU each",
         "#written each",
+        "#read each",
         "#flushes each",
         "#warnings",
     ]));

@@ -18,21 +18,22 @@ pub struct Cell<'a> {
     pub summary: &'a Summary,
 }
 
-const NUMBERS: [&str; 10] = [
+const NUMBERS: [&str; 11] = [
     ">per second",
     ">spread",
     ">time each",
     ">p50",
     ">p99",
     ">sync p50",
-    ">device",
+    ">written",
+    ">read",
     ">flushes",
     ">runs",
     "state",
 ];
 
-/// The table: name, the settings in which the cells differ, medians over the runs, state. Device
-/// bytes and flushes are of one operation. Nothing without cells.
+/// The table: name, the settings in which the cells differ, medians over the runs, state. Bytes
+/// that the device wrote and read, and flushes, are of one operation. Nothing without cells.
 pub fn render(cells: &[Cell<'_>], style: Style) -> String {
     let documents: Vec<&Document> = cells.iter().map(|cell| cell.document).collect();
     let columns = varying(&documents);
@@ -51,12 +52,13 @@ pub fn render(cells: &[Cell<'_>], style: Style) -> String {
     table.untitled().trim_start_matches('\n').to_owned()
 }
 
-fn numbers(summary: &Summary) -> [String; 10] {
+fn numbers(summary: &Summary) -> [String; 11] {
     let median = |measure: Measure, show: fn(f64) -> String| {
         let estimate = summary.estimate(measure);
         estimate.map_or_else(|| "-".into(), |estimate| show(estimate.median))
     };
     let time = |ns: f64| duration(ns.round() as u64);
+    let size = |amount: f64| bytes(amount.round() as u64);
     let whole = whole_step(summary);
     let rate = summary.estimate(Measure::OperationsPerSecond);
     [
@@ -66,9 +68,8 @@ fn numbers(summary: &Summary) -> [String; 10] {
         median(Measure::Latency(whole, Quantile::P50), time),
         median(Measure::Latency(whole, Quantile::P99), time),
         median(Measure::Latency(Step::Sync, Quantile::P50), time),
-        median(Measure::WrittenPerOperation, |amount| {
-            bytes(amount.round() as u64)
-        }),
+        median(Measure::WrittenPerOperation, size),
+        median(Measure::ReadPerOperation, size),
         median(Measure::FlushesPerOperation, decimal),
         summary.runs.len().to_string(),
         state(summary),
