@@ -198,6 +198,14 @@ fn only_run(document: &Document) -> anyhow::Result<&Run> {
     }
 }
 
+/// A run without its histograms, for messages.
+fn brief(run: &Run) -> String {
+    format!(
+        "{:?}, {} operations, {} bytes, {:?}, {:?}",
+        run.state, run.operations, run.bytes, run.device, run.failures
+    )
+}
+
 /// How often a step was timed.
 fn count(run: &Run, step: Step) -> u64 {
     let found = run.latencies.iter().find(|latency| latency.step == step);

@@ -11,7 +11,7 @@ use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::bench::Warning;
 
-use super::{Ground, TMPFS, ensure_removed, ground_needs, measure, only_run, work_files};
+use super::{Ground, TMPFS, brief, ensure_removed, ground_needs, measure, only_run, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -99,7 +99,7 @@ fn mappings_write_every_file() -> anyhow::Result<()> {
                 let document = measure("file", ground.root(), &flags)?;
                 let run = only_run(&document)?;
                 let expected = threads * 32;
-                anyhow::ensure!(run.operations == expected as u64, "{flags}: {run:?}");
+                anyhow::ensure!(run.operations == expected as u64, "{flags}: {}", brief(run));
                 let files = work_files(ground.root()).len();
                 anyhow::ensure!(files == threads, "{flags}: {files} files");
                 let found = written(&blocks_of_files(ground.root(), 128 << 10)?);
@@ -124,7 +124,11 @@ fn mappings_read_every_file() -> anyhow::Result<()> {
             );
             let document = measure("file", ground.root(), &flags)?;
             let run = only_run(&document)?;
-            anyhow::ensure!(run.bytes == threads * (128 << 10), "{flags}: {run:?}");
+            anyhow::ensure!(
+                run.bytes == threads * (128 << 10),
+                "{flags}: {}",
+                brief(run)
+            );
             // From the device, since the pages were dropped.
             let read = run.device.context("no counters")?.read.bytes;
             anyhow::ensure!(read >= run.bytes, "{flags}: the device read {read} bytes");

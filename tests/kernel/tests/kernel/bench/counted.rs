@@ -12,7 +12,7 @@ use iostep_model::bench::Document;
 use iostep_model::manifest::Counters;
 use iostep_model::store;
 
-use super::{DEVICE, Disk, Ground, attempt, ground_needs, measure, only_run, words};
+use super::{DEVICE, Disk, Ground, attempt, brief, ground_needs, measure, only_run, words};
 use crate::case::Case;
 
 const DISK_BYTES: u64 = 8 << 20;
@@ -99,7 +99,7 @@ fn direct_writes() -> anyhow::Result<()> {
             let run = only_run(&document)?;
             let inside = run.device.context("no counters")?;
             println!("    {engine} {access}: {:?}", inside.write);
-            anyhow::ensure!(run.operations == bytes / RECORD, "{flags}: {run:?}");
+            anyhow::ensure!(run.operations == bytes / RECORD, "{flags}: {}", brief(run));
             anyhow::ensure!(inside.write.bytes == bytes, "{flags}: {inside:?}");
             anyhow::ensure!(outside.write.bytes == bytes, "{flags}: {outside:?}");
         }
@@ -196,7 +196,7 @@ fn whole_device() -> anyhow::Result<()> {
     let flags = format!("--destroy-data --size {DISK_BYTES} --verify");
     let document = measure("file", disk.path(), &flags)?;
     let run = only_run(&document)?;
-    anyhow::ensure!(run.bytes == DISK_BYTES, "{run:?}");
+    anyhow::ensure!(run.bytes == DISK_BYTES, "{}", brief(run));
     let written = content(disk.path())?;
     let old = written
         .chunks(4096)

@@ -6,7 +6,7 @@ use anyhow::Context;
 use iostep_lab::Kind;
 use iostep_model::bench::{Cpu, MachineTime, Run};
 
-use super::{Ground, TMPFS, attempt, document, ground_needs, measure, only_run};
+use super::{Ground, TMPFS, attempt, brief, document, ground_needs, measure, only_run};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -143,7 +143,7 @@ fn context_switches() -> anyhow::Result<()> {
         let (run, process) = accounted(ground.root(), &flags)?;
         let own = run.cpu;
         println!("    {threads} threads: {own:?}, the process {process:?}");
-        anyhow::ensure!(run.operations == threads * 256, "{run:?}");
+        anyhow::ensure!(run.operations == threads * 256, "{}", brief(&run));
         // Nearly every sync waits for the device.
         let waits = own.voluntary_switches;
         anyhow::ensure!(waits >= run.operations * 3 / 4, "{waits} switches");
@@ -170,7 +170,7 @@ fn parts_add_up() -> anyhow::Result<()> {
     let document = measure("file", place.path(), "--size 1MiB --time 1.2 --threads 2")?;
     let run = only_run(&document)?;
     let (seconds, threads) = (&run.seconds, &run.threads);
-    anyhow::ensure!(seconds.len() >= 2 && threads.len() == 2, "{run:?}");
+    anyhow::ensure!(seconds.len() >= 2 && threads.len() == 2, "{}", brief(run));
     for (what, operations, bytes) in [
         (
             "seconds",
@@ -185,13 +185,18 @@ fn parts_add_up() -> anyhow::Result<()> {
     ] {
         anyhow::ensure!(
             operations == run.operations,
-            "{what}: {operations}, {run:?}"
+            "{what}: {operations}, {}",
+            brief(run)
         );
-        anyhow::ensure!(bytes == run.bytes, "{what}: {bytes}, {run:?}");
+        anyhow::ensure!(bytes == run.bytes, "{what}: {bytes}, {}", brief(run));
     }
-    anyhow::ensure!(run.bytes == run.operations * 4096, "{run:?}");
+    anyhow::ensure!(run.bytes == run.operations * 4096, "{}", brief(run));
     let length_ns: u64 = seconds.iter().map(|s| s.length_ns).sum();
-    anyhow::ensure!(length_ns == run.elapsed_ns, "{length_ns} ns, {run:?}");
+    anyhow::ensure!(
+        length_ns == run.elapsed_ns,
+        "{length_ns} ns, {}",
+        brief(run)
+    );
     Ok(())
 }
 

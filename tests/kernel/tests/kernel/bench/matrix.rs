@@ -9,7 +9,7 @@ use iostep_kernel_tests::iostep::{self, Running};
 use iostep_model::bench::{Document, Job};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{TMPFS, ensure_removed, has_thread, wait_for};
+use super::{TMPFS, brief, ensure_removed, has_thread, wait_for};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -113,7 +113,12 @@ fn every_cell() -> anyhow::Result<()> {
             Job::File(job) => 16 * u64::from(job.threads),
             Job::Sqlite(job) => job.transactions,
         };
-        anyhow::ensure!(run.operations == expected, "{:?}: {run:?}", document.job);
+        anyhow::ensure!(
+            run.operations == expected,
+            "{:?}: {}",
+            document.job,
+            brief(run)
+        );
     }
     asked.sort();
     let expected = [

@@ -8,7 +8,7 @@ use iostep_lab::Kind;
 use iostep_model::bench::{Document, Step};
 use serde_json::Value;
 
-use super::{Ground, TMPFS, attempt, count, document, ground_needs, measure, only_run};
+use super::{Ground, TMPFS, attempt, brief, count, document, ground_needs, measure, only_run};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -67,7 +67,7 @@ fn json() -> anyhow::Result<()> {
         anyhow::ensure!(keys == ["result", "summary"], "{keys:?}");
         anyhow::ensure!(outcome.stderr.is_empty(), "{flags}: {}", outcome.stderr);
         let found = document(&outcome)?;
-        anyhow::ensure!(only_run(&found)?.operations > 0, "{found:?}");
+        anyhow::ensure!(only_run(&found)?.operations > 0, "{flags}: no operations");
     }
     Ok(())
 }
@@ -195,7 +195,7 @@ fn repetitions() -> anyhow::Result<()> {
             } else {
                 Step::Transaction
             };
-            anyhow::ensure!(count(run, step) == run.operations, "{run:?}");
+            anyhow::ensure!(count(run, step) == run.operations, "{}", brief(run));
         }
     }
     let document = measure(

@@ -9,7 +9,7 @@ use iostep_kernel_tests::iostep::Outcome;
 use iostep_model::bench::RunState;
 use rustix::process::Signal;
 
-use super::{TMPFS, attempt, document, ensure_removed, measure, start, work_files};
+use super::{TMPFS, attempt, brief, document, ensure_removed, measure, start, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -214,9 +214,9 @@ fn long_path() -> anyhow::Result<()> {
     }
     fs::create_dir_all(&target)?;
     let run = measure("file", &target, "--size 64KiB --verify")?;
-    anyhow::ensure!(run.runs[0].operations == 16, "{:?}", run.runs);
+    anyhow::ensure!(run.runs[0].operations == 16, "{}", brief(&run.runs[0]));
     let run = measure("sqlite", &target, "--transactions 7 --databases 2 --verify")?;
-    anyhow::ensure!(run.runs[0].operations == 7, "{:?}", run.runs);
+    anyhow::ensure!(run.runs[0].operations == 7, "{}", brief(&run.runs[0]));
     Ok(())
 }
 
