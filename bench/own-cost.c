@@ -24,13 +24,21 @@ static long long nanoseconds(struct timeval time)
 	return time.tv_sec * 1000000000LL + time.tv_usec * 1000LL;
 }
 
+static double now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
 /* Answers the calls made. */
-static long long call_until(time_t end, int fd, int writes, char *buffer, size_t record, off_t size)
+static long long call_until(double end, int fd, int writes, char *buffer, size_t record, off_t size)
 {
 	long long calls = 0;
 	off_t offset = 0;
 
-	while (time(NULL) < end) {
+	while (now() < end) {
 		for (int i = 0; i < CALLS_PER_LOOK; i++) {
 			ssize_t moved = writes ? pwrite(fd, buffer, record, offset)
 					       : pread(fd, buffer, record, offset);
@@ -69,7 +77,7 @@ int main(int argc, char **argv)
 	if (!buffer || getrandom(buffer, record < 256 ? record : 256, 0) < 0)
 		err(1, "buffer");
 	getrusage(RUSAGE_SELF, &before);
-	calls = call_until(time(NULL) + atoi(argv[4]), fd, writes, buffer, record, file.st_size);
+	calls = call_until(now() + atof(argv[4]), fd, writes, buffer, record, file.st_size);
 	getrusage(RUSAGE_SELF, &after);
 	printf("%lld %lld %lld\n", calls,
 	       nanoseconds(after.ru_utime) - nanoseconds(before.ru_utime),
