@@ -269,15 +269,58 @@ fn compare_rubbish() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Buttons, and how many operations which of the original's tests makes by default.
+const BUTTONS: &[(&str, &[(&str, u64)])] = &[
+    (
+        "--button all",
+        &[
+            ("seq-write", 2560),
+            ("seq-read", 8192),
+            ("rand-write", 2560),
+            ("rand-read", 8192),
+            ("insert", 100),
+            ("update", 100),
+            ("delete", 100),
+        ],
+    ),
+    (
+        "--button file",
+        &[
+            ("seq-write", 2560),
+            ("seq-read", 8192),
+            ("rand-write", 2560),
+            ("rand-read", 8192),
+        ],
+    ),
+    (
+        "--button sqlite",
+        &[("insert", 100), ("update", 100), ("delete", 100)],
+    ),
+    (
+        "--button custom --tests rand-read,delete --read-size 1MiB --transactions 30",
+        &[("rand-read", 256), ("delete", 30)],
+    ),
+];
+
 fn profile() -> anyhow::Result<()> {
     // The original's defaults have O_DIRECT, too.
     let ground = Ground::new(Kind::Ext4)?;
-    let words = ["bench", "--profile", "mobibench"].map(Path::new);
-    let outcome = iostep::run(words.into_iter().chain([ground.root()]))?.success()?;
-    println!("{}", outcome.stdout);
-    let text = outcome.stdout.to_lowercase();
-    for row in ["write", "read", "insert", "update", "delete"] {
-        anyhow::ensure!(text.contains(row), "no {row}");
+    for (button, expected) in BUTTONS {
+        let mut words: Vec<&Path> = ["bench", "--profile", "mobibench"].map(Path::new).to_vec();
+        words.push(ground.root());
+        words.extend(button.split_whitespace().map(Path::new));
+        let table = iostep::run(&words)?.success()?.stdout;
+        anyhow::ensure!(table.lines().count() == expected.len() + 1, "{table}");
+        words.push(Path::new("--json"));
+        let tests: Value = serde_json::from_str(&iostep::run(&words)?.success()?.stdout)?;
+        let mut found = Vec::new();
+        for test in tests.as_array().context("no list")? {
+            let name = test["test"].as_str().context("no name")?;
+            let document = Document::parse(Path::new(name), test.to_string().as_bytes())?;
+            found.push((name, only_run(&document)?.operations));
+        }
+        anyhow::ensure!(found == *expected, "{button}: {found:?}");
+        super::ensure_removed(ground.root())?;
     }
-    super::ensure_removed(ground.root())
+    Ok(())
 }
