@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 
 /// Same number on every architecture (include/uapi/asm-generic/unistd.h, Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
-const WARM_BYTES: usize = 1 << 20;
 /// mincore(2) answers with a byte for each page: 256 KiB for this much.
 const MINCORE_BYTES: u64 = 1 << 30;
 
@@ -45,12 +44,21 @@ pub fn drop(file: &File, path: &Path) -> Result<()> {
         .map_err(|errno| Error::io(path, "drop the cached pages of")(errno.into()))
 }
 
+/// Reads a file page by page, without reading ahead. That makes folios of up to a megabyte, and a
+/// dirty page is written back with all of its folio, so that what is measured would depend on how
+/// the pages came into the cache.
 fn warm(file: &File, path: &Path, interrupted: &AtomicBool) -> Result<()> {
-    let mut buffer = vec![0; WARM_BYTES];
+    drop(file, path)?;
+    let advise = |advice| {
+        rustix::fs::fadvise(file, 0, None, advice)
+            .map_err(|errno| Error::io(path, "say how to read")(errno.into()))
+    };
+    advise(Advice::Random)?;
+    let mut page = vec![0; rustix::param::page_size()];
     let mut offset_bytes = 0;
     loop {
-        let count = match file.read_at(&mut buffer, offset_bytes) {
-            Ok(0) => return Ok(()),
+        let count = match file.read_at(&mut page, offset_bytes) {
+            Ok(0) => return advise(Advice::Normal),
             Ok(count) => count as u64,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(Error::io(path, "read")(error)),

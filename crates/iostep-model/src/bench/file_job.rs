@@ -235,7 +235,7 @@ pub enum PayloadKind {
 pub enum PageCache {
     /// The files' pages are written back and dropped.
     Drop,
-    /// The files are read once.
+    /// The files' pages are dropped, and read once, one by one.
     Warm,
     /// As preparing the files left it.
     AsIs,
