@@ -38,7 +38,7 @@ use iostep_model::bench::{
     CheckpointPolicy, Failure, Latency, LatencyHistogram, Run, RunState, SqliteJob, SqliteLibrary,
     SqliteOperation, Step, Verification,
 };
-use iostep_model::pragma::Journal;
+use iostep_model::pragma::{Journal, Synchronous};
 
 use self::connection::Connection;
 use self::databases::{Databases, Making};
@@ -180,7 +180,9 @@ impl<'a> Bench<'a> {
 
     /// A connection to a set, with its hooks.
     fn connect(&self, set: usize) -> Result<Connection> {
-        let library = (self.library, Some(self.vfs.name()));
+        // Where nothing is synced there is nothing to time: SQLite then runs as it is.
+        let syncs = self.job.synchronous != Synchronous::Off;
+        let library = (self.library, syncs.then(|| self.vfs.name()));
         let mut db = self.databases.connect(&self.job, library, set)?;
         let pages = match (self.job.journal, self.job.checkpoint) {
             (Journal::Wal, CheckpointPolicy::Pages(pages)) => Some(pages),
