@@ -200,6 +200,8 @@ fn every_output_holds_the_same_result() {
         &path("r.html"),
         "--log",
         &path("r.csv"),
+        "--seconds",
+        &path("s.csv"),
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = std::fs::read(out.path().join("r.json")).expect("the result");
@@ -223,7 +225,14 @@ fn every_output_holds_the_same_result() {
         .iter()
         .map(|run| run.latencies[0].histogram.sum_ns());
     assert_eq!(latency_ns.to_vec(), total.collect::<Vec<_>>());
-    assert_eq!(names(out.path()), ["r.csv", "r.html", "r.json"]);
+    let seconds = std::fs::read_to_string(out.path().join("s.csv")).expect("the seconds");
+    let operations = seconds.lines().skip(1).map(|line| {
+        let field = line.split(',').nth(3).expect("its operations");
+        field.parse::<u64>().expect("a number")
+    });
+    let done = document.runs.iter().map(|run| run.operations);
+    assert_eq!(operations.sum::<u64>(), done.sum::<u64>());
+    assert_eq!(names(out.path()), ["r.csv", "r.html", "r.json", "s.csv"]);
 }
 
 #[test]

@@ -165,6 +165,10 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
+    /// Write what was done in each second to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    pub seconds: Option<PathBuf>,
+
     /// Write every single operation to this file, as CSV
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -173,7 +177,8 @@ pub struct OutputArgs {
 impl OutputArgs {
     /// Every file that will be written.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.output, &self.html, &self.log].into_iter().flatten()
+        let files = [&self.output, &self.html, &self.seconds, &self.log];
+        files.into_iter().flatten()
     }
 }
 

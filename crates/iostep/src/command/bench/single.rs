@@ -98,5 +98,10 @@ fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Res
     if let Some(path) = &output.html {
         publish::write(path, html::render(std::slice::from_ref(result)).as_bytes())?;
     }
+    if let Some(path) = &output.seconds {
+        let mut lines = Vec::new();
+        csv::seconds(&mut lines, &result.0).expect("memory takes everything");
+        publish::write(path, &lines)?;
+    }
     Ok(())
 }
