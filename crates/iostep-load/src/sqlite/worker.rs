@@ -196,14 +196,14 @@ impl Writer {
         Ok(Done { commit_ns, records })
     }
 
-    /// Runs one transaction and records its steps.
+    /// Runs one transaction and records its steps. The answer is when it ended.
     #[inline]
     fn timed(
         &mut self,
         thread: &mut Thread<'_>,
         action: Action,
         begin_ns: u64,
-    ) -> Result<(), Wrong> {
+    ) -> Result<u64, Wrong> {
         let done = self.transaction(action)?;
         let mut end_ns = mono_ns();
         self.committed += 1;
@@ -231,7 +231,7 @@ impl Writer {
         vfs::take_syncs(|sync_ns| thread.step(Step::Sync, sync_ns));
         thread.step(Step::Total, end_ns - begin_ns);
         thread.end(begin_ns, end_ns, done.records * self.value.len() as u64);
-        Ok(())
+        Ok(end_ns)
     }
 
     /// Ends the transaction that failed; `None` if it only failed because the run is over.
@@ -269,11 +269,12 @@ impl Writer {
     }
 
     fn all(&mut self, thread: &mut Thread<'_>) -> Result<(), Wrong> {
+        let mut end_ns = None;
         while let Some(action) = self.plan.next(&mut self.rows) {
-            let Some(begin_ns) = thread.begin() else {
+            let Some(begin_ns) = thread.begin_after(end_ns) else {
                 break;
             };
-            self.timed(thread, action, begin_ns)?;
+            end_ns = Some(self.timed(thread, action, begin_ns)?);
         }
         Ok(())
     }
