@@ -13,6 +13,7 @@ in_own_mounts() {
 }
 
 clean_up() {
+    [ -z "${workers_were:-}" ] || echo "$workers_were" >"$workers"
     if [ -n "${loop:-}" ]; then
         umount "$loop" 2>/dev/null || true
         losetup -d "$loop" || true

@@ -1,11 +1,12 @@
 # Sourced by benches: how much of the CPUs other programs used, which is what spoils a comparison.
 #
-# Only user mode counts: kernel threads have none, and a loop device's work is the bench's own.
+# Only user mode counts: kernel threads have none, and a loop device's work is the bench's own. Of
+# CPU $cpu alone if the bench has taken that one.
 
 # Ticks: all of the machine's, those in user mode, and those of this script's children.
 read_ticks() {
     local machine own
-    read -r -a machine </proc/stat
+    read -r -a machine < <(grep "^cpu${cpu:-} " /proc/stat)
     own=$(sed 's/.*) //' /proc/$$/stat)
     awk -v own="$own" '{ for (i = 2; i <= 9; i++) all += $i
         split(own, mine, " "); print all, $2 + $3, mine[12] + mine[14] }' <<<"${machine[*]}"
