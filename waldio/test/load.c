@@ -1,0 +1,85 @@
+/*
+** Every way to load waldio: load_extension() with both entry points, an
+** automatic extension, linked statically, as the default VFS.
+*/
+#include "test.h"
+
+int sqlite3_waldio_init(sqlite3*, char**, const sqlite3_api_routines*);
+
+/* The name of the VFS stack below a connection, "" if none is told. */
+static void vfsName(sqlite3 *db, char *zOut, int nOut){
+  char *z = 0;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_VFSNAME, &z);
+  snprintf(zOut, (size_t)nOut, "%s", z ? z : "");
+  sqlite3_free(z);
+}
+
+/* In a process of its own: waldio.so by load_extension(). */
+static void loadShared(const char *zEntry, int bDefault){
+  sqlite3 *db = testOpen(":memory:");
+  char zSo[600];
+  char zVfs[100];
+  char *zErr = 0;
+  testBegin("load_extension, entry point %s", zEntry ? zEntry : "of the name");
+  snprintf(zSo, sizeof(zSo), "%s/waldio", testHome);
+  CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1,
+                               (int*)0), SQLITE_OK );
+  if( sqlite3_load_extension(db, zSo, zEntry, &zErr)!=SQLITE_OK ){
+    testFail(__FILE__, __LINE__, "sqlite3_load_extension", zErr);
+  }
+  sqlite3_close(db);
+  CHECK( sqlite3_vfs_find("waldio")!=0 );
+  CHECK_INT( sqlite3_vfs_find(0)==sqlite3_vfs_find("waldio"), bDefault );
+  db = testOpen("file:load.db?vfs=waldio");
+  vfsName(db, zVfs, sizeof(zVfs));
+  CHECK_STR( zVfs, "waldio/unix" );
+  testExec(db, "CREATE TABLE IF NOT EXISTS t(a); INSERT INTO t VALUES(1)");
+  sqlite3_close(db);
+}
+
+static void inChild(void (*x)(const char*,int), const char *z, int b){
+  int st = 0;
+  pid_t pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ){
+    x(z, b);
+    exit(0);
+  }
+  CHECK( waitpid(pid, &st, 0)==pid );
+  CHECK_INT( st, 0 );
+}
+
+static void loadStatic(const char *zUnused, int bUnused){
+  char zVfs[100];
+  sqlite3 *db;
+  (void)zUnused; (void)bUnused;
+  testBegin("automatic extension");
+  CHECK_INT( sqlite3_auto_extension((void(*)(void))sqlite3_waldio_init), 0 );
+  db = testOpen(":memory:");
+  sqlite3_close(db);
+  CHECK( sqlite3_vfs_find("waldio")!=0 );
+  CHECK( sqlite3_vfs_find(0)!=sqlite3_vfs_find("waldio") );
+  testBegin("linked statically, default VFS");
+  CHECK_INT( waldio_extra_init(0), SQLITE_OK );
+  db = testOpen("file:plain.db");
+  vfsName(db, zVfs, sizeof(zVfs));
+  CHECK_STR( zVfs, "waldio/unix" );
+  testExec(db, "CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+  testExec(db, "ATTACH 'file:other.db' AS o; CREATE TABLE o.t(a)");
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(db);
+  testBegin("registered again, no longer the default");
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  CHECK( sqlite3_vfs_find("waldio")!=0 );
+}
+
+int main(void){
+  testEnter();
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  inChild(loadShared, 0, 0);
+  inChild(loadShared, "sqlite3_waldio_default_init", 1);
+#endif
+  inChild(loadStatic, 0, 0);
+  testLeave("load");
+  return 0;
+}

@@ -1,0 +1,31 @@
+/*
+** waldio: a SQLite write-ahead log in aligned blocks.
+**
+** Only programs that link waldio.c statically need this header; see the
+** head of waldio.c for every way to load and use it.
+*/
+#ifndef WALDIO_H
+#define WALDIO_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+** Register the VFS "waldio" over the VFS that is the default now, and add
+** the virtual table waldio_stat to every connection opened later.  It becomes
+** the default VFS if bDefault is not zero.  Calling it again only changes
+** which VFS is the default.  Returns an SQLite result code.
+*/
+int waldio_register(int bDefault);
+
+/*
+** The same as waldio_register(1), in the form SQLITE_EXTRA_INIT wants:
+** compile SQLite with -DSQLITE_EXTRA_INIT=waldio_extra_init.
+*/
+int waldio_extra_init(const char *zUnused);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* WALDIO_H */
