@@ -4,6 +4,18 @@
 ** This file is a VFS shim and a loadable extension.  It needs SQLite 3.40 or
 ** newer and Linux, and stands over SQLite's default VFS.
 **
+** SQLite appends frames of 24 + page size bytes to its log, in two writes each.
+** None of them is aligned, and nearly all of them make the file longer, so that
+** one small commit writes two or three filesystem blocks and then, as the file
+** grew, the filesystem's own journal.  waldio stores the same frames in slots
+** of whole sectors, in a file that is extended ahead of time with initialised
+** blocks and used again by the next session: a commit is one aligned write that
+** changes no metadata.  The idea is from "WALDIO: Eliminating the Filesystem
+** Journaling in Resolving the Journaling of Journal Anomaly" (USENIX ATC 2015),
+** section 5: preallocation with explicit journaling, and header embedding.
+** SQLite sees the log it knows; checkpoints, recovery, snapshots and the
+** wal-index are SQLite's own.
+**
 ** COMPILING
 **
 **     make                       waldio.so, for load_extension()
@@ -28,6 +40,125 @@
 ** Linked statically, call waldio_register() before the first database is
 ** opened, or sqlite3_auto_extension((void(*)(void))sqlite3_waldio_init), or
 ** compile SQLite itself with -DSQLITE_EXTRA_INIT=waldio_extra_init.
+**
+** USE
+**
+** Every WAL database opened through the VFS gets a log of waldio's, new ones
+** and old ones, if
+**
+**   *  it is on ext4, XFS or F2FS and has O_DIRECT.  A file that is never
+**      overwritten in place gains nothing; its log stays SQLite's.
+**   *  the first connection is alone.  One of stock SQLite that is open already
+**      keeps the log a stock one until all are closed.
+**
+** Column "reason" of the table waldio_stat tells why a log is a stock one.
+** PRAGMA journal_mode=waldio is PRAGMA journal_mode=wal, tells "waldio" if the
+** log is waldio's, and changes a stock log to one.  These parameters of the URI
+** file:app.db?vfs=waldio&... decide otherwise:
+**
+**     waldio=off             leave the log a stock one
+**     waldio=force           on any filesystem
+**     waldio_reserve=N       reserved bytes per page of a new database, 24 if
+**                            not given; 0 chooses layout P
+**
+** Options of a connection, each readable without "=...":
+**
+**     PRAGMA waldio_sync=full      a commit is durable (synchronous=FULL)
+**     PRAGMA waldio_sync=normal    a commit is written and not flushed, even
+**                                  if synchronous=FULL
+**     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
+**                                  4096 or 8192 bytes; 0 is the best known.
+**                                  From the next restart of the log on.
+**     PRAGMA waldio_prealloc=N     first step the log is extended by; each
+**                                  doubles the file, up to 4 MiB.  0: never.
+**     PRAGMA waldio_recycle=0      delete the log at the last close
+**     PRAGMA waldio_reserve=N      reserved bytes from the next VACUUM on
+**     PRAGMA waldio_layout         P, W, stock or none
+**
+**     SELECT * FROM waldio_stat    what was done, per database
+**
+** WHAT A COMMIT DOES
+**
+** In synchronous=FULL the frames of a commit are one pwritev2() with O_DIRECT
+** and RWF_DSYNC, if all that any process wrote before is durable; otherwise
+** they go through the page cache and fdatasync() follows.  In NORMAL they go
+** through the page cache, aligned.  The sync of the log's header at each
+** restart is kept: without it, recovery could replay frames of the generation
+** before.  When a flush fails the log is poisoned: all later commits fail until
+** every connection has closed the database, for nobody knows what the file
+** holds.
+**
+** GUARDS
+**
+** Stock SQLite cannot read the log, and must not take the database for one
+** that has none.  While a log of waldio's is in use, in normal operation and
+** after a crash, stock SQLite gets an error and changes nothing:
+**
+**   *  the log's header has a version it does not know (SQLITE_CANTOPEN, seen
+**      by recovery);
+**   *  byte 19 of page 1, the version needed to read the file, is 0x57, in the
+**      database and in the log (SQLITE_NOTADB; 3 is taken by SQLite's wal2
+**      branch);
+**   *  the first 32768 bytes of the wal-index are a header of an unknown version
+**      (SQLITE_CANTOPEN).  This one holds for connections that look at no page,
+**      such as a checkpoint at close.
+**
+** SQLite above the shim sees 2 in byte 19.  When the last connection closes the
+** database, or journal_mode=delete is set, byte 19 is 2 or 1 again and the log
+** is empty or gone: any SQLite can use the file.
+**
+** LIMITS
+**
+** Programs that read the log themselves (Litestream) cannot follow.  The
+** cksumvfs extension wants 8 reserved bytes, layout W 24: with cksumvfs,
+** layout P is used.  A commit is atomic across attached databases as far as it
+** is in WAL mode: in each of them, not over all.
+**
+** FILE FORMAT
+**
+** All numbers are big-endian.  The log is block 0 and slots, numbered like
+** SQLite's frames from 1.  Block 0, 4096 bytes:
+**
+**     offset  size  content
+**          0    24  SQLite's log header, with 0x57414c31 as version (at 4)
+**         24     8  its checksum, as in wal.c, over the 24 bytes before
+**         32     8  "waldio 1"
+**         40     1  layout: 1 is P, 2 is W
+**         41     3  zero
+**         44     4  slot size
+**         48    12  zero
+**         60     4  CRC-32C of the 60 bytes before
+**         64  4032  zero
+**
+** The first 32 bytes are zero in a log that is empty and kept for its blocks.
+**
+** Layout P.  Slot i is at 4096 + (i-1)*slot size:
+**
+**          0     N  the page
+**          N    24  SQLite's frame header
+**       N+24        zero up to the slot size, a multiple of 512
+**
+** Layout W, for pages that reserve 24 bytes or more at their end.  The slot size
+** is the page size N.  After each 128 slots comes a tail block of 4096 bytes, so
+** that slot i is at 4096 + (i-1)*N + ((i-1)/128)*4096:
+**
+**          0  N-24  the page but for its last 24 bytes, its tail
+**       N-24    24  SQLite's frame header
+**
+** A tail of zeros is not stored.  Any other one is in the tail block after the
+** slot, at 24*((i-1)%128), and the frame header says so; see wdEscape().
+**
+** In both, byte 19 of page 1 is 0x57.  All checksums of frames are those of
+** SQLite, over what SQLite sees, so recovery is SQLite's own too.  Slots past
+** the last valid frame hold zeros or older frames.
+**
+** The wal-index has a region of 32768 bytes before SQLite's regions:
+**
+**          0    48  a WalIndexHdr of SQLite's wal.c with version 0x57414c31
+**         48    48  the same again
+**        256    24  struct WdShared
+**
+** As the wal-index itself, it is in host byte order and lost in a crash.
 */
 #ifndef _GNU_SOURCE
 # define _GNU_SOURCE
@@ -41,31 +172,160 @@
 SQLITE_EXTENSION_INIT1
 #endif
 #include "waldio.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/magic.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+/* Newer than some headers it is built with. */
+#ifndef FALLOC_FL_WRITE_ZEROES
+# define FALLOC_FL_WRITE_ZEROES 0x80    /* Linux 6.17, linux/falloc.h */
+#endif
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef sqlite3_int64 i64;
+typedef sqlite3_uint64 u64;
+typedef struct WdBase WdBase;
 typedef struct WdDb WdDb;
+typedef struct WdLayout WdLayout;
 typedef struct WdLog WdLog;
+typedef struct WdShared WdShared;
+
+/* SQLite's own WAL format, from the head of its wal.c. */
+#define WAL_HDRSIZE        32     /* Size of the log's header */
+#define WAL_FRAME_HDRSIZE  24     /* Size of a frame's header */
+#define WAL_VERSION        3007000
+#define WAL_MAGIC          0x377f0682
+#define WAL_WRITE_LOCK     0      /* Lock byte in the wal-index */
+
+/* The format of this file's head. */
+#define WD_WAL_VERSION     0x57414c31   /* In place of WAL_VERSION */
+#define WD_INDEX_VERSION   0x57414c31   /* In the guard region */
+#define WD_MARK            0x57   /* Byte 19 of page 1, above 2 */
+#define WD_BLOCK0          4096   /* Size of block 0 */
+#define WD_LABEL           "waldio 1"
+#define WD_SZLABEL         64     /* Bytes of block 0 in use */
+#define WD_GROUP           128    /* Slots before each tail block, layout W */
+#define WD_TAILBLOCK       4096   /* Size of a tail block */
+#define WD_SHARED_OFST     256    /* WdShared in the guard region */
+
+#define WD_SECTOR          512
+#define WD_MXPAGE          65536
+#define WD_CHUNK           65536  /* unixWrite() takes less than 128 KB */
+#define WD_RUN             (256*1024)   /* Frames written at once */
+#define WD_MXPREALLOC      (4*1024*1024)
+
+/*
+** Where the frames of a log are.
+*/
+struct WdLayout {
+  u8 eKind;                       /* WD_NONE and so on */
+  int szPage;                     /* Page size */
+  int szSlot;                     /* Bytes from one slot to the next */
+};
+#define WD_NONE     0             /* No valid log in the file */
+#define WD_PADDED   1             /* P: page, frame header, padding */
+#define WD_WHOLE    2             /* W: frame header in the page's tail */
+#define WD_STOCK    3             /* SQLite's own layout */
+
+/*
+** What all processes that use a log share: it lies in the guard region of the
+** wal-index, or in WdDb.priv where the wal-index is in heap memory because no
+** other process can come in.  All access is atomic.
+*/
+struct WdShared {
+  u64 iWritten;                   /* Counts unsynced writes to the log */
+  u64 iDurable;                   /* What iWritten was when a flush began */
+  u32 mLayout;                    /* wdLayoutWord(), 0 if not known yet */
+  u32 bPoison;                    /* A flush failed: no commit any more */
+};
+
+/*
+** One database in this process, however many handles are open on it.
+*/
+struct WdBase {
+  WdBase *pNext;                  /* In wd.pBases */
+  char *zName;
+  u64 iDev, iInode;               /* Its file, or 0,0 */
+  int nRef;                       /* Handles */
+  u32 mLayout;                    /* Of the log as last seen */
+  const char *zReason;            /* Why the log is a stock one, or NULL */
+  i64 aStat[10];                  /* Indexed by WD_STAT_... */
+};
+#define WD_STAT_COMMITS     0     /* Transactions written to the log */
+#define WD_STAT_FRAMES      1     /* Frames appended */
+#define WD_STAT_BYTES       2     /* Bytes written to the log, zeros included */
+#define WD_STAT_DURABLE     3     /* Commits that were one durable write */
+#define WD_STAT_FLUSHES     4     /* Other flushes of the log */
+#define WD_STAT_PREALLOCS   5     /* Times the log was extended ahead */
+#define WD_STAT_FALLBACKS   6     /* Times something faster did not work */
+#define WD_STAT_ESCAPES     7     /* Pages whose tail was not zero, layout W */
+#define WD_STAT_GROUPS      8     /* Flushes that made other commits durable */
+#define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
 
 /*
 ** An open database file.  The lower VFS's file object follows this one in
-** memory, WD_SZFILE bytes after its start; likewise for WdLog.
+** memory, WD_SZMAX bytes after its start; likewise for WdLog.
 */
 struct WdDb {
   sqlite3_file base;              /* Must be first */
   sqlite3_io_methods methods;     /* What the lower file offers, through here */
   const char *zName;              /* As given to xOpen: identifies the database */
+  WdBase *pBase;
   WdLog *pLog;                    /* The log opened for this handle, or NULL */
   WdDb *pNext;                    /* In wd.pDbs */
+  sqlite3 **ppDb;                 /* Connection, from SQLITE_FCNTL_PDB */
+  WdShared *pShared;              /* In the guard region, or &priv */
+  WdShared priv;
+  int eLock;                      /* SQLITE_LOCK_... held */
+  int nReserve;                   /* Reserved bytes per page */
+  int szPad;                      /* waldio_padding, 0 for the sector size */
+  int szSector;                   /* What O_DIRECT asks for */
+  int szPrealloc;                 /* waldio_prealloc */
+  u8 bWant;                       /* Use waldio when this becomes a WAL database */
+  u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
+  u8 bReadonlyShm;                /* pShared must not be written */
+  u8 bLastClose;                  /* The log is backfilled and nobody else's */
+  u8 bRecycle;                    /* waldio_recycle */
+  u8 bLeave;                      /* PRAGMA journal_mode=delete and such */
+  u8 bByName;                     /* PRAGMA journal_mode=waldio */
+  u8 bNoFlush;                    /* waldio_sync=normal */
 };
 
 /*
-** An open write-ahead log, always of one WdDb.
+** An open write-ahead log, always of one WdDb.  Frames gather in aRun until
+** the commit, and are written at once; nothing here outlives the WRITE lock.
 */
 struct WdLog {
   sqlite3_file base;
   sqlite3_io_methods methods;
   WdDb *pDb;                      /* The database of this log */
+  WdLayout lay;
+  u32 mLayout;                    /* wdLayoutWord(&lay) */
+  i64 szFile;                     /* Size of the file, or less */
+  int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
+  u8 bDirect;                     /* fd is O_DIRECT */
+  u8 bSyncedDir;                  /* The lower xSync was called once */
+  u8 bFull;                       /* The last commit was followed by xSync */
+  u8 bCommitted;                  /* A commit is the last thing written */
+  u8 bDurable;                    /* ... and it is durable */
+  u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
+  u32 iPend;                      /* Frame whose page is to come, or 0 */
+  u32 iStored;                    /* Frame whose header was stored just now */
+  u8 aPend[WAL_FRAME_HDRSIZE];    /* Its header */
+  u32 iRun;                       /* First frame in aRun */
+  int nRun, mxRun;                /* Frames in aRun, and room for */
+  u8 *aRun;                       /* Slots as they will be in the file */
+  void *pRunAlloc;                /* Allocation around aRun, which is aligned */
 };
 
 #define WD_SZFILE(T)  ((sizeof(T)+15) & ~(size_t)15)
@@ -78,103 +338,1365 @@ struct WdLog {
 ** What all databases of the process share.
 */
 static struct WdGlobal {
-  pthread_mutex_t mutex;          /* Guards pDbs and the links between files */
+  pthread_mutex_t mutex;          /* Guards the lists and guard regions */
+  pthread_mutex_t adopt;          /* Held while a database is taken over */
   WdDb *pDbs;                     /* Every open database handle */
-} wd = { PTHREAD_MUTEX_INITIALIZER, 0 };
+  WdBase *pBases;                 /* Every open database */
+  sqlite3_vfs *pLower;            /* The VFS below */
+  u8 bUnix;                       /* pLower is SQLite's unix VFS */
+} wd = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0 };
 
-/**************************** Database file *********************************/
+static const u8 wdZeros[WD_CHUNK] = {0};
+
+static void wdCount(WdDb *p, int eStat, i64 n){
+  __atomic_fetch_add(&p->pBase->aStat[eStat], n, __ATOMIC_RELAXED);
+}
+
+/******************************* Numbers ************************************/
+
+static u32 get4(const u8 *a){
+  return ((u32)a[0]<<24) | ((u32)a[1]<<16) | ((u32)a[2]<<8) | a[3];
+}
+static void put4(u8 *a, u32 v){
+  a[0] = (u8)(v>>24); a[1] = (u8)(v>>16); a[2] = (u8)(v>>8); a[3] = (u8)v;
+}
+static int isZero(const u8 *a, int n){
+  while( n>0 && a[n-1]==0 ) n--;
+  return n==0;
+}
+
+/*
+** The checksum of SQLite's wal.c over n bytes, n a multiple of 8, taken as
+** big-endian words if bBig and as little-endian ones otherwise.
+*/
+static void walChecksum(const u8 *a, int n, int bBig, u32 *aOut){
+  u32 s1 = 0, s2 = 0;
+  int i;
+  for(i=0; i<n; i+=4){
+    u8 aLittle[4];
+    u32 x;
+    aLittle[0] = a[i+3]; aLittle[1] = a[i+2];
+    aLittle[2] = a[i+1]; aLittle[3] = a[i];
+    x = get4(bBig ? &a[i] : aLittle);
+    if( (i & 4)==0 ) s1 += x + s2; else s2 += x + s1;
+  }
+  aOut[0] = s1;
+  aOut[1] = s2;
+}
+
+/* CRC-32C, bit by bit: it is taken of 60 bytes when a log is opened. */
+static u32 crc32c(const u8 *a, int n){
+  u32 c = 0xffffffff;
+  int i, j;
+  for(i=0; i<n; i++){
+    c ^= a[i];
+    for(j=0; j<8; j++) c = (c>>1) ^ (0x82f63b78 & (0-(c&1)));
+  }
+  return ~c;
+}
+
+/******************************* Layout *************************************/
+
+/* Round n up to a multiple of m. */
+static i64 roundUp(i64 n, i64 m){
+  return (n + m - 1)/m*m;
+}
+
+/*
+** True if this is a layout a log can have.
+*/
+static int wdLayoutValid(const WdLayout *p){
+  int n = p->szPage;
+  if( p->eKind==WD_STOCK ) return 1;
+  if( n<512 || n>WD_MXPAGE || (n & (n-1))!=0 ) return 0;
+  if( p->szSlot%WD_SECTOR!=0 || p->szSlot>2*WD_MXPAGE ) return 0;
+  if( p->eKind==WD_WHOLE ) return p->szSlot==n;
+  return p->eKind==WD_PADDED && p->szSlot>=n+WAL_FRAME_HDRSIZE;
+}
+
+/* A layout in 32 bits, never 0; and back. */
+static u32 wdLayoutWord(const WdLayout *p){
+  return ((u32)p->eKind<<24) | ((u32)(p->szSlot/WD_SECTOR)<<12)
+       | (u32)(p->szPage/512);
+}
+static WdLayout wdLayoutOf(u32 m){
+  WdLayout lay;
+  lay.eKind = (u8)(m>>24);
+  lay.szSlot = (int)((m>>12) & 0xfff)*WD_SECTOR;
+  lay.szPage = (int)(m & 0xfff)*512;
+  if( !wdLayoutValid(&lay) ) memset(&lay, 0, sizeof(lay));
+  return lay;
+}
+
+/* Offset of the slot of a frame; frames count from 1. */
+static i64 wdSlot(const WdLayout *p, u32 iFrame){
+  i64 i = (i64)iFrame - 1;
+  i64 iOfst = WD_BLOCK0 + i*p->szSlot;
+  if( p->eKind==WD_WHOLE ) iOfst += i/WD_GROUP*WD_TAILBLOCK;
+  return iOfst;
+}
+
+/* Offset of a frame's header. */
+static i64 wdHdr(const WdLayout *p, u32 iFrame){
+  int n = p->szPage - (p->eKind==WD_WHOLE ? WAL_FRAME_HDRSIZE : 0);
+  return wdSlot(p, iFrame) + n;
+}
+
+/* Offset of the place for a page's tail, in layout W. */
+static i64 wdTail(const WdLayout *p, u32 iFrame){
+  u32 iFirst = (iFrame-1)/WD_GROUP*WD_GROUP + 1;
+  return wdSlot(p, iFirst) + (i64)WD_GROUP*p->szSlot
+       + (i64)(iFrame-iFirst)*WAL_FRAME_HDRSIZE;
+}
+
+/* How many slots a file of szFile bytes has in full. */
+static i64 wdSlots(const WdLayout *p, i64 szFile){
+  i64 n = szFile - WD_BLOCK0;
+  i64 szGroup = (i64)WD_GROUP*p->szSlot + WD_TAILBLOCK;
+  i64 nRest;
+  if( n<=0 ) return 0;
+  if( p->eKind!=WD_WHOLE ) return n/p->szSlot;
+  nRest = n%szGroup/p->szSlot;
+  return n/szGroup*WD_GROUP + (nRest<WD_GROUP ? nRest : WD_GROUP);
+}
+
+/*
+** Layout W keeps 24 bytes of frame header where the page has its tail.  A
+** page whose tail is not zero has it in the tail block, and says so in the
+** header by a page number P and a size N that no frame has otherwise:
+**
+**     not a commit     (P,0)   is stored as   (P,0xffffffff)
+**     commit, P<N      (P,N)                  (N,P)
+**     commit, P==N     (P,P)                  (0xffffffff,P)
+**
+** wdEscape() fails for a header that would be read back as another one.
+*/
+static int wdEscape(u8 *aHdr, int bEscape){
+  u32 iPg = get4(aHdr);
+  u32 nSize = get4(&aHdr[4]);
+  if( iPg==0 || iPg==0xffffffff || nSize==0xffffffff
+   || (nSize!=0 && nSize<iPg) ){
+    return SQLITE_IOERR_WRITE;
+  }
+  if( bEscape ){
+    put4(aHdr, nSize==0 ? iPg : nSize>iPg ? nSize : 0xffffffff);
+    put4(&aHdr[4], nSize==0 ? 0xffffffff : iPg);
+  }
+  return SQLITE_OK;
+}
+static int wdUnescape(u8 *aHdr){
+  u32 a = get4(aHdr);
+  u32 b = get4(&aHdr[4]);
+  if( b==0xffffffff ){
+    put4(&aHdr[4], 0);
+  }else if( a==0xffffffff ){
+    put4(aHdr, b);
+  }else if( b!=0 && a>b ){
+    put4(aHdr, b);
+    put4(&aHdr[4], a);
+  }else{
+    return 0;
+  }
+  return 1;
+}
+
+/******************************* Block 0 ************************************/
+
+/*
+** Turn the header SQLite writes into block 0, all of it zero before.
+*/
+static void wdEncodeBlock0(u8 *a, const u8 *aWalHdr, const WdLayout *pLay){
+  u32 aCksum[2];
+  memcpy(a, aWalHdr, WAL_HDRSIZE);
+  put4(&a[4], WD_WAL_VERSION);
+  walChecksum(a, 24, a[3]&1, aCksum);
+  put4(&a[24], aCksum[0]);
+  put4(&a[28], aCksum[1]);
+  memcpy(&a[32], WD_LABEL, 8);
+  a[40] = pLay->eKind;
+  put4(&a[44], (u32)pLay->szSlot);
+  put4(&a[60], crc32c(a, 60));
+}
+
+/*
+** The reverse, from the first 64 bytes of a log.  Damage leaves WD_NONE, and
+** SQLite ignores such a log as it ignores one whose header has a bad checksum.
+** SQLITE_CANTOPEN is for a format to come.
+*/
+static int wdDecodeBlock0(const u8 *a, WdLayout *pLay){
+  memset(pLay, 0, sizeof(*pLay));
+  if( (get4(a) & ~1u)!=WAL_MAGIC ) return SQLITE_OK;
+  if( get4(&a[4])==WAL_VERSION ){
+    pLay->eKind = WD_STOCK;
+    return SQLITE_OK;
+  }
+  if( get4(&a[4])!=WD_WAL_VERSION || get4(&a[60])!=crc32c(a, 60) ){
+    return SQLITE_OK;
+  }
+  if( memcmp(&a[32], WD_LABEL, 8)!=0 ){
+    sqlite3_log(SQLITE_CANTOPEN, "waldio: the log has format '%.8s', this "
+                "waldio reads '" WD_LABEL "'", (const char*)&a[32]);
+    return SQLITE_CANTOPEN;
+  }
+  pLay->eKind = a[40];
+  pLay->szPage = (int)get4(&a[8]);
+  pLay->szSlot = (int)get4(&a[44]);
+  if( pLay->eKind==WD_STOCK || !wdLayoutValid(pLay) ){
+    memset(pLay, 0, sizeof(*pLay));
+  }
+  return SQLITE_OK;
+}
+
+/* The header as SQLite wrote it, from block 0. */
+static void wdDecodeWalHdr(u8 *aOut, const u8 *a){
+  u32 aCksum[2];
+  memcpy(aOut, a, WAL_HDRSIZE);
+  put4(&aOut[4], WAL_VERSION);
+  walChecksum(aOut, 24, aOut[3]&1, aCksum);
+  put4(&aOut[24], aCksum[0]);
+  put4(&aOut[28], aCksum[1]);
+}
+
+/******************************** Page 1 ************************************/
+
+static int isPage1(const u8 *a, u8 eVersion){
+  return a[19]==eVersion && memcmp(a, "SQLite format 3", 16)==0;
+}
+
+/* Show page 1 to SQLite as a page of a WAL database. */
+static void wdShowPage1(WdDb *p, u8 *a){
+  if( isPage1(a, WD_MARK) ) a[19] = 2;
+  p->nReserve = a[20];
+}
+
+/* Mark page 1 before it is stored. */
+static void wdHidePage1(WdDb *p, u8 *a){
+  if( isPage1(a, 2) ) a[19] = WD_MARK;
+  p->nReserve = a[20];
+}
+
+/**************************** Log: lower level ******************************/
+
+static int wdLowRead(WdLog *p, void *pBuf, int n, i64 iOfst){
+  return LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
+}
+
+/*
+** Write through the page cache.  The write is counted before it is made, so
+** that no commit of any process takes it for durable.
+*/
+static int wdLowWrite(WdLog *p, const void *pBuf, i64 n, i64 iOfst){
+  const u8 *a = (const u8*)pBuf;
+  int rc = SQLITE_OK;
+  __atomic_fetch_add(&p->pDb->pShared->iWritten, 1, __ATOMIC_SEQ_CST);
+  wdCount(p->pDb, WD_STAT_BYTES, n);
+  while( rc==SQLITE_OK && n>0 ){
+    int m = n>WD_CHUNK ? WD_CHUNK : (int)n;
+    rc = LOWER(p)->pMethods->xWrite(LOWER(p), a, m, iOfst);
+    a += m; iOfst += m; n -= m;
+  }
+  return rc;
+}
+
+static int wdPoisoned(WdLog *p){
+  return __atomic_load_n(&p->pDb->pShared->bPoison, __ATOMIC_ACQUIRE)!=0;
+}
+
+/* After a failed flush nobody knows what is in the file: SQLite's log could
+** be replayed with a gap.  So there is no commit until it is opened anew. */
+static int wdPoison(WdLog *p, int rc){
+  __atomic_store_n(&p->pDb->pShared->bPoison, 1, __ATOMIC_RELEASE);
+  sqlite3_log(rc, "waldio: flushing the log of %s failed; close the database "
+              "everywhere and open it again", p->pDb->pBase->zName);
+  return rc;
+}
+
+/* Let iDurable reach iTo. */
+static void wdSetDurable(WdShared *pShared, u64 iTo){
+  u64 i = __atomic_load_n(&pShared->iDurable, __ATOMIC_ACQUIRE);
+  while( i<iTo && !__atomic_compare_exchange_n(&pShared->iDurable, &i, iTo, 0,
+                      __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) ){}
+}
+
+/*
+** Make all that any process has written to the log durable.  The first flush
+** goes through the lower VFS, which then also syncs the directory of a new
+** file; the others use fdatasync(), as not every build of SQLite does.
+*/
+static int wdFlush(WdLog *p, int flags){
+  WdShared *pShared = p->pDb->pShared;
+  u64 iTo = __atomic_load_n(&pShared->iWritten, __ATOMIC_SEQ_CST);
+  int rc;
+  if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
+  wdCount(p->pDb, WD_STAT_FLUSHES, 1);
+  if( p->fd>=0 && p->bSyncedDir ){
+    rc = fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
+  }else{
+    rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
+  }
+  if( rc!=SQLITE_OK ) return wdPoison(p, rc);
+  p->bSyncedDir = 1;
+  wdSetDurable(pShared, iTo);
+  return SQLITE_OK;
+}
+
+/*
+** Write whole slots with O_DIRECT, durable on return.  SQLITE_NOTFOUND means
+** that the file cannot do it, and nothing was written.
+*/
+static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
+  wdCount(p->pDb, WD_STAT_BYTES, n);
+  while( n>0 ){
+    struct iovec v;
+    ssize_t nDone;
+    v.iov_base = (void*)a;
+    v.iov_len = (size_t)n;
+    nDone = pwritev2(p->fd, &v, 1, iOfst, RWF_DSYNC);
+    if( nDone<=0 ){
+      if( nDone<0 && errno==EINTR ) continue;
+      if( errno==EINVAL || errno==EOPNOTSUPP || errno==ENOSYS ){
+        p->bDirect = 0;
+        wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
+        return SQLITE_NOTFOUND;
+      }
+      if( nDone<0 && (errno==ENOSPC || errno==EDQUOT) ) return SQLITE_FULL;
+      return wdPoison(p, SQLITE_IOERR_WRITE);
+    }
+    a += nDone; iOfst += nDone; n -= nDone;
+  }
+  return SQLITE_OK;
+}
+
+/* Append zeros up to szNew bytes, initialised and allocated. */
+static int wdZeroFill(WdLog *p, i64 szNew){
+  int rc = SQLITE_OK;
+  i64 n;
+  if( p->fd>=0 && fallocate(p->fd, FALLOC_FL_WRITE_ZEROES, p->szFile,
+                            szNew-p->szFile)==0 ){
+    __atomic_fetch_add(&p->pDb->pShared->iWritten, 1, __ATOMIC_SEQ_CST);
+    p->szFile = szNew;
+    return SQLITE_OK;
+  }
+  while( rc==SQLITE_OK && p->szFile<szNew ){
+    n = szNew - p->szFile;
+    if( n>WD_CHUNK ) n = WD_CHUNK;
+    rc = wdLowWrite(p, wdZeros, n, p->szFile);
+    if( rc==SQLITE_OK ) p->szFile += n;
+  }
+  return rc;
+}
+
+/*
+** The WRITE lock is held and slots up to offset iEnd are about to be written.
+** Extend the file well beyond, so that the commits to come change no metadata.
+** Its size is read again first: other processes extend it too, and zeros must
+** never fall on their frames.  Without room the log is appended to, as SQLite
+** does.
+*/
+static int wdPrealloc(WdLog *p, i64 iEnd){
+  i64 szStep;
+  int rc;
+  if( iEnd<=p->szFile ) return SQLITE_OK;
+  rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
+  if( rc!=SQLITE_OK || iEnd<=p->szFile || p->pDb->szPrealloc==0 ) return rc;
+  szStep = p->szFile<p->pDb->szPrealloc ? p->pDb->szPrealloc : p->szFile;
+  if( szStep>WD_MXPREALLOC ) szStep = WD_MXPREALLOC;
+  if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;
+  wdCount(p->pDb, WD_STAT_PREALLOCS, 1);
+  rc = wdZeroFill(p, roundUp(iEnd, WD_BLOCK0));
+  if( rc==SQLITE_OK ) rc = wdFlush(p, SQLITE_SYNC_NORMAL);
+  if( (rc & 0xff)==SQLITE_FULL ){
+    wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
+    rc = SQLITE_OK;
+  }
+  return rc;
+}
+
+/**************************** Log: its layout *******************************/
+
+static void wdUseLayout(WdLog *p, u32 m){
+  p->lay = wdLayoutOf(m);
+  p->mLayout = m;
+  __atomic_store_n(&p->pDb->pBase->mLayout, m, __ATOMIC_RELAXED);
+  sqlite3_free(p->pRunAlloc);
+  p->pRunAlloc = 0;
+  p->nRun = 0;
+  p->iPend = 0;
+}
+
+/* Read block 0 into a[] and take its layout.  A layout that others have put
+** into shared memory meanwhile is newer, and wins if bForce is not set. */
+static int wdLearn(WdLog *p, u8 *a, int bForce){
+  WdShared *pShared = p->pDb->pShared;
+  WdLayout lay;
+  u32 m = 0;
+  int rc = wdLowRead(p, a, WD_SZLABEL, 0);
+  if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
+  rc = wdDecodeBlock0(a, &lay);
+  if( rc!=SQLITE_OK ) return rc;
+  if( lay.eKind!=WD_NONE ) m = wdLayoutWord(&lay);
+  if( !p->pDb->bReadonlyShm ){
+    u32 mOld = 0;
+    if( bForce ){
+      __atomic_store_n(&pShared->mLayout, m, __ATOMIC_SEQ_CST);
+    }else if( m && !__atomic_compare_exchange_n(&pShared->mLayout, &mOld, m, 0,
+                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
+      m = mOld;
+    }
+  }
+  wdUseLayout(p, m);
+  return SQLITE_OK;
+}
+
+/*
+** Have p->lay be the layout in force.  Whoever restarts the log may change it,
+** and does so in shared memory before the first frame can be seen.
+*/
+static int wdLayoutNow(WdLog *p){
+  u32 m = __atomic_load_n(&p->pDb->pShared->mLayout, __ATOMIC_ACQUIRE);
+  u8 a[WD_SZLABEL];
+  if( m==0 ) return wdLearn(p, a, 0);
+  if( m!=p->mLayout ) wdUseLayout(p, m);
+  return SQLITE_OK;
+}
+
+/* Allocate aRun, which also serves as room for one slot. */
+static int wdRunBuffer(WdLog *p){
+  if( p->pRunAlloc ) return SQLITE_OK;
+  p->mxRun = WD_RUN/p->lay.szSlot;
+  p->pRunAlloc = sqlite3_malloc64((u64)p->mxRun*(u64)p->lay.szSlot + 4096);
+  if( p->pRunAlloc==0 ) return SQLITE_IOERR_NOMEM;
+  p->aRun = (u8*)(((uintptr_t)p->pRunAlloc + 4095) & ~(uintptr_t)4095);
+  return SQLITE_OK;
+}
+
+/**************************** Log: frames ***********************************/
+
+/* Read the header of a frame; *pbEscaped tells whether its page's tail is in
+** the tail block. */
+static int wdLoadHdr(WdLog *p, u32 iFrame, u8 *aHdr, int *pbEscaped){
+  int rc = wdLowRead(p, aHdr, WAL_FRAME_HDRSIZE, wdHdr(&p->lay, iFrame));
+  *pbEscaped = p->lay.eKind==WD_WHOLE ? wdUnescape(aHdr) : 0;
+  return rc;
+}
+
+/* Read the page of a frame. */
+static int wdLoadPage(WdLog *p, u32 iFrame, u8 *aPage){
+  int szPage = p->lay.szPage;
+  int bEscaped = 0;
+  u8 aHdr[WAL_FRAME_HDRSIZE];
+  int rc = wdLowRead(p, aPage, szPage, wdSlot(&p->lay, iFrame));
+  if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
+  if( p->lay.eKind==WD_WHOLE ){
+    u8 *aTail = &aPage[szPage-WAL_FRAME_HDRSIZE];
+    memcpy(aHdr, aTail, WAL_FRAME_HDRSIZE);
+    memset(aTail, 0, WAL_FRAME_HDRSIZE);
+    if( wdUnescape(aHdr) ){
+      int rcTail = wdLowRead(p, aTail, WAL_FRAME_HDRSIZE,
+                             wdTail(&p->lay, iFrame));
+      if( rc==SQLITE_OK ) rc = rcTail;
+    }
+  }else if( isPage1(aPage, WD_MARK) ){
+    /* Any page may hold such bytes; page 1 alone had its version changed. */
+    int rcHdr = wdLoadHdr(p, iFrame, aHdr, &bEscaped);
+    if( rc==SQLITE_OK ) rc = rcHdr;
+  }else{
+    return rc;
+  }
+  if( get4(aHdr)==1 ) wdShowPage1(p->pDb, aPage);
+  return rc;
+}
+
+/*
+** Build the slot of a frame.  In layout W the tail of a page that has one is
+** written to the tail block at once, before the frame.
+*/
+static int wdMakeSlot(
+  WdLog *p, u32 iFrame, u8 *aSlot, const u8 *aHdr, const u8 *aPage
+){
+  int n = p->lay.szPage;
+  memcpy(aSlot, aPage, (size_t)n);
+  if( get4(aHdr)==1 ) wdHidePage1(p->pDb, aSlot);
+  if( p->lay.eKind==WD_WHOLE ){
+    u8 *aTail = &aSlot[n-WAL_FRAME_HDRSIZE];
+    int bEscape = !isZero(aTail, WAL_FRAME_HDRSIZE);
+    int rc = SQLITE_OK;
+    if( bEscape ){
+      wdCount(p->pDb, WD_STAT_ESCAPES, 1);
+      rc = wdLowWrite(p, aTail, WAL_FRAME_HDRSIZE, wdTail(&p->lay, iFrame));
+    }
+    memcpy(aTail, aHdr, WAL_FRAME_HDRSIZE);
+    return rc!=SQLITE_OK ? rc : wdEscape(aTail, bEscape);
+  }
+  memcpy(&aSlot[n], aHdr, WAL_FRAME_HDRSIZE);
+  n += WAL_FRAME_HDRSIZE;
+  memset(&aSlot[n], 0, (size_t)(p->lay.szSlot - n));
+  return SQLITE_OK;
+}
+
+/* Write the header of a frame whose page is in the file. */
+static int wdStoreHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
+  u8 a[WAL_FRAME_HDRSIZE];
+  int rc = SQLITE_OK;
+  int bEscaped;
+  if( p->lay.eKind==WD_WHOLE ){
+    rc = wdLoadHdr(p, iFrame, a, &bEscaped);
+    if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
+    memcpy(a, aHdr, sizeof(a));
+    if( rc==SQLITE_OK ) rc = wdEscape(a, bEscaped);
+    aHdr = a;
+  }
+  if( rc!=SQLITE_OK ) return rc;
+  return wdLowWrite(p, aHdr, WAL_FRAME_HDRSIZE, wdHdr(&p->lay, iFrame));
+}
+
+/* Write the page of a frame whose header is in the file. */
+static int wdStorePage(WdLog *p, u32 iFrame, const u8 *aPage){
+  u8 aHdr[WAL_FRAME_HDRSIZE];
+  int bEscaped;
+  int rc = wdRunBuffer(p);
+  if( rc==SQLITE_OK ) rc = wdLoadHdr(p, iFrame, aHdr, &bEscaped);
+  if( rc==SQLITE_OK ) rc = wdMakeSlot(p, iFrame, p->aRun, aHdr, aPage);
+  if( rc!=SQLITE_OK ) return rc;
+  return wdLowWrite(p, p->aRun, p->lay.szSlot, wdSlot(&p->lay, iFrame));
+}
+
+/*
+** Write the gathered frames.  A commit in synchronous=FULL is one durable
+** write if it is one piece and all before it is durable already; otherwise the
+** xSync that follows flushes.  That an xSync will follow is not known before:
+** the last commit had one.
+*/
+static int wdWriteRun(WdLog *p, int bCommit){
+  WdShared *pShared = p->pDb->pShared;
+  i64 iOfst = wdSlot(&p->lay, p->iRun);
+  i64 n = (i64)p->nRun*p->lay.szSlot;
+  int rc;
+  if( p->nRun==0 ) return SQLITE_OK;
+  wdCount(p->pDb, WD_STAT_FRAMES, p->nRun);
+  p->nRun = 0;
+  rc = wdPrealloc(p, iOfst+n);
+  if( rc!=SQLITE_OK ) return rc;
+  if( bCommit && p->bFull && p->bDirect && !p->pDb->bNoFlush
+   && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)
+       >=__atomic_load_n(&pShared->iWritten, __ATOMIC_SEQ_CST)
+  ){
+    rc = wdWriteDurable(p, p->aRun, n, iOfst);
+    if( rc==SQLITE_OK ){
+      p->bDurable = 1;
+      wdCount(p->pDb, WD_STAT_DURABLE, 1);
+    }
+    if( rc!=SQLITE_NOTFOUND ) return rc;
+  }
+  rc = wdLowWrite(p, p->aRun, n, iOfst);
+  if( rc==SQLITE_OK && iOfst+n>p->szFile ) p->szFile = iOfst+n;
+  return rc;
+}
+
+/* Have everything in the file that SQLite has written. */
+static int wdSettle(WdLog *p){
+  int rc = wdWriteRun(p, 0);
+  if( rc==SQLITE_OK && p->iPend ){
+    u32 iFrame = p->iPend;
+    p->iPend = 0;
+    rc = wdStoreHdr(p, iFrame, p->aPend);
+  }
+  return rc;
+}
+
+/* The WRITE lock is given up: what is not in the file was rolled back, and the
+** slots belong to the next writer. */
+static void wdForget(WdLog *p){
+  p->nRun = 0;
+  p->iPend = 0;
+  p->bRecksum = 0;
+}
+
+/* A commit frame has just been written. */
+static void wdCommitted(WdLog *p){
+  p->bCommitted = 1;
+  wdCount(p->pDb, WD_STAT_COMMITS, 1);
+}
+
+/* Add a frame to the run, and write the run if the frame ends a commit. */
+static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
+  int bCommit = get4(&aHdr[4])!=0 && !p->bRecksum;
+  int rc = wdRunBuffer(p);
+  if( rc==SQLITE_OK && p->nRun
+   && (iFrame!=p->iRun+(u32)p->nRun || p->nRun>=p->mxRun
+        || (p->lay.eKind==WD_WHOLE && (iFrame-1)%WD_GROUP==0))
+  ){
+    rc = wdWriteRun(p, 0);
+  }
+  if( rc!=SQLITE_OK ) return rc;
+  if( p->nRun==0 ) p->iRun = iFrame;
+  rc = wdMakeSlot(p, iFrame, &p->aRun[(i64)p->nRun*p->lay.szSlot], aHdr, aPage);
+  if( rc!=SQLITE_OK ) return rc;
+  p->nRun++;
+  if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
+  if( rc==SQLITE_OK && bCommit ) wdCommitted(p);
+  return rc;
+}
+
+/*
+** SQLite writes a frame header.  Usually the page follows.  A transaction that
+** writes over its own frames, having spilled its cache, leaves the salts of
+** later headers zero, and rewrites all headers from the first such frame on
+** when it commits; nothing follows the last of these but perhaps an xSync, so
+** they are stored at once.
+*/
+static int wdWriteHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
+  int rc = SQLITE_OK;
+  if( p->iPend ) rc = wdSettle(p);
+  if( isZero(&aHdr[8], 8) ){
+    p->bRecksum = 1;
+  }else if( p->bRecksum ){
+    if( rc==SQLITE_OK ) rc = wdSettle(p);
+    if( rc==SQLITE_OK ) rc = wdStoreHdr(p, iFrame, aHdr);
+    p->iStored = iFrame;
+    if( rc==SQLITE_OK && get4(&aHdr[4]) ){
+      p->bRecksum = 0;
+      wdCommitted(p);
+    }
+    return rc;
+  }
+  memcpy(p->aPend, aHdr, WAL_FRAME_HDRSIZE);
+  p->iPend = iFrame;
+  return rc;
+}
+
+/* SQLite writes a page: of the frame whose header came before, or over one of
+** the transaction's own frames. */
+static int wdWritePage(WdLog *p, u32 iFrame, const u8 *aPage){
+  int rc;
+  if( p->iPend==iFrame ){
+    p->iPend = 0;
+    return wdAppend(p, iFrame, p->aPend, aPage);
+  }
+  rc = wdSettle(p);
+  if( rc==SQLITE_OK ) rc = wdStorePage(p, iFrame, aPage);
+  if( iFrame!=p->iStored ) p->bRecksum = 1;
+  return rc;
+}
+
+/*
+** SQLite begins a log, or restarts one that is copied to the database in full.
+** No frame can be read until the first commit, so the layout may change here.
+*/
+static int wdNewLog(WdLog *p, const u8 *aWalHdr){
+  WdDb *pDb = p->pDb;
+  u8 a[WD_BLOCK0];
+  WdLayout lay;
+  int szPad = pDb->szPad>pDb->szSector ? pDb->szPad : pDb->szSector;
+  int rc;
+  lay.szPage = (int)get4(&aWalHdr[8]);
+  lay.eKind = WD_WHOLE;
+  lay.szSlot = lay.szPage;
+  if( pDb->nReserve<WAL_FRAME_HDRSIZE || pDb->szPad
+   || lay.szPage%pDb->szSector!=0
+  ){
+    lay.eKind = WD_PADDED;
+    lay.szSlot = (int)roundUp(lay.szPage + WAL_FRAME_HDRSIZE, szPad);
+  }
+  if( !wdLayoutValid(&lay) ) return SQLITE_IOERR_WRITE;
+  wdForget(p);
+  wdUseLayout(p, wdLayoutWord(&lay));
+  rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
+  if( rc==SQLITE_OK ) rc = wdPrealloc(p, wdSlot(&lay, 2));
+  if( rc!=SQLITE_OK ) return rc;
+  memset(a, 0, sizeof(a));
+  wdEncodeBlock0(a, aWalHdr, &lay);
+  rc = wdLowWrite(p, a, WD_BLOCK0, 0);
+  if( rc==SQLITE_OK ){
+    __atomic_store_n(&pDb->pShared->mLayout, p->mLayout, __ATOMIC_SEQ_CST);
+  }
+  return rc;
+}
+
+/* A write of any other shape: SQLite makes none, other users of the VFS may. */
+static int wdWriteOther(WdLog *p, const u8 *a, int n, i64 iOfst){
+  int szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
+  u8 *aPage = sqlite3_malloc(p->lay.szPage);
+  u8 aHdr[WAL_FRAME_HDRSIZE];
+  int rc = aPage ? wdSettle(p) : SQLITE_IOERR_NOMEM;
+  while( rc==SQLITE_OK && n>0 ){
+    u32 iFrame = (u32)((iOfst-WAL_HDRSIZE)/szFrame) + 1;
+    int i = (int)((iOfst-WAL_HDRSIZE)%szFrame);
+    int m = (i<WAL_FRAME_HDRSIZE ? WAL_FRAME_HDRSIZE : szFrame) - i;
+    int bEscaped;
+    if( m>n ) m = n;
+    if( i<WAL_FRAME_HDRSIZE ){
+      (void)wdLoadHdr(p, iFrame, aHdr, &bEscaped);
+      memcpy(&aHdr[i], a, (size_t)m);
+      rc = wdStoreHdr(p, iFrame, aHdr);
+    }else{
+      (void)wdLoadPage(p, iFrame, aPage);
+      memcpy(&aPage[i-WAL_FRAME_HDRSIZE], a, (size_t)m);
+      rc = wdStorePage(p, iFrame, aPage);
+    }
+    a += m; iOfst += m; n -= m;
+  }
+  sqlite3_free(aPage);
+  return rc;
+}
+
+/**************************** Log: methods **********************************/
+
+/* True if SQLite's offsets are those of the file. */
+static int wdLogStock(WdLog *p, int *pRc){
+  *pRc = SQLITE_OK;
+  if( !p->pDb->bMarked ) return 1;
+  *pRc = wdLayoutNow(p);
+  return *pRc==SQLITE_OK && p->lay.eKind==WD_STOCK;
+}
+
+static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
+  WdLog *p = (WdLog*)pFile;
+  const u8 *a = (const u8*)pBuf;
+  int bHdr = iOfst==0 && n==WAL_HDRSIZE;
+  int szFrame, rc;
+  int bStock = wdLogStock(p, &rc);
+  p->pDb->bLastClose = 0;
+  if( bStock && (!bHdr || !p->pDb->bMarked) ){
+    return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
+  }
+  if( rc!=SQLITE_OK ) return rc;
+  if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
+  if( p->bCommitted ) p->bFull = 0;
+  p->bCommitted = p->bDurable = 0;
+  if( bHdr ) return wdNewLog(p, a);
+  if( p->lay.eKind==WD_NONE || iOfst<WAL_HDRSIZE ) return SQLITE_IOERR_WRITE;
+  szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
+  iOfst -= WAL_HDRSIZE;
+  if( n==WAL_FRAME_HDRSIZE && iOfst%szFrame==0 ){
+    return wdWriteHdr(p, (u32)(iOfst/szFrame)+1, a);
+  }
+  if( n==p->lay.szPage && iOfst%szFrame==WAL_FRAME_HDRSIZE ){
+    return wdWritePage(p, (u32)(iOfst/szFrame)+1, a);
+  }
+  return wdWriteOther(p, a, n, iOfst+WAL_HDRSIZE);
+}
+
+/* Read a piece of the header: from block 0 as it is now. */
+static int wdReadWalHdr(WdLog *p, u8 *a, int n, i64 iOfst){
+  u8 aBlock[WD_SZLABEL];
+  u8 aHdr[WAL_HDRSIZE];
+  int rc = wdLearn(p, aBlock, 1);
+  if( rc!=SQLITE_OK ) return rc;
+  memset(aHdr, 0, sizeof(aHdr));
+  if( p->lay.eKind==WD_STOCK ){
+    memcpy(aHdr, aBlock, sizeof(aHdr));
+  }else if( p->lay.eKind!=WD_NONE ){
+    wdDecodeWalHdr(aHdr, aBlock);
+  }
+  memcpy(a, &aHdr[iOfst], (size_t)n);
+  return SQLITE_OK;
+}
+
+/* Read m bytes from offset i of a frame, none of them beyond its header or
+** page. */
+static int wdReadPiece(WdLog *p, u8 *a, int m, u32 iFrame, int i){
+  u8 aHdr[WAL_FRAME_HDRSIZE];
+  u8 *aPage;
+  int bEscaped, rc;
+  if( i<WAL_FRAME_HDRSIZE ){
+    rc = wdLoadHdr(p, iFrame, aHdr, &bEscaped);
+    if( rc==SQLITE_OK || rc==SQLITE_IOERR_SHORT_READ ){
+      memcpy(a, &aHdr[i], (size_t)m);
+    }
+    return rc;
+  }
+  if( m==p->lay.szPage ) return wdLoadPage(p, iFrame, a);
+  aPage = sqlite3_malloc(p->lay.szPage);
+  if( aPage==0 ) return SQLITE_IOERR_NOMEM;
+  rc = wdLoadPage(p, iFrame, aPage);
+  if( rc==SQLITE_OK || rc==SQLITE_IOERR_SHORT_READ ){
+    memcpy(a, &aPage[i-WAL_FRAME_HDRSIZE], (size_t)m);
+  }
+  sqlite3_free(aPage);
+  return rc;
+}
+
+static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
+  WdLog *p = (WdLog*)pFile;
+  u8 *a = (u8*)pBuf;
+  int bShort = 0;
+  int rc;
+  if( wdLogStock(p, &rc) ){
+    return LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
+  }
+  if( rc==SQLITE_OK ) rc = wdSettle(p);
+  while( rc==SQLITE_OK && n>0 ){
+    int m;
+    if( iOfst<WAL_HDRSIZE ){
+      m = n<WAL_HDRSIZE-iOfst ? n : (int)(WAL_HDRSIZE-iOfst);
+      rc = wdReadWalHdr(p, a, m, iOfst);
+    }else if( p->lay.eKind==WD_NONE || p->lay.eKind==WD_STOCK ){
+      memset(a, 0, (size_t)n);
+      return SQLITE_IOERR_SHORT_READ;
+    }else{
+      int szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
+      int i = (int)((iOfst-WAL_HDRSIZE)%szFrame);
+      m = (i<WAL_FRAME_HDRSIZE ? WAL_FRAME_HDRSIZE : szFrame) - i;
+      if( m>n ) m = n;
+      rc = wdReadPiece(p, a, m, (u32)((iOfst-WAL_HDRSIZE)/szFrame)+1, i);
+    }
+    if( rc==SQLITE_IOERR_SHORT_READ ){
+      bShort = 1;
+      rc = SQLITE_OK;
+    }
+    a += m; iOfst += m; n -= m;
+  }
+  return rc==SQLITE_OK && bShort ? SQLITE_IOERR_SHORT_READ : rc;
+}
+
+static int wdLogTruncate(sqlite3_file *pFile, i64 size){
+  WdLog *p = (WdLog*)pFile;
+  i64 szFile = 0;
+  int rc;
+  if( wdLogStock(p, &rc) || p->lay.eKind==WD_NONE ){
+    if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), size);
+  }else{
+    rc = wdSettle(p);
+    if( size>WAL_HDRSIZE ){
+      i64 n = roundUp(size-WAL_HDRSIZE, p->lay.szPage+WAL_FRAME_HDRSIZE);
+      n /= p->lay.szPage+WAL_FRAME_HDRSIZE;
+      szFile = wdSlot(&p->lay, (u32)n) + p->lay.szSlot;
+    }
+    if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), szFile);
+  }
+  p->szFile = 0;
+  if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ){
+    __atomic_store_n(&p->pDb->pShared->mLayout, 0, __ATOMIC_SEQ_CST);
+    wdUseLayout(p, 0);
+  }
+  return rc;
+}
+
+/*
+** An xSync right after a commit frame is that commit's.  Every other one has
+** to cover what all connections have written: a checkpoint follows.
+*/
+static int wdLogSync(sqlite3_file *pFile, int flags){
+  WdLog *p = (WdLog*)pFile;
+  int bCommit = p->bCommitted;
+  int rc;
+  if( wdLogStock(p, &rc) ) return LOWER(p)->pMethods->xSync(LOWER(p), flags);
+  if( rc==SQLITE_OK ) rc = wdSettle(p);
+  if( rc!=SQLITE_OK ) return rc;
+  p->bCommitted = 0;
+  if( bCommit ){
+    p->bFull = 1;
+    if( p->bDurable || p->pDb->bNoFlush ) return SQLITE_OK;
+  }
+  return wdFlush(p, flags);
+}
+
+/* The size SQLite would see: as many frames as there are slots. */
+static int wdLogFileSize(sqlite3_file *pFile, i64 *pSize){
+  WdLog *p = (WdLog*)pFile;
+  i64 szFile;
+  int rc;
+  int bStock = wdLogStock(p, &rc);
+  if( rc==SQLITE_OK && !bStock ) rc = wdSettle(p);
+  if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &szFile);
+  if( rc!=SQLITE_OK ) return rc;
+  if( bStock ){
+    *pSize = szFile;
+  }else if( p->lay.eKind==WD_NONE ){
+    *pSize = 0;
+  }else{
+    *pSize = WAL_HDRSIZE
+           + wdSlots(&p->lay, szFile)*(p->lay.szPage+WAL_FRAME_HDRSIZE);
+  }
+  return SQLITE_OK;
+}
+
+/*
+** The database was used by this connection alone and is complete without the
+** log.  Leave a plain WAL database behind: an empty log, whose blocks the next
+** session uses again, and byte 19 as SQLite writes it.  The log is emptied
+** first, and for good: were it to come back after a power loss, its frames
+** would overwrite what stock SQLite may have written since.
+*/
+static void wdCleanClose(WdLog *p){
+  WdDb *pDb = p->pDb;
+  u8 a[4] = {0,0,0,0};
+  u8 eVersion = 2;
+  int rc = wdLowRead(p, a, 4, 0);
+  int bWritten = !isZero(a, 4);
+  if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
+  if( rc==SQLITE_OK && bWritten ){
+    rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
+    if( rc==SQLITE_OK ){
+      rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+    }
+  }
+  if( rc==SQLITE_OK ){
+    rc = LOWER(pDb)->pMethods->xWrite(LOWER(pDb), &eVersion, 1, 19);
+  }
+  if( rc==SQLITE_OK && bWritten ){
+    rc = LOWER(pDb)->pMethods->xSync(LOWER(pDb), SQLITE_SYNC_NORMAL);
+  }
+  if( rc==SQLITE_OK ) pDb->bMarked = 0;
+}
+
+static int wdLogClose(sqlite3_file *pFile){
+  WdLog *p = (WdLog*)pFile;
+  wdForget(p);
+  if( p->pDb->bMarked && p->pDb->bLastClose ) wdCleanClose(p);
+  p->pDb->bLastClose = 0;
+  if( p->fd>=0 ) close(p->fd);
+  sqlite3_free(p->pRunAlloc);
+  p->pDb->pLog = 0;
+  return LOWER(p)->pMethods->xClose(LOWER(p));
+}
+
+static int wdLogSectorSize(sqlite3_file *pFile){
+  return LOWER(pFile)->pMethods->xSectorSize(LOWER(pFile));
+}
+static int wdLogDeviceCharacteristics(sqlite3_file *pFile){
+  return LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
+}
+static int wdLogLock(sqlite3_file *pFile, int eLock){
+  return LOWER(pFile)->pMethods->xLock(LOWER(pFile), eLock);
+}
+static int wdLogUnlock(sqlite3_file *pFile, int eLock){
+  return LOWER(pFile)->pMethods->xUnlock(LOWER(pFile), eLock);
+}
+static int wdLogCheckReservedLock(sqlite3_file *pFile, int *pOut){
+  return LOWER(pFile)->pMethods->xCheckReservedLock(LOWER(pFile), pOut);
+}
+static int wdLogFileControl(sqlite3_file *pFile, int op, void *pArg){
+  return LOWER(pFile)->pMethods->xFileControl(LOWER(pFile), op, pArg);
+}
+
+static const sqlite3_io_methods wdLogMethods = {
+  1, wdLogClose, wdLogRead, wdLogWrite, wdLogTruncate, wdLogSync,
+  wdLogFileSize, wdLogLock, wdLogUnlock, wdLogCheckReservedLock,
+  wdLogFileControl, wdLogSectorSize, wdLogDeviceCharacteristics,
+  0, 0, 0, 0, 0, 0
+};
+
+/***************************** Database: mode *******************************/
+
+static void wdReason(WdDb *p, const char *zReason){
+  __atomic_store_n(&p->pBase->zReason, zReason, __ATOMIC_RELAXED);
+}
+
+/* Byte 19 of the file: 0 if there is none. */
+static int wdReadVersion(WdDb *p, u8 *pVersion){
+  int rc = LOWER(p)->pMethods->xRead(LOWER(p), pVersion, 1, 19);
+  if( rc==SQLITE_IOERR_SHORT_READ ){
+    *pVersion = 0;
+    rc = SQLITE_OK;
+  }
+  return rc;
+}
+
+/*
+** A SHARED lock is held, the database is a WAL database, and not waldio's.
+** Mark it if this connection is the only one: an EXCLUSIVE lock tells.  A
+** connection of stock SQLite that stays open would go on to use the log.
+** Returns SQLITE_BUSY if there are others.
+*/
+static int wdAdopt(WdDb *p){
+  const u8 eMark = WD_MARK;
+  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+  if( rc==SQLITE_OK ){
+    rc = LOWER(p)->pMethods->xWrite(LOWER(p), &eMark, 1, 19);
+    p->bMarked = rc==SQLITE_OK;
+    wdReason(p, rc==SQLITE_OK ? 0 : "the database cannot be written");
+    rc = SQLITE_OK;
+  }
+  LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_SHARED);
+  return rc;
+}
+
+/*
+** Take the first SHARED lock of a session, and find out whether the database
+** is waldio's; that cannot change while the lock is held.  Others of this
+** process that do the same at the same time wait; other processes are given a
+** few moments, for they may be waldio's too.
+*/
+static int wdLockShared(WdDb *p){
+  u8 eVersion = 0;
+  int i;
+  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
+  if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
+  p->bMarked = eVersion==WD_MARK;
+  if( rc!=SQLITE_OK || eVersion!=2 || !p->bWant ) return rc;
+  for(i=0; i<8 && rc==SQLITE_OK && eVersion==2 && !p->bMarked; i++){
+    LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
+    if( i>0 ) wd.pLower->xSleep(wd.pLower, 500*i);
+    pthread_mutex_lock(&wd.adopt);
+    rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
+    if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
+    p->bMarked = eVersion==WD_MARK;
+    if( rc==SQLITE_OK && eVersion==2 && wdAdopt(p)!=SQLITE_OK ){
+      wdReason(p, "another connection uses the stock log");
+    }
+    pthread_mutex_unlock(&wd.adopt);
+  }
+  return rc;
+}
+
+/**************************** Database: wal-index ***************************/
+
+/*
+** Fill in the guard region: what stock SQLite takes for a wal-index header of
+** a version it does not know.
+*/
+static void wdGuard(void volatile *pRegion){
+  u8 aHdr[48];
+  u32 a[12];
+  u32 one = 1;
+  memset(a, 0, sizeof(a));
+  a[0] = WD_INDEX_VERSION;
+  memcpy(aHdr, a, sizeof(aHdr));
+  aHdr[12] = 1;                   /* WalIndexHdr.isInit */
+  walChecksum(aHdr, 40, *(u8*)&one==0, &a[10]);
+  memcpy(&aHdr[40], &a[10], 8);
+  pthread_mutex_lock(&wd.mutex);
+  if( memcmp((u8*)pRegion, aHdr, 48) ) memcpy((u8*)pRegion, aHdr, 48);
+  if( memcmp((u8*)pRegion+48, aHdr, 48) ) memcpy((u8*)pRegion+48, aHdr, 48);
+  pthread_mutex_unlock(&wd.mutex);
+}
+
+static int wdDbShmMap(
+  sqlite3_file *pFile, int iRegion, int szRegion, int bExtend, void volatile **pp
+){
+  WdDb *p = (WdDb*)pFile;
+  const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
+  if( !p->bMarked ) return pLow->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
+  if( p->pShared==&p->priv ){
+    int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, pp);
+    if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || *pp==0 ) return rc;
+    p->bReadonlyShm = rc==SQLITE_READONLY;
+    if( rc==SQLITE_OK ) wdGuard(*pp);
+    p->pShared = (WdShared*)((u8*)*pp + WD_SHARED_OFST);
+  }
+  return pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
+}
+
+/* Like the log, the file of the wal-index is deleted by the last to close. */
+static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
+  WdDb *p = (WdDb*)pFile;
+  memset(&p->priv, 0, sizeof(p->priv));
+  p->pShared = &p->priv;
+  p->bReadonlyShm = 0;
+  return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete || p->bLastClose);
+}
+
+static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
+  WdDb *p = (WdDb*)pFile;
+  if( p->pLog && iOfst==WAL_WRITE_LOCK && (flags & SQLITE_SHM_UNLOCK) ){
+    wdForget(p->pLog);
+  }
+  return LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+}
+static void wdDbShmBarrier(sqlite3_file *pFile){
+  LOWER(pFile)->pMethods->xShmBarrier(LOWER(pFile));
+}
+
+/****************************** Database: pragmas ***************************/
+
+/* The name of the database a handle belongs to, as in ATTACH. */
+static const char *wdSchema(WdDb *p, sqlite3 *db){
+  const char *z;
+  int i;
+  for(i=0; (z = sqlite3_db_name(db, i))!=0; i++){
+    sqlite3_file *pFile = 0;
+    sqlite3_file_control(db, z, SQLITE_FCNTL_FILE_POINTER, &pFile);
+    if( pFile==&p->base ) return z;
+  }
+  return 0;
+}
+
+/* Run "PRAGMA <schema>.journal_mode=<zMode>". */
+static int wdSetJournalMode(WdDb *p, const char *zMode, char **pzErr){
+  sqlite3 *db = *p->ppDb;
+  const char *zSchema = wdSchema(p, db);
+  char *zSql;
+  char *zMsg = 0;
+  int rc;
+  if( zSchema==0 ) return SQLITE_ERROR;
+  zSql = sqlite3_mprintf("PRAGMA \"%w\".journal_mode=%s", zSchema, zMode);
+  if( zSql==0 ) return SQLITE_NOMEM;
+  rc = sqlite3_exec(db, zSql, 0, 0, &zMsg);
+  sqlite3_free(zSql);
+  if( rc!=SQLITE_OK ){
+    *pzErr = sqlite3_mprintf("cannot change to journal_mode=%s: %s", zMode,
+                             zMsg ? zMsg : sqlite3_errstr(rc));
+  }
+  sqlite3_free(zMsg);
+  return rc;
+}
+
+/*
+** PRAGMA journal_mode.  "waldio" is journal_mode=wal through this VFS; a
+** database whose log is a stock one goes through journal_mode=delete, which
+** fails if others use it.
+*/
+static int wdPragmaJournalMode(WdDb *p, char **az){
+  int rc = SQLITE_OK;
+  if( az[2]==0 ){
+    if( !p->bByName || !p->bMarked ) return SQLITE_NOTFOUND;
+    az[0] = sqlite3_mprintf("waldio");
+    return SQLITE_OK;
+  }
+  p->bLeave = sqlite3_stricmp(az[2], "wal")!=0
+           && sqlite3_stricmp(az[2], "waldio")!=0;
+  if( sqlite3_stricmp(az[2], "waldio")!=0 ){
+    p->bByName = 0;
+    return SQLITE_NOTFOUND;
+  }
+  if( p->ppDb==0 || *p->ppDb==0 ) return SQLITE_NOTFOUND;
+  if( p->pLog && !p->bMarked && p->bWant ){
+    rc = wdSetJournalMode(p, "delete", &az[0]);
+  }
+  if( rc==SQLITE_OK ) rc = wdSetJournalMode(p, "wal", &az[0]);
+  if( rc==SQLITE_OK ){
+    p->bByName = 1;
+    az[0] = sqlite3_mprintf(p->bMarked ? "waldio" : p->pLog ? "wal" : "delete");
+  }
+  return rc;
+}
+
+static int wdPragmaError(char **az, const char *zWant){
+  az[0] = sqlite3_mprintf("%s is %s, not '%s'", az[1], zWant, az[2]);
+  return SQLITE_ERROR;
+}
+
+/* PRAGMA waldio_reserve=N: reserved bytes per page, from the next VACUUM on. */
+static int wdPragmaReserve(WdDb *p, char **az){
+  if( az[2] ){
+    int n = atoi(az[2]);
+    const char *zSchema = p->ppDb && *p->ppDb ? wdSchema(p, *p->ppDb) : 0;
+    if( n<0 || n>255 || zSchema==0 ) return wdPragmaError(az, "0 to 255");
+    sqlite3_file_control(*p->ppDb, zSchema, SQLITE_FCNTL_RESERVE_BYTES, &n);
+  }
+  az[0] = sqlite3_mprintf("%d", p->nReserve);
+  return SQLITE_OK;
+}
+
+/* The options that are a number: set one if az[2] is given, return it. */
+static int wdPragmaOption(WdDb *p, char **az){
+  const char *z = az[1] + 7;      /* After "waldio_" */
+  int n = az[2] ? atoi(az[2]) : -1;
+  if( sqlite3_stricmp(z, "recycle")==0 ){
+    if( az[2] ) p->bRecycle = n!=0;
+    n = p->bRecycle;
+  }else if( sqlite3_stricmp(z, "padding")==0 ){
+    if( az[2] && n!=0 && n!=512 && n!=4096 && n!=8192 ){
+      return wdPragmaError(az, "0, 512, 4096 or 8192");
+    }
+    if( az[2] ) p->szPad = n;
+    n = p->szPad;
+  }else if( sqlite3_stricmp(z, "prealloc")==0 ){
+    if( az[2] && (n<0 || n>WD_MXPREALLOC) ){
+      return wdPragmaError(az, "0 to 4194304");
+    }
+    if( az[2] ) p->szPrealloc = (int)roundUp(n, WD_BLOCK0);
+    n = p->szPrealloc;
+  }else{
+    return SQLITE_NOTFOUND;
+  }
+  az[0] = sqlite3_mprintf("%d", n);
+  return SQLITE_OK;
+}
+
+static const char *wdLayoutName(u32 m){
+  WdLayout lay = wdLayoutOf(m);
+  static const char *const azName[] = { "none", "P", "W", "stock" };
+  return azName[lay.eKind];
+}
+
+static int wdPragma(WdDb *p, char **az){
+  if( sqlite3_stricmp(az[1], "journal_mode")==0 ){
+    return wdPragmaJournalMode(p, az);
+  }
+  if( sqlite3_strnicmp(az[1], "waldio_", 7)!=0 ) return SQLITE_NOTFOUND;
+  if( sqlite3_stricmp(az[1], "waldio_reserve")==0 ) return wdPragmaReserve(p, az);
+  if( sqlite3_stricmp(az[1], "waldio_sync")==0 ){
+    if( az[2] && sqlite3_stricmp(az[2], "full")!=0
+     && sqlite3_stricmp(az[2], "normal")!=0 ){
+      return wdPragmaError(az, "full or normal");
+    }
+    if( az[2] ) p->bNoFlush = sqlite3_stricmp(az[2], "normal")==0;
+    az[0] = sqlite3_mprintf(p->bNoFlush ? "normal" : "full");
+    return SQLITE_OK;
+  }
+  if( sqlite3_stricmp(az[1], "waldio_layout")==0 ){
+    const char *z = !p->bMarked ? (p->pLog ? "stock" : "none")
+                  : p->pLog ? wdLayoutName(p->pLog->mLayout) : "none";
+    az[0] = sqlite3_mprintf("%s", z);
+    return SQLITE_OK;
+  }
+  return wdPragmaOption(p, az);
+}
+
+/**************************** Database: methods *****************************/
 
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
+  WdBase *pBase = p->pBase;
   WdDb **pp;
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
   if( *pp ) *pp = p->pNext;
-  if( p->pLog ) p->pLog->pDb = 0;
+  if( --pBase->nRef==0 ){
+    WdBase **ppBase;
+    for(ppBase=&wd.pBases; *ppBase!=pBase; ppBase=&(*ppBase)->pNext){}
+    *ppBase = pBase->pNext;
+    sqlite3_free(pBase->zName);
+    sqlite3_free(pBase);
+  }
   pthread_mutex_unlock(&wd.mutex);
   return LOWER(p)->pMethods->xClose(LOWER(p));
 }
-static int wdDbRead(sqlite3_file *p, void *pBuf, int n, sqlite3_int64 iOfst){
-  return LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
+
+static int wdDbRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
+  WdDb *p = (WdDb*)pFile;
+  u8 *a = (u8*)pBuf;
+  int rc = LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
+  if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
+  if( iOfst==0 && n>20 && memcmp(a, "SQLite format 3", 16)==0 ){
+    if( a[19]==WD_MARK ) p->bMarked = 1;
+    wdShowPage1(p, a);
+  }
+  return rc;
 }
-static int wdDbWrite(
-  sqlite3_file *p, const void *pBuf, int n, sqlite3_int64 iOfst
-){
+
+/*
+** Page 1 is marked when journal_mode=wal is set, and stays so through
+** checkpoints.  When another mode is set the log of this database is of no
+** more use.
+*/
+static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
+  const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
+  u8 *a;
+  int rc;
+  if( aIn[19]!=2 ){
+    p->bMarked = 0;
+    p->nReserve = aIn[20];
+    return pLow->xWrite(LOWER(p), aIn, n, 0);
+  }
+  if( p->bWant && p->pLog==0 && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
+    p->bMarked = 1;
+    wdReason(p, 0);
+  }
+  if( !p->bMarked ) return pLow->xWrite(LOWER(p), aIn, n, 0);
+  a = sqlite3_malloc(n);
+  if( a==0 ) return SQLITE_IOERR_NOMEM;
+  memcpy(a, aIn, (size_t)n);
+  wdHidePage1(p, a);
+  rc = pLow->xWrite(LOWER(p), a, n, 0);
+  sqlite3_free(a);
+  return rc;
+}
+
+static int wdDbWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
+  WdDb *p = (WdDb*)pFile;
+  if( iOfst==0 && n>20 && memcmp(pBuf, "SQLite format 3", 16)==0 ){
+    return wdDbWritePage1(p, (const u8*)pBuf, n);
+  }
   return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
 }
-static int wdTruncate(sqlite3_file *p, sqlite3_int64 size){
-  return LOWER(p)->pMethods->xTruncate(LOWER(p), size);
+
+static int wdDbTruncate(sqlite3_file *pFile, i64 size){
+  return LOWER(pFile)->pMethods->xTruncate(LOWER(pFile), size);
 }
-static int wdSync(sqlite3_file *p, int flags){
-  return LOWER(p)->pMethods->xSync(LOWER(p), flags);
+static int wdDbSync(sqlite3_file *pFile, int flags){
+  return LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
 }
-static int wdFileSize(sqlite3_file *p, sqlite3_int64 *pSize){
-  return LOWER(p)->pMethods->xFileSize(LOWER(p), pSize);
+static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
+  return LOWER(pFile)->pMethods->xFileSize(LOWER(pFile), pSize);
 }
-static int wdLock(sqlite3_file *p, int eLock){
-  return LOWER(p)->pMethods->xLock(LOWER(p), eLock);
+
+static int wdDbLock(sqlite3_file *pFile, int eLock){
+  WdDb *p = (WdDb*)pFile;
+  int rc;
+  p->bLastClose = 0;
+  if( p->eLock==SQLITE_LOCK_NONE && eLock==SQLITE_LOCK_SHARED ){
+    rc = wdLockShared(p);
+  }else{
+    rc = LOWER(p)->pMethods->xLock(LOWER(p), eLock);
+  }
+  if( rc==SQLITE_OK && eLock>p->eLock ) p->eLock = eLock;
+  return rc;
 }
-static int wdUnlock(sqlite3_file *p, int eLock){
+
+static int wdDbUnlock(sqlite3_file *pFile, int eLock){
+  WdDb *p = (WdDb*)pFile;
+  if( eLock<p->eLock ) p->eLock = eLock;
   return LOWER(p)->pMethods->xUnlock(LOWER(p), eLock);
 }
-static int wdCheckReservedLock(sqlite3_file *p, int *pResOut){
-  return LOWER(p)->pMethods->xCheckReservedLock(LOWER(p), pResOut);
+
+static int wdDbCheckReservedLock(sqlite3_file *pFile, int *pOut){
+  return LOWER(pFile)->pMethods->xCheckReservedLock(LOWER(pFile), pOut);
 }
-static int wdFileControl(sqlite3_file *p, int op, void *pArg){
-  int rc = LOWER(p)->pMethods->xFileControl(LOWER(p), op, pArg);
+
+/*
+** The last connection asks for PERSIST_WAL when its checkpoint is done and it
+** has the database for itself; then the log is kept for the next session.
+*/
+static int wdPersistWal(WdDb *p, int *pArg){
+  int bAsk = *pArg<0;
+  int rc = LOWER(p)->pMethods->xFileControl(LOWER(p), SQLITE_FCNTL_PERSIST_WAL,
+                                            pArg);
+  if( bAsk && p->bMarked && p->pLog && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
+    p->bLastClose = 1;
+    if( p->bRecycle && !p->bLeave ) *pArg = 1;
+  }
+  return rc;
+}
+
+static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
+  WdDb *p = (WdDb*)pFile;
+  int rc;
+  if( op==SQLITE_FCNTL_PDB ) p->ppDb = (sqlite3**)pArg;
+  if( op==SQLITE_FCNTL_PERSIST_WAL ) return wdPersistWal(p, (int*)pArg);
+  if( op==SQLITE_FCNTL_PRAGMA ){
+    rc = wdPragma(p, (char**)pArg);
+    if( rc!=SQLITE_NOTFOUND ) return rc;
+  }
+  rc = LOWER(p)->pMethods->xFileControl(LOWER(p), op, pArg);
   if( op==SQLITE_FCNTL_VFSNAME && rc==SQLITE_OK ){
     *(char**)pArg = sqlite3_mprintf("waldio/%z", *(char**)pArg);
   }
   return rc;
 }
-static int wdSectorSize(sqlite3_file *p){
-  return LOWER(p)->pMethods->xSectorSize(LOWER(p));
+
+static int wdDbSectorSize(sqlite3_file *pFile){
+  return LOWER(pFile)->pMethods->xSectorSize(LOWER(pFile));
 }
-static int wdDeviceCharacteristics(sqlite3_file *p){
-  return LOWER(p)->pMethods->xDeviceCharacteristics(LOWER(p));
+
+/* No write to a slot touches a sector of another one, so the log needs none of
+** the padding SQLite adds without POWERSAFE_OVERWRITE. */
+static int wdDbDeviceCharacteristics(sqlite3_file *pFile){
+  int m = LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
+  if( ((WdDb*)pFile)->bMarked ) m |= SQLITE_IOCAP_POWERSAFE_OVERWRITE;
+  return m;
 }
-static int wdShmMap(
-  sqlite3_file *p, int iRegion, int szRegion, int bExtend, void volatile **pp
-){
-  return LOWER(p)->pMethods->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
+
+/* Page 1 is not mapped, since its byte 19 would show. */
+static int wdDbFetch(sqlite3_file *pFile, i64 iOfst, int n, void **pp){
+  if( iOfst==0 ){
+    *pp = 0;
+    return SQLITE_OK;
+  }
+  return LOWER(pFile)->pMethods->xFetch(LOWER(pFile), iOfst, n, pp);
 }
-static int wdShmLock(sqlite3_file *p, int iOfst, int n, int flags){
-  return LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
-}
-static void wdShmBarrier(sqlite3_file *p){
-  LOWER(p)->pMethods->xShmBarrier(LOWER(p));
-}
-static int wdShmUnmap(sqlite3_file *p, int bDelete){
-  return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete);
-}
-static int wdFetch(sqlite3_file *p, sqlite3_int64 iOfst, int n, void **pp){
-  return LOWER(p)->pMethods->xFetch(LOWER(p), iOfst, n, pp);
-}
-static int wdUnfetch(sqlite3_file *p, sqlite3_int64 iOfst, void *pPage){
-  return LOWER(p)->pMethods->xUnfetch(LOWER(p), iOfst, pPage);
+static int wdDbUnfetch(sqlite3_file *pFile, i64 iOfst, void *pPage){
+  return LOWER(pFile)->pMethods->xUnfetch(LOWER(pFile), iOfst, pPage);
 }
 
 static const sqlite3_io_methods wdDbMethods = {
-  3, wdDbClose, wdDbRead, wdDbWrite, wdTruncate, wdSync, wdFileSize, wdLock,
-  wdUnlock, wdCheckReservedLock, wdFileControl, wdSectorSize,
-  wdDeviceCharacteristics, wdShmMap, wdShmLock, wdShmBarrier, wdShmUnmap,
-  wdFetch, wdUnfetch
-};
-
-/******************************** Log file **********************************/
-
-static int wdLogClose(sqlite3_file *pFile){
-  WdLog *p = (WdLog*)pFile;
-  pthread_mutex_lock(&wd.mutex);
-  if( p->pDb ) p->pDb->pLog = 0;
-  pthread_mutex_unlock(&wd.mutex);
-  return LOWER(p)->pMethods->xClose(LOWER(p));
-}
-
-static const sqlite3_io_methods wdLogMethods = {
-  1, wdLogClose, wdDbRead, wdDbWrite, wdTruncate, wdSync, wdFileSize, wdLock,
-  wdUnlock, wdCheckReservedLock, wdFileControl, wdSectorSize,
-  wdDeviceCharacteristics, 0, 0, 0, 0, 0, 0
+  3, wdDbClose, wdDbRead, wdDbWrite, wdDbTruncate, wdDbSync, wdDbFileSize,
+  wdDbLock, wdDbUnlock, wdDbCheckReservedLock, wdDbFileControl, wdDbSectorSize,
+  wdDbDeviceCharacteristics, wdDbShmMap, wdDbShmLock, wdDbShmBarrier,
+  wdDbShmUnmap, wdDbFetch, wdDbUnfetch
 };
 
 /*********************************** VFS ************************************/
@@ -194,18 +1716,102 @@ static void wdMethods(
 }
 
 /*
+** Why the log of this database stays a stock one, or NULL.  On filesystems
+** that write every block to a new place, or not at all, aligned blocks gain
+** nothing; zSector receives what O_DIRECT asks for.
+*/
+static const char *wdUseless(const char *zName, int *pszSector){
+  struct statfs fs;
+#if defined(STATX_DIOALIGN)
+  struct statx sx;
+  if( statx(AT_FDCWD, zName, 0, STATX_DIOALIGN, &sx)==0
+   && (sx.stx_mask & STATX_DIOALIGN)!=0
+  ){
+    if( sx.stx_dio_offset_align==0 ) return "the file has no O_DIRECT";
+    if( sx.stx_dio_offset_align>WD_SECTOR ){
+      *pszSector = (int)sx.stx_dio_offset_align;
+    }
+  }
+#endif
+  if( *pszSector>WD_BLOCK0 ) return "O_DIRECT asks for more than 4096 bytes";
+  if( statfs(zName, &fs)!=0 ) return "statfs() fails";
+  switch( (u32)fs.f_type ){
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+      return 0;
+    case TMPFS_MAGIC:       return "tmpfs has no disk";
+    case BTRFS_SUPER_MAGIC: return "btrfs never overwrites in place";
+    case NFS_SUPER_MAGIC:   return "NFS is a network filesystem";
+    default:                return "not a filesystem known to gain";
+  }
+}
+
+/*
+** Find or make the WdBase of a database.  The file is known by its inode, and
+** by its name if the lower VFS has no inodes; stat() opens nothing, for closing
+** a second descriptor would drop the locks of the first.  wd.mutex is held.
+*/
+static WdBase *wdFindBase(const char *zName){
+  struct stat st;
+  u64 iDev = 0, iInode = 0;
+  WdBase *p;
+  if( wd.bUnix && stat(zName, &st)==0 ){
+    iDev = (u64)st.st_dev;
+    iInode = (u64)st.st_ino;
+  }
+  for(p=wd.pBases; p; p=p->pNext){
+    if( p->iDev==iDev && p->iInode==iInode
+     && (iInode || strcmp(p->zName, zName)==0) ) break;
+  }
+  if( p==0 ){
+    p = sqlite3_malloc(sizeof(*p));
+    if( p==0 ) return 0;
+    memset(p, 0, sizeof(*p));
+    p->zName = sqlite3_mprintf("%s", zName);
+    if( p->zName==0 ){
+      sqlite3_free(p);
+      return 0;
+    }
+    p->iDev = iDev;
+    p->iInode = iInode;
+    p->pNext = wd.pBases;
+    wd.pBases = p;
+  }
+  p->nRef++;
+  return p;
+}
+
+/*
 ** Open a database.  zName is kept: the name SQLite gives for the log leads
 ** back to this very pointer.
 */
-static void wdOpenDb(WdDb *p, const char *zName){
+static int wdOpenDb(WdDb *p, const char *zName, int flags){
+  const char *zUri = sqlite3_uri_parameter(zName, "waldio");
+  const char *zReason = 0;
   memset(p, 0, sizeof(*p));
   p->zName = zName;
+  p->pShared = &p->priv;
+  p->szSector = WD_SECTOR;
+  p->szPrealloc = 65536;
+  p->bRecycle = 1;
+  if( wd.bUnix ) zReason = wdUseless(zName, &p->szSector);
+  if( zUri && strcmp(zUri, "force")==0 ) zReason = 0;
+  if( zUri && strcmp(zUri, "off")==0 ) zReason = "waldio=off";
+  if( flags & SQLITE_OPEN_READONLY ) zReason = "opened read-only";
   wdMethods(&p->methods, &wdDbMethods, LOWER(p)->pMethods);
-  p->base.pMethods = &p->methods;
+  if( p->methods.xShmMap==0 ) zReason = "no shared memory";
+  p->bWant = zReason==0;
   pthread_mutex_lock(&wd.mutex);
-  p->pNext = wd.pDbs;
-  wd.pDbs = p;
+  p->pBase = wdFindBase(zName);
+  if( p->pBase ){
+    p->pNext = wd.pDbs;
+    wd.pDbs = p;
+    p->base.pMethods = &p->methods;
+    wdReason(p, zReason);
+  }
   pthread_mutex_unlock(&wd.mutex);
+  return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 /*
@@ -213,20 +1819,30 @@ static void wdOpenDb(WdDb *p, const char *zName){
 ** the name, never by its text: two handles of one file have the same text.
 ** A log whose database was not opened through this VFS is refused.
 */
-static int wdOpenLog(WdLog *p, const char *zName){
+static int wdOpenLog(WdLog *p, const char *zName, int flags){
   const char *zDb = sqlite3_filename_database(zName);
   WdDb *pDb;
   memset(p, 0, sizeof(*p));
-  wdMethods(&p->methods, &wdLogMethods, LOWER(p)->pMethods);
+  p->fd = -1;
+  p->bFull = 1;
   pthread_mutex_lock(&wd.mutex);
   for(pDb=wd.pDbs; pDb && pDb->zName!=zDb; pDb=pDb->pNext){}
-  if( pDb ){
-    p->pDb = pDb;
-    pDb->pLog = p;
-    p->base.pMethods = &p->methods;
-  }
   pthread_mutex_unlock(&wd.mutex);
-  return pDb ? SQLITE_OK : SQLITE_CANTOPEN;
+  if( pDb==0 ) return SQLITE_CANTOPEN;
+  if( wd.bUnix && pDb->bMarked && (flags & SQLITE_OPEN_READONLY)==0 ){
+    p->fd = open(zName, O_RDWR|O_CLOEXEC|O_DIRECT);
+    p->bDirect = p->fd>=0;
+    if( p->fd<0 ){
+      p->fd = open(zName, O_RDWR|O_CLOEXEC);
+      wdCount(pDb, WD_STAT_FALLBACKS, 1);
+    }
+  }
+  if( pDb->pShared==&pDb->priv ) memset(&pDb->priv, 0, sizeof(pDb->priv));
+  wdMethods(&p->methods, &wdLogMethods, LOWER(p)->pMethods);
+  p->base.pMethods = &p->methods;
+  p->pDb = pDb;
+  pDb->pLog = p;
+  return SQLITE_OK;
 }
 
 static int wdOpen(
@@ -234,18 +1850,20 @@ static int wdOpen(
   int flags, int *pOutFlags
 ){
   sqlite3_vfs *pLower = LOWERVFS(pVfs);
+  int outFlags = 0;
   int rc;
   if( zName==0 || (flags & (SQLITE_OPEN_MAIN_DB|SQLITE_OPEN_WAL))==0 ){
     return pLower->xOpen(pLower, zName, pFile, flags, pOutFlags);
   }
   pFile->pMethods = 0;
   LOWER(pFile)->pMethods = 0;
-  rc = pLower->xOpen(pLower, zName, LOWER(pFile), flags, pOutFlags);
+  rc = pLower->xOpen(pLower, zName, LOWER(pFile), flags, &outFlags);
+  if( pOutFlags ) *pOutFlags = outFlags;
   if( rc==SQLITE_OK ){
     if( flags & SQLITE_OPEN_MAIN_DB ){
-      wdOpenDb((WdDb*)pFile, zName);
+      rc = wdOpenDb((WdDb*)pFile, zName, outFlags);
     }else{
-      rc = wdOpenLog((WdLog*)pFile, zName);
+      rc = wdOpenLog((WdLog*)pFile, zName, outFlags);
     }
   }
   if( rc!=SQLITE_OK && LOWER(pFile)->pMethods ){
@@ -309,10 +1927,182 @@ static sqlite3_vfs wdVfs = {
   wdCurrentTimeInt64, wdSetSystemCall, wdGetSystemCall, wdNextSystemCall
 };
 
+/****************************** waldio_stat *********************************/
+
+/*
+** CREATE TABLE waldio_stat(...): one row per database this process has open
+** through the VFS.  An eponymous virtual table, a copy of the counters is made
+** when a scan begins.
+*/
+static const char wdStatSchema[] =
+  "CREATE TABLE waldio_stat(database TEXT, layout TEXT, slot INT, reason TEXT,"
+  " handles INT, commits INT, frames INT, bytes INT, durable_writes INT,"
+  " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
+  " waits INT)";
+#define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
+#define WD_STAT_NCOUNT  10
+
+typedef struct WdRow WdRow;
+struct WdRow {
+  WdRow *pNext;
+  char *zName;
+  u32 mLayout;
+  const char *zReason;
+  int nRef;
+  i64 aStat[WD_STAT_NCOUNT];
+};
+typedef struct WdCursor WdCursor;
+struct WdCursor {
+  sqlite3_vtab_cursor base;
+  WdRow *pRows;                   /* The row it is on, and those after it */
+  i64 iRow;
+};
+
+static int wdStatConnect(
+  sqlite3 *db, void *pAux, int argc, const char *const *argv,
+  sqlite3_vtab **ppVtab, char **pzErr
+){
+  int rc = sqlite3_declare_vtab(db, wdStatSchema);
+  (void)pAux; (void)argc; (void)argv; (void)pzErr;
+  if( rc!=SQLITE_OK ) return rc;
+  *ppVtab = sqlite3_malloc(sizeof(sqlite3_vtab));
+  if( *ppVtab==0 ) return SQLITE_NOMEM;
+  memset(*ppVtab, 0, sizeof(sqlite3_vtab));
+  return SQLITE_OK;
+}
+static int wdStatDisconnect(sqlite3_vtab *pVtab){
+  sqlite3_free(pVtab);
+  return SQLITE_OK;
+}
+static int wdStatBestIndex(sqlite3_vtab *pVtab, sqlite3_index_info *pInfo){
+  (void)pVtab;
+  pInfo->estimatedCost = 10;
+  pInfo->estimatedRows = 10;
+  return SQLITE_OK;
+}
+static int wdStatOpen(sqlite3_vtab *pVtab, sqlite3_vtab_cursor **ppCursor){
+  WdCursor *p = sqlite3_malloc(sizeof(*p));
+  (void)pVtab;
+  if( p==0 ) return SQLITE_NOMEM;
+  memset(p, 0, sizeof(*p));
+  *ppCursor = &p->base;
+  return SQLITE_OK;
+}
+static int wdStatNext(sqlite3_vtab_cursor *pCursor){
+  WdCursor *p = (WdCursor*)pCursor;
+  WdRow *pRow = p->pRows;
+  p->pRows = pRow->pNext;
+  p->iRow++;
+  sqlite3_free(pRow->zName);
+  sqlite3_free(pRow);
+  return SQLITE_OK;
+}
+static int wdStatEof(sqlite3_vtab_cursor *pCursor){
+  return ((WdCursor*)pCursor)->pRows==0;
+}
+static int wdStatClose(sqlite3_vtab_cursor *pCursor){
+  while( !wdStatEof(pCursor) ) wdStatNext(pCursor);
+  sqlite3_free(pCursor);
+  return SQLITE_OK;
+}
+
+static int wdStatFilter(
+  sqlite3_vtab_cursor *pCursor, int idxNum, const char *idxStr,
+  int argc, sqlite3_value **argv
+){
+  WdCursor *p = (WdCursor*)pCursor;
+  WdBase *pBase;
+  int rc = SQLITE_OK;
+  (void)idxNum; (void)idxStr; (void)argc; (void)argv;
+  while( p->pRows ) wdStatNext(pCursor);
+  p->iRow = 0;
+  pthread_mutex_lock(&wd.mutex);
+  for(pBase=wd.pBases; pBase && rc==SQLITE_OK; pBase=pBase->pNext){
+    WdRow *pRow = sqlite3_malloc(sizeof(*pRow));
+    int i;
+    if( pRow==0 ){
+      rc = SQLITE_NOMEM;
+      break;
+    }
+    pRow->zName = sqlite3_mprintf("%s", pBase->zName);
+    if( pRow->zName==0 ) rc = SQLITE_NOMEM;
+    pRow->mLayout = __atomic_load_n(&pBase->mLayout, __ATOMIC_RELAXED);
+    pRow->zReason = __atomic_load_n(&pBase->zReason, __ATOMIC_RELAXED);
+    pRow->nRef = pBase->nRef;
+    for(i=0; i<WD_STAT_NCOUNT; i++){
+      pRow->aStat[i] = __atomic_load_n(&pBase->aStat[i], __ATOMIC_RELAXED);
+    }
+    pRow->pNext = p->pRows;
+    p->pRows = pRow;
+  }
+  pthread_mutex_unlock(&wd.mutex);
+  return rc;
+}
+
+static int wdStatColumn(
+  sqlite3_vtab_cursor *pCursor, sqlite3_context *pCtx, int iCol
+){
+  const WdRow *p = ((WdCursor*)pCursor)->pRows;
+  switch( iCol ){
+    case 0: sqlite3_result_text(pCtx, p->zName, -1, SQLITE_TRANSIENT); break;
+    case 1: sqlite3_result_text(pCtx, p->zReason ? "stock"
+                : wdLayoutName(p->mLayout), -1, SQLITE_STATIC); break;
+    case 2: sqlite3_result_int(pCtx, wdLayoutOf(p->mLayout).szSlot); break;
+    case 3: if( p->zReason ){
+              sqlite3_result_text(pCtx, p->zReason, -1, SQLITE_STATIC);
+            }
+            break;
+    case 4: sqlite3_result_int(pCtx, p->nRef); break;
+    default: sqlite3_result_int64(pCtx, p->aStat[iCol-WD_STAT_NFIXED]);
+  }
+  return SQLITE_OK;
+}
+static int wdStatRowid(sqlite3_vtab_cursor *pCursor, sqlite3_int64 *pRowid){
+  *pRowid = ((WdCursor*)pCursor)->iRow;
+  return SQLITE_OK;
+}
+
+static const sqlite3_module wdStatModule = {
+  .iVersion = 0,
+  .xConnect = wdStatConnect,      /* No xCreate: eponymous only */
+  .xBestIndex = wdStatBestIndex,
+  .xDisconnect = wdStatDisconnect,
+  .xOpen = wdStatOpen,
+  .xClose = wdStatClose,
+  .xFilter = wdStatFilter,
+  .xNext = wdStatNext,
+  .xEof = wdStatEof,
+  .xColumn = wdStatColumn,
+  .xRowid = wdStatRowid
+};
+
 /******************************* Entry points *******************************/
+
+/*
+** Called for every new connection.  A new database on this VFS gets the
+** reserved bytes layout W needs; so does an existing one at its next VACUUM.
+** The URI parameter waldio_reserve asks for another number: SQLite only ever
+** raises it.
+*/
+static int wdConnection(
+  sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
+){
+  sqlite3_file *pFile = 0;
+  int n = WAL_FRAME_HDRSIZE;
+  (void)pzErrMsg; (void)pApi;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &pFile);
+  if( pFile && pFile->pMethods && pFile->pMethods->xClose==wdDbClose
+   && ((WdDb*)pFile)->bWant
+  ){
+    n = (int)sqlite3_uri_int64(((WdDb*)pFile)->zName, "waldio_reserve", n);
+    sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &n);
+  }
+  return sqlite3_create_module(db, "waldio_stat", &wdStatModule, 0);
+}
 
 int waldio_register(int bDefault){
   sqlite3_vfs *pOther = sqlite3_vfs_find("waldio");
+  int rc;
   if( pOther && pOther!=&wdVfs ){
     /* Another build of waldio is loaded.  Two must not stand on each other. */
     return bDefault ? sqlite3_vfs_register(pOther, 1) : SQLITE_OK;
@@ -328,9 +2118,12 @@ int waldio_register(int bDefault){
     wdVfs.szOsFile = (int)WD_SZMAX + pLower->szOsFile;
     wdVfs.mxPathname = pLower->mxPathname;
     wdVfs.pAppData = pLower;
+    wd.pLower = pLower;
+    wd.bUnix = strncmp(pLower->zName, "unix", 4)==0;
   }
   pthread_mutex_unlock(&wd.mutex);
-  return sqlite3_vfs_register(&wdVfs, bDefault);
+  rc = sqlite3_auto_extension((void(*)(void))wdConnection);
+  return rc==SQLITE_OK ? sqlite3_vfs_register(&wdVfs, bDefault) : rc;
 }
 
 int waldio_extra_init(const char *zUnused){
@@ -350,14 +2143,14 @@ static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
   return rc==SQLITE_OK ? SQLITE_OK_LOAD_PERMANENTLY : rc;
 }
 
-/*
-** sqlite3_auto_extension() takes SQLITE_OK_LOAD_PERMANENTLY for an error.
-*/
+/* sqlite3_auto_extension() takes SQLITE_OK_LOAD_PERMANENTLY for an error. */
+static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
+  if( rc!=SQLITE_OK && rc!=SQLITE_OK_LOAD_PERMANENTLY ) return rc;
 #if defined(SQLITE_CORE)
-# define WD_LOADED(rc)  ((rc)==SQLITE_OK_LOAD_PERMANENTLY ? SQLITE_OK : (rc))
-#else
-# define WD_LOADED(rc)  (rc)
+  rc = SQLITE_OK;
 #endif
+  return wdConnection(db, pzErrMsg, 0)==SQLITE_OK ? rc : SQLITE_ERROR;
+}
 
 int sqlite3_waldio_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
@@ -366,8 +2159,7 @@ int sqlite3_waldio_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
   int rc = wdInit(pApi, 0);
-  (void)db; (void)pzErrMsg;
-  return WD_LOADED(rc);
+  return wdLoaded(db, pzErrMsg, rc);
 }
 
 int sqlite3_waldio_default_init(
@@ -377,6 +2169,5 @@ int sqlite3_waldio_default_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
   int rc = wdInit(pApi, 1);
-  (void)db; (void)pzErrMsg;
-  return WD_LOADED(rc);
+  return wdLoaded(db, pzErrMsg, rc);
 }

@@ -15,7 +15,7 @@ static void vfsName(sqlite3 *db, char *zOut, int nOut){
 }
 
 /* In a process of its own: waldio.so by load_extension(). */
-static void loadShared(const char *zEntry, int bDefault){
+static UNUSED void loadShared(const char *zEntry, int bDefault){
   sqlite3 *db = testOpen(":memory:");
   char zSo[600];
   char zVfs[100];
