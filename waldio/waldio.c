@@ -280,6 +280,7 @@ struct WdDb {
   sqlite3_file base;              /* Must be first */
   sqlite3_io_methods methods;     /* What the lower file offers, through here */
   const char *zName;              /* As given to xOpen: identifies the database */
+  const char *zWal;               /* SQLite's name for the log */
   WdBase *pBase;
   WdLog *pLog;                    /* The log opened for this handle, or NULL */
   WdDb *pNext;                    /* In wd.pDbs */
@@ -296,7 +297,7 @@ struct WdDb {
   u8 bReadonlyShm;                /* pShared must not be written */
   u8 bLastClose;                  /* The log is backfilled and nobody else's */
   u8 bRecycle;                    /* waldio_recycle */
-  u8 bLeave;                      /* PRAGMA journal_mode=delete and such */
+  u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
   u8 bNoFlush;                    /* waldio_sync=normal */
 };
@@ -1238,7 +1239,10 @@ static void wdCleanClose(WdLog *p){
   if( rc==SQLITE_OK && bWritten ){
     rc = LOWER(pDb)->pMethods->xSync(LOWER(pDb), SQLITE_SYNC_NORMAL);
   }
-  if( rc==SQLITE_OK ) pDb->bMarked = 0;
+  if( rc==SQLITE_OK ){
+    pDb->bMarked = 0;
+    pDb->bKept = pDb->bRecycle;
+  }
 }
 
 static int wdLogClose(sqlite3_file *pFile){
@@ -1445,8 +1449,6 @@ static int wdPragmaJournalMode(WdDb *p, char **az){
     az[0] = sqlite3_mprintf("waldio");
     return SQLITE_OK;
   }
-  p->bLeave = sqlite3_stricmp(az[2], "wal")!=0
-           && sqlite3_stricmp(az[2], "waldio")!=0;
   if( sqlite3_stricmp(az[2], "waldio")!=0 ){
     p->bByName = 0;
     return SQLITE_NOTFOUND;
@@ -1570,8 +1572,8 @@ static int wdDbRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
 
 /*
 ** Page 1 is marked when journal_mode=wal is set, and stays so through
-** checkpoints.  When another mode is set the log of this database is of no
-** more use.
+** checkpoints.  When another mode is set, the log that was kept is of no more
+** use.
 */
 static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
@@ -1580,6 +1582,8 @@ static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
   if( aIn[19]!=2 ){
     p->bMarked = 0;
     p->nReserve = aIn[20];
+    if( p->bKept ) (void)wd.pLower->xDelete(wd.pLower, p->zWal, 0);
+    p->bKept = 0;
     return pLow->xWrite(LOWER(p), aIn, n, 0);
   }
   if( p->bWant && p->pLog==0 && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
@@ -1647,7 +1651,7 @@ static int wdPersistWal(WdDb *p, int *pArg){
                                             pArg);
   if( bAsk && p->bMarked && p->pLog && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
     p->bLastClose = 1;
-    if( p->bRecycle && !p->bLeave ) *pArg = 1;
+    if( p->bRecycle ) *pArg = 1;
   }
   return rc;
 }
@@ -1791,6 +1795,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   const char *zReason = 0;
   memset(p, 0, sizeof(*p));
   p->zName = zName;
+  p->zWal = sqlite3_filename_wal(zName);
   p->pShared = &p->priv;
   p->szSector = WD_SECTOR;
   p->szPrealloc = 65536;
@@ -1842,6 +1847,7 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags){
   p->base.pMethods = &p->methods;
   p->pDb = pDb;
   pDb->pLog = p;
+  pDb->bKept = 0;
   return SQLITE_OK;
 }
 
@@ -1875,7 +1881,21 @@ static int wdOpen(
 static int wdDelete(sqlite3_vfs *pVfs, const char *zName, int bSyncDir){
   return LOWERVFS(pVfs)->xDelete(LOWERVFS(pVfs), zName, bSyncDir);
 }
+
+/*
+** SQLite opens a log that exists, whatever byte 19 says.  An empty one, kept
+** when journal_mode=delete closed it, must not turn the database back into a
+** WAL database, so it does not exist.
+*/
 static int wdAccess(sqlite3_vfs *pVfs, const char *zName, int flags, int *pOut){
+  const WdDb *p;
+  pthread_mutex_lock(&wd.mutex);
+  for(p=wd.pDbs; p && (p->zWal!=zName || !p->bKept); p=p->pNext){}
+  pthread_mutex_unlock(&wd.mutex);
+  if( p ){
+    *pOut = 0;
+    return SQLITE_OK;
+  }
   return LOWERVFS(pVfs)->xAccess(LOWERVFS(pVfs), zName, flags, pOut);
 }
 static int wdFullPathname(sqlite3_vfs *pVfs, const char *zIn, int n, char *zOut){

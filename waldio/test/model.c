@@ -214,8 +214,7 @@ static void run(int szPage, int szPad, int bWhole, int nStep){
   testExec(r.db, "CREATE TABLE t(id INTEGER PRIMARY KEY, v INT, b BLOB)");
   testExec(r.db, "CREATE INDEX i ON t(v, b)");
   CHECK_STR( testText(r.db, "PRAGMA waldio_layout"), bWhole ? "W" : "P" );
-  CHECK_STR( testText(r.db, "PRAGMA page_size"),
-             sqlite3_mprintf("%d", szPage) );
+  CHECK_INT( atoi(testText(r.db, "PRAGMA page_size")), szPage );
   for(i=0; i<nStep; i++) step(&r);
   if( r.bTrans ) endTransaction(&r);
   verify(r.db, &r.committed, szPage);

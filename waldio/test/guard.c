@@ -1,0 +1,348 @@
+/*
+** Stock SQLite and waldio on one database: while the log is waldio's, stock
+** SQLite gets an error and changes no byte of database and log; before and
+** after, both can use the file.
+**
+** Stock SQLite is the sqlite3 shell, another build in another process, and the
+** VFS "unix" in a child of this one.
+*/
+#include "test.h"
+
+/* A hash of database and log; the wal-index is not part of the data. */
+static unsigned long long filesHash(const char *zDb){
+  unsigned long long h = 1469598103934665603ull;
+  char zName[300];
+  int i, c;
+  for(i=0; i<2; i++){
+    FILE *f;
+    snprintf(zName, sizeof(zName), "%s%s", zDb, i ? "-wal" : "");
+    f = fopen(zName, "rb");
+    while( f && (c = getc(f))!=EOF ) h = (h ^ (unsigned)c)*1099511628211ull;
+    if( f ) fclose(f);
+    h = (h ^ 0x100)*1099511628211ull;
+  }
+  return h;
+}
+
+static int byte19(const char *zDb){
+  int c;
+  FILE *f = fopen(zDb, "rb");
+  CHECK( f!=0 && fseek(f, 19, SEEK_SET)==0 );
+  c = getc(f);
+  fclose(f);
+  return c;
+}
+static long fileSize(const char *zName){
+  struct stat st;
+  return stat(zName, &st)==0 ? (long)st.st_size : -1;
+}
+
+/* Run x in a child process and return its exit status. */
+static int child(int (*x)(void*), void *pArg){
+  int st = 0;
+  pid_t pid;
+  fflush(stdout);
+  pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ) _exit(x(pArg));
+  CHECK( waitpid(pid, &st, 0)==pid );
+  return WIFEXITED(st) ? WEXITSTATUS(st) : -1;
+}
+
+/* A checkpoint by the C interface reads no page of the database first. */
+static int stockCheckpoint(void *pUnused){
+  sqlite3 *db = testOpen("file:g.db?vfs=unix");
+  int rc = sqlite3_wal_checkpoint_v2(db, 0, SQLITE_CHECKPOINT_TRUNCATE, 0, 0);
+  (void)pUnused;
+  if( rc==SQLITE_OK ) rc = testTry(db, "SELECT * FROM sqlite_schema");
+  sqlite3_close(db);
+  return rc==SQLITE_OK ? 0 : 1;
+}
+
+static int haveShell(void){
+  static int b = -1;
+  if( b<0 ){
+    b = testShell("command -v sqlite3 >/dev/null")==0;
+    if( !b ) printf("skip: the sqlite3 shell, not installed\n");
+  }
+  return b;
+}
+
+/* Nothing stock SQLite can do works or has an effect. */
+static void stockRefused(const char *zDb){
+  static const char *const azSql[] = {
+    "SELECT count(*) FROM t", "INSERT INTO t VALUES(99,99)",
+    "PRAGMA wal_checkpoint(TRUNCATE); SELECT * FROM t", "VACUUM",
+    "PRAGMA journal_mode=delete; SELECT * FROM t", "DROP TABLE t"
+  };
+  unsigned long long h = filesHash(zDb);
+  unsigned i;
+  for(i=0; haveShell() && i<sizeof(azSql)/sizeof(azSql[0]); i++){
+    CHECK( testShell("sqlite3 -bail %s '%s' >/dev/null 2>&1", zDb, azSql[i])!=0 );
+    CHECK( filesHash(zDb)==h );
+  }
+  CHECK_INT( child(stockCheckpoint, 0), 1 );
+  CHECK( filesHash(zDb)==h );
+}
+
+/* Stock SQLite finds the rows 1 to n, and can write. */
+static int stockReads(void *pArg){
+  sqlite3 *db = testOpen("file:g.db?vfs=unix");
+  int n = *(int*)pArg;
+  int nGot = atoi(testText(db, "SELECT count(*) FROM t WHERE b=a"));
+  int rc = nGot==n && strcmp(testText(db, "PRAGMA integrity_check"), "ok")==0;
+  if( rc ) rc = testTry(db, "INSERT INTO t VALUES(%d,%d)", n+1, n+1)==SQLITE_OK;
+  if( rc==0 ) fprintf(stderr, "stock SQLite: %d rows of %d, %s\n", nGot, n,
+                      sqlite3_errmsg(db));
+  sqlite3_close(db);
+  return rc ? 0 : 1;
+}
+static void stockAccepted(int *pn){
+  CHECK_INT( child(stockReads, pn), 0 );
+  if( haveShell() ){
+    CHECK_INT( testShell("test `sqlite3 g.db 'SELECT count(*) FROM t'` = %d",
+                         *pn+1), 0 );
+  }
+  ++*pn;
+}
+
+static sqlite3 *create(void){
+  sqlite3 *db;
+  CHECK_INT( testShell("rm -f g.db*"), 0 );
+  db = testOpen("file:g.db?vfs=waldio");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  testExec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+  return db;
+}
+static void addRow(sqlite3 *db, int *pn){
+  ++*pn;
+  testExec(db, "INSERT INTO t VALUES(%d,%d)", *pn, *pn);
+}
+static void checkRows(sqlite3 *db, int n){
+  CHECK_INT( atoi(testText(db, "SELECT count(*) FROM t WHERE b=a")), n );
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+}
+
+static void live(void){
+  sqlite3 *db = create();
+  int n = 0;
+  testBegin("live, page 1 in the log only");
+  addRow(db, &n);
+  stockRefused("g.db");
+  testBegin("live, checkpointed");
+  testExec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+  CHECK_INT( byte19("g.db"), 0x57 );
+  stockRefused("g.db");
+  testBegin("live, log restarted without page 1");
+  addRow(db, &n);
+  stockRefused("g.db");
+  testBegin("closed");
+  sqlite3_close(db);
+  CHECK_INT( byte19("g.db"), 2 );
+  CHECK( fileSize("g.db-shm")<0 );
+  CHECK( fileSize("g.db-wal")>=65536 );
+  stockAccepted(&n);
+  testBegin("opened again after stock SQLite");
+  db = testOpen("file:g.db?vfs=waldio");
+  checkRows(db, n);
+  addRow(db, &n);
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+  stockRefused("g.db");
+  testBegin("journal_mode=delete");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=delete"), "delete" );
+  CHECK_INT( byte19("g.db"), 1 );
+  CHECK( fileSize("g.db-wal")<0 );
+  stockAccepted(&n);
+  testBegin("journal_mode=waldio again");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  addRow(db, &n);
+  checkRows(db, n);
+  CHECK_INT( byte19("g.db"), 0x57 );
+  stockRefused("g.db");
+  sqlite3_close(db);
+  stockAccepted(&n);
+}
+
+/* Commit rows and die. */
+static int commitAndDie(void *pArg){
+  int *pn = (int*)pArg;
+  sqlite3 *db = testOpen("file:g.db?vfs=waldio");
+  int n = pn[0];
+  while( n<pn[1] ) addRow(db, &n);
+  testExec(db, "BEGIN; INSERT INTO t VALUES(1000,0)");
+  return 7;
+}
+static void crashed(void){
+  int an[2] = {0, 5};
+  int n;
+  sqlite3 *db = create();
+  testBegin("crashed");
+  sqlite3_close(db);
+  CHECK_INT( child(commitAndDie, an), 7 );
+  stockRefused("g.db");
+  testBegin("crashed, wal-index lost");
+  CHECK_INT( unlink("g.db-shm"), 0 );
+  stockRefused("g.db");
+  testBegin("crashed twice");
+  an[0] = 5; an[1] = 9;
+  CHECK_INT( child(commitAndDie, an), 7 );
+  stockRefused("g.db");
+  db = testOpen("file:g.db?vfs=waldio");
+  checkRows(db, 9);
+  sqlite3_close(db);
+  n = 9;
+  stockAccepted(&n);
+}
+
+/* Stock SQLite opens a live database in vain, and closes it after the waldio
+** process is gone: now it is alone, and must not checkpoint. */
+static int stockOutlives(void *pArg){
+  int *aPipe = (int*)pArg;
+  char c = 0;
+  sqlite3 *db = testOpen("file:g.db?vfs=unix");
+  int rc = testTry(db, "SELECT * FROM t");
+  if( write(aPipe[1], &c, 1)!=1 || read(aPipe[2], &c, 1)!=1 ) return 2;
+  if( sqlite3_wal_checkpoint_v2(db, 0, SQLITE_CHECKPOINT_PASSIVE, 0, 0)==0 ) rc = 0;
+  sqlite3_close(db);
+  return rc==SQLITE_OK ? 1 : 0;
+}
+static int waldioDies(void *pArg){
+  int *aPipe = (int*)pArg;
+  int n = 0;
+  int i;
+  char c = 0;
+  pid_t pid;
+  sqlite3 *db = testOpen("file:g.db?vfs=waldio");
+  for(i=0; i<3; i++) addRow(db, &n);
+  pid = fork();
+  if( pid==0 ){
+    execl("/proc/self/exe", "test-guard", "outlive", (char*)0);
+    _exit(9);
+  }
+  if( read(aPipe[0], &c, 1)!=1 ) return 2;
+  for(i=0; i<3; i++) addRow(db, &n);
+  return 7;
+}
+static void outlived(void){
+  int aPipe[4];
+  unsigned long long h;
+  char c = 0;
+  sqlite3 *db = create();
+  testBegin("stock SQLite closes after a crash of waldio");
+  sqlite3_close(db);
+  CHECK( pipe(aPipe)==0 && pipe(aPipe+2)==0 );
+  /* The descriptors keep their numbers across exec. */
+  CHECK( dup2(aPipe[1], 101)==101 && dup2(aPipe[2], 102)==102 );
+  CHECK_INT( child(waldioDies, aPipe), 7 );
+  h = filesHash("g.db");
+  CHECK( write(aPipe[3], &c, 1)==1 );
+  close(aPipe[1]);
+  close(101);
+  while( read(aPipe[0], &c, 1)==1 ){}   /* Until the stock process ends */
+  CHECK( filesHash("g.db")==h );
+  db = testOpen("file:g.db?vfs=waldio");
+  checkRows(db, 6);
+  sqlite3_close(db);
+}
+
+/* Another process of stock SQLite has the database open, idle. */
+static int stockIdle(void *pArg){
+  int *aPipe = (int*)pArg;
+  char c = 0;
+  sqlite3 *db = testOpen("file:g.db?vfs=unix");
+  testExec(db, "PRAGMA wal_autocheckpoint=0; INSERT INTO t VALUES(1,1)");
+  if( write(aPipe[1], &c, 1)!=1 || read(aPipe[2], &c, 1)!=1 ) return 2;
+  CHECK_INT( atoi(testText(db, "SELECT count(*) FROM t")), 2 );
+  sqlite3_close(db);
+  return 0;
+}
+static void shared(void){
+  int aPipe[4];
+  int st, n = 2;
+  char c = 0;
+  pid_t pid;
+  sqlite3 *db = create();
+  testBegin("stock SQLite was there first");
+  sqlite3_close(db);
+  CHECK( pipe(aPipe)==0 && pipe(aPipe+2)==0 );
+  pid = fork();
+  if( pid==0 ) _exit(stockIdle(aPipe));
+  CHECK( read(aPipe[0], &c, 1)==1 );
+  db = testOpen("file:g.db?vfs=waldio");
+  testExec(db, "INSERT INTO t VALUES(2,2)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "stock" );
+  CHECK_STR( testText(db, "SELECT reason FROM waldio_stat"),
+             "another connection uses the stock log" );
+  CHECK( strncmp(testText(db, "PRAGMA journal_mode=waldio"), "error: ", 7)==0 );
+  CHECK_INT( byte19("g.db"), 2 );
+  CHECK( write(aPipe[3], &c, 1)==1 );
+  CHECK( waitpid(pid, &st, 0)==pid );
+  CHECK_INT( st, 0 );
+  testBegin("stock SQLite left");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  addRow(db, &n);
+  stockRefused("g.db");
+  sqlite3_close(db);
+  stockAccepted(&n);
+}
+
+/* A crashed stock database is recovered, its log then becomes waldio's. */
+static int stockCrash(void *pUnused){
+  sqlite3 *db = testOpen("file:g.db?vfs=unix");
+  (void)pUnused;
+  testExec(db, "INSERT INTO t VALUES(1,1); INSERT INTO t VALUES(2,2)");
+  return 7;
+}
+static void stockLog(void){
+  int n = 2;
+  sqlite3 *db = create();
+  testBegin("stock SQLite crashed in a kept log");
+  sqlite3_close(db);
+  CHECK_INT( child(stockCrash, 0), 7 );
+  db = testOpen("file:g.db?vfs=waldio");
+  checkRows(db, n);
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "stock" );
+  addRow(db, &n);
+  testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+  addRow(db, &n);
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+  stockRefused("g.db");
+  sqlite3_close(db);
+  stockAccepted(&n);
+}
+
+/* journal_mode without a schema changes attached databases too. */
+static void attached(void){
+  sqlite3 *db = create();
+  testBegin("attached");
+  CHECK_INT( testShell("rm -f h.db*"), 0 );
+  testExec(db, "ATTACH 'file:h.db?vfs=waldio' AS h");
+  CHECK_STR( testText(db, "PRAGMA h.journal_mode=waldio"), "waldio" );
+  testExec(db, "CREATE TABLE h.u(a); INSERT INTO u VALUES(1)");
+  CHECK_INT( byte19("h.db"), 0x57 );
+  CHECK_STR( testText(db, "SELECT count(*) FROM waldio_stat"), "2" );
+  CHECK_STR( testText(db, "PRAGMA h.waldio_layout"), "P" );
+  testExec(db, "PRAGMA journal_mode=delete");
+  CHECK_INT( byte19("h.db"), 1 );
+  CHECK( fileSize("h.db-wal")<0 );
+  CHECK_INT( byte19("g.db"), 1 );
+  CHECK( fileSize("g.db-wal")<0 );
+  sqlite3_close(db);
+}
+
+int main(int argc, char **argv){
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  if( argc>1 && strcmp(argv[1], "outlive")==0 ){
+    int aPipe[4] = {-1, 101, 102, -1};
+    return stockOutlives(aPipe);
+  }
+  testEnter();
+  live();
+  crashed();
+  outlived();
+  shared();
+  stockLog();
+  attached();
+  testLeave("guard");
+  return 0;
+}
