@@ -1,0 +1,197 @@
+/*
+** A damaged log, and pages whose tail is in use.
+**
+** Whatever a log holds, the database opened with it has the first so many
+** commits, whole, or an error: never a wrong page, never a crash.
+*/
+#include "test.h"
+
+#define NCOMMIT 24
+
+static unsigned char *readFile(const char *zName, long *pn){
+  FILE *f = fopen(zName, "rb");
+  unsigned char *a;
+  long n;
+  CHECK( f!=0 );
+  CHECK( fseek(f, 0, SEEK_END)==0 );
+  n = ftell(f);
+  rewind(f);
+  a = malloc((size_t)n+1);
+  CHECK( a!=0 && (long)fread(a, 1, (size_t)n, f)==n );
+  fclose(f);
+  *pn = n;
+  return a;
+}
+static void writeFile(const char *zName, const unsigned char *a, long n){
+  FILE *f = fopen(zName, "wb");
+  CHECK( f!=0 && (long)fwrite(a, 1, (size_t)n, f)==n );
+  CHECK( fclose(f)==0 );
+}
+
+/* A database in the middle of its life: a checkpointed part, and NCOMMIT
+** commits in a restarted log with older frames behind. */
+static void makeCrashed(int bWhole, int szPage){
+  int i;
+  sqlite3 *db;
+  CHECK_INT( testShell("rm -f d.db* x.db*"), 0 );
+  db = testOpen(bWhole ? "file:d.db?vfs=waldio"
+                       : "file:d.db?vfs=waldio&waldio_reserve=0");
+  testExec(db, "PRAGMA page_size=%d; PRAGMA wal_autocheckpoint=0", szPage);
+  testExec(db, "PRAGMA journal_mode=wal; PRAGMA synchronous=NORMAL");
+  testExec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c)");
+  for(i=0; i<NCOMMIT+8; i++){
+    testExec(db, "INSERT INTO t(b,c) VALUES(0,hex(zeroblob(400)))");
+  }
+  testExec(db, "DELETE FROM t; PRAGMA wal_checkpoint(RESTART)");
+  for(i=1; i<=NCOMMIT; i++){
+    testExec(db, "INSERT INTO t VALUES(%d,%d,hex(zeroblob(%d)))", i, i*7, i*20);
+  }
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), bWhole ? "W" : "P" );
+  CHECK_INT( testShell("cp d.db x.db && cp d.db-wal x.db-wal"), 0 );
+  sqlite3_close(db);
+}
+
+/* Open d.db with its log, and return how many commits it has; -1 for an error. */
+static int openDamaged(void){
+  sqlite3 *db = testOpen("file:d.db?vfs=waldio");
+  int n = -1;
+  if( testTry(db, "SELECT * FROM t")==SQLITE_OK ){
+    n = atoi(testText(db, "SELECT count(*) FROM t"));
+    CHECK_INT( atoi(testText(db, "SELECT ifnull(max(a),0) FROM t")), n );
+    CHECK_STR( testText(db, "SELECT count(*) FROM t WHERE b<>a*7"
+                            " OR c<>hex(zeroblob(a*20))"), "0" );
+    CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+    testExec(db, "INSERT INTO t VALUES(1000,1,2)");
+    CHECK_STR( testText(db, "SELECT b FROM t WHERE a=1000"), "1" );
+  }
+  sqlite3_close(db);
+  return n;
+}
+
+static void truncated(int bWhole, int szPage){
+  long nDb, nWal, n;
+  unsigned char *aDb, *aWal;
+  int nBefore = -1;
+  makeCrashed(bWhole, szPage);
+  aDb = readFile("x.db", &nDb);
+  aWal = readFile("x.db-wal", &nWal);
+  for(n=0; n<=nWal && nBefore<NCOMMIT; n+=512){
+    int nGot;
+    testBegin("layout %s, page size %d, log cut at %ld",
+              bWhole ? "W" : "P", szPage, n);
+    unlink("d.db-shm");
+    writeFile("d.db", aDb, nDb);
+    writeFile("d.db-wal", aWal, n);
+    nGot = openDamaged();
+    CHECK( nGot>=0 && nGot<=NCOMMIT && nGot>=nBefore );
+    nBefore = nGot;
+  }
+  CHECK_INT( nBefore, NCOMMIT );
+  free(aDb);
+  free(aWal);
+}
+
+static void flipped(int bWhole, int szPage){
+  long nDb, nWal, i;
+  unsigned char *aDb, *aWal;
+  makeCrashed(bWhole, szPage);
+  aDb = readFile("x.db", &nDb);
+  aWal = readFile("x.db-wal", &nWal);
+  /* All of the label, and prime steps through the rest. */
+  for(i=0; i<4096+70*(szPage+512); i += i<64 ? 1 : i<4096 ? 1009 : 211){
+    int nGot;
+    testBegin("layout %s, page size %d, bit flipped in byte %ld",
+              bWhole ? "W" : "P", szPage, i);
+    unlink("d.db-shm");
+    aWal[i] ^= (unsigned char)(1 << (i%8));
+    writeFile("d.db", aDb, nDb);
+    writeFile("d.db-wal", aWal, nWal);
+    nGot = openDamaged();
+    CHECK( nGot<=NCOMMIT );
+    if( i<64 ) CHECK( nGot<=0 );
+    aWal[i] ^= (unsigned char)(1 << (i%8));
+  }
+  free(aDb);
+  free(aWal);
+}
+
+/* Put bytes of its own into the tail of every page. */
+static void fillTails(const char *zName, int szPage){
+  long n, i;
+  unsigned char *a = readFile(zName, &n);
+  for(i=0; i<n; i++){
+    if( i%szPage>=szPage-24 ) a[i] = (unsigned char)(1 + i/szPage*31 + i%24);
+  }
+  writeFile(zName, a, n);
+  free(a);
+}
+
+static void backup(sqlite3 *pTo, sqlite3 *pFrom){
+  sqlite3_backup *p = sqlite3_backup_init(pTo, "main", pFrom, "main");
+  CHECK( p!=0 );
+  CHECK_INT( sqlite3_backup_step(p, -1), SQLITE_DONE );
+  CHECK_INT( sqlite3_backup_finish(p), SQLITE_OK );
+}
+
+/* The tails of database and source are the same, page by page. */
+static void sameTails(const char *zName, int szPage){
+  long n1, n2, i;
+  unsigned char *a1 = readFile(zName, &n1);
+  unsigned char *a2 = readFile("s.db", &n2);
+  CHECK( n1>=n2 );
+  for(i=0; i<n2; i++){
+    if( i%szPage>=szPage-24 ) CHECK_INT( a1[i], a2[i] );
+  }
+  free(a1);
+  free(a2);
+}
+
+static void tails(int szPage){
+  sqlite3 *pFrom, *db;
+  int n = 24;
+  testBegin("pages with a tail, page size %d", szPage);
+  CHECK_INT( testShell("rm -f s.db* d.db* x.db*"), 0 );
+  pFrom = testOpen("file:s.db?vfs=unix");
+  testExec(pFrom, "PRAGMA page_size=%d", szPage);
+  sqlite3_file_control(pFrom, "main", SQLITE_FCNTL_RESERVE_BYTES, &n);
+  testExec(pFrom, "CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+  testExec(pFrom, "WITH c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i<300)"
+                  " INSERT INTO t SELECT i, hex(zeroblob(%d)) FROM c", szPage/3);
+  sqlite3_close(pFrom);
+  fillTails("s.db", szPage);
+  pFrom = testOpen("file:s.db?vfs=unix");
+  db = testOpen("file:d.db?vfs=waldio");
+  testExec(db, "PRAGMA page_size=%d; PRAGMA wal_autocheckpoint=0", szPage);
+  testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE gone(a)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+  backup(db, pFrom);
+  CHECK( atoi(testText(db, "SELECT escapes FROM waldio_stat"))>=200 );
+  /* Over the backup: a spilled transaction that writes pages twice. */
+  testExec(db, "PRAGMA cache_size=10; PRAGMA cache_spill=10; BEGIN;"
+               "UPDATE t SET b=upper(b) WHERE a%%3=0;"
+               "UPDATE t SET b=lower(b) WHERE a%%3=0; COMMIT");
+  CHECK_INT( testShell("cp d.db x.db && cp d.db-wal x.db-wal"), 0 );
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(db);
+  sameTails("d.db", szPage);
+  db = testOpen("file:x.db?vfs=waldio");
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "300" );
+  sqlite3_close(db);
+  sameTails("x.db", szPage);
+  sqlite3_close(pFrom);
+}
+
+int main(void){
+  testEnter();
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  truncated(0, 1024);
+  truncated(1, 1024);
+  flipped(0, 1024);
+  flipped(1, 1024);
+  tails(512);
+  tails(4096);
+  tails(65536);
+  testLeave("damage");
+  return 0;
+}
