@@ -1,0 +1,182 @@
+/*
+** Every call to the lower VFS fails once, and all from one on: a full disk, an
+** I/O error, a failed flush.  What was acknowledged before is there after, in
+** the open database, in a copy taken at the fault, and when opened again; what
+** was not is there whole or not at all.
+*/
+#include "faultvfs.h"
+
+/* Commits of the scenario: each moves one unit from row 1 to row 2 and adds a
+** row, so that half of one would show. */
+static int nAcked;                /* Commits that returned SQLITE_OK */
+static int nTried;
+
+/* Returns SQLITE_OK, or the first error that is not followed by success. */
+static int commit(sqlite3 *db){
+  int rc;
+  nTried++;
+  rc = testTry(db, "BEGIN IMMEDIATE;"
+      "UPDATE acct SET n=n-1 WHERE id=1; UPDATE acct SET n=n+1 WHERE id=2;"
+      "INSERT INTO t VALUES(%d, hex(zeroblob(%d))); COMMIT",
+      nTried, 200+nTried%7*100);
+  if( rc==SQLITE_OK ){
+    nAcked = nTried;
+  }else if( !sqlite3_get_autocommit(db) ){
+    sqlite3_exec(db, "ROLLBACK", 0, 0, 0);
+  }
+  return rc;
+}
+
+/* Between bMin and nMax commits are there, and all that were acknowledged. */
+static void consistent(sqlite3 *db){
+  int n;
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  n = atoi(testText(db, "SELECT count(*) FROM t"));
+  CHECK_INT( atoi(testText(db, "SELECT n FROM acct WHERE id=2")), n );
+  CHECK_INT( atoi(testText(db, "SELECT n FROM acct WHERE id=1")), -n );
+  CHECK_STR( testText(db, "SELECT count(*) FROM t WHERE "
+                          "b<>hex(zeroblob(200+a%%7*100))"), "0" );
+  CHECK( atoi(testText(db, "SELECT ifnull(max(a),0) FROM t"))>=nAcked );
+}
+
+static void scenario(const char *zSync){
+  sqlite3 *db = 0;
+  int i;
+  if( sqlite3_open_v2("file:f.db?vfs=waldio", &db, SQLITE_OPEN_READWRITE
+                      |SQLITE_OPEN_URI, 0)!=SQLITE_OK ){
+    sqlite3_close(db);
+    return;
+  }
+  testTry(db, "PRAGMA synchronous=%s; PRAGMA wal_autocheckpoint=0", zSync);
+  testTry(db, "PRAGMA waldio_prealloc=8192; PRAGMA cache_size=5");
+  for(i=0; i<6; i++) commit(db);
+  testTry(db, "BEGIN IMMEDIATE; WITH c(i) AS (SELECT 1 UNION ALL "
+      "SELECT i+1 FROM c WHERE i<30) INSERT INTO junk SELECT hex(zeroblob(300))"
+      " FROM c; UPDATE junk SET a='x'; ROLLBACK");
+  if( !sqlite3_get_autocommit(db) ) testTry(db, "ROLLBACK");
+  commit(db);
+  testTry(db, "PRAGMA wal_checkpoint(RESTART)");
+  for(i=0; i<4; i++) commit(db);
+  testTry(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+  for(i=0; i<3; i++) commit(db);
+  sqlite3_close(db);
+}
+
+/* The database the scenario begins with. */
+static void prepare(const char *zReserve){
+  sqlite3 *db;
+  faultSet(0, -1, 0, 0);
+  CHECK_INT( testShell("rm -f f.db* x.db*"), 0 );
+  db = testOpen(zReserve);
+  testExec(db, "PRAGMA page_size=1024; PRAGMA journal_mode=wal;"
+    "CREATE TABLE acct(id INTEGER PRIMARY KEY, n);"
+    "INSERT INTO acct VALUES(1,0),(2,0);"
+    "CREATE TABLE t(a INTEGER PRIMARY KEY, b); CREATE TABLE junk(a)");
+  sqlite3_close(db);
+  CHECK_INT( testShell("mkdir -p keep && rm -f keep/* && cp f.db* keep"), 0 );
+}
+
+/* Fail the nth call for n=0, nStep, 2*nStep ... until none is left to fail. */
+static void each(const char *zWhat, const char *zReserve, const char *zSync,
+                 int mOp, int rcFault, int bForever, int nStep){
+  long n;
+  long nFailed = 1;
+  for(n=0; nFailed; n+=nStep){
+    sqlite3 *db;
+    testBegin("%s, synchronous=%s, call %ld%s, %s", zWhat, zSync, n,
+              bForever ? " and on" : "", zReserve);
+    CHECK_INT( testShell("rm -f f.db* x.db*; cp keep/* ."), 0 );
+    nAcked = nTried = 0;
+    faultSet(mOp, n, rcFault, bForever);
+    scenario(zSync);
+    nFailed = fault.nFailed;
+    faultSet(0, -1, 0, 0);
+    if( nFailed==0 && nAcked<14 ) CHECK_INT( nAcked, 14 );
+    CHECK_INT( testShell("rm -f f.db-shm"), 0 );
+    db = testOpen("file:f.db?vfs=waldio");
+    consistent(db);
+    CHECK_INT( commit(db), SQLITE_OK );
+    sqlite3_close(db);
+    db = testOpen("file:f.db?vfs=unix");
+    consistent(db);
+    sqlite3_close(db);
+  }
+  CHECK( n>2*nStep );
+}
+
+/* After a flush failed every commit fails, on all connections, until the last
+** of them is closed; then what was acknowledged is there. */
+static void poisoned(void){
+  sqlite3 *db, *db2;
+  testBegin("poisoned by a failed flush");
+  prepare("file:f.db?vfs=waldio");
+  nAcked = nTried = 0;
+  db = testOpen("file:f.db?vfs=waldio");
+  db2 = testOpen("file:f.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=FULL");
+  testExec(db2, "PRAGMA synchronous=FULL");
+  CHECK_INT( commit(db), SQLITE_OK );
+  CHECK_INT( commit(db2), SQLITE_OK );
+  faultSet(FAULT_SYNC, 0, 0, 0);
+  CHECK_INT( commit(db), SQLITE_IOERR_FSYNC );
+  CHECK_INT( fault.nFailed, 1 );
+  faultSet(0, -1, 0, 0);
+  CHECK_INT( commit(db), SQLITE_IOERR_FSYNC );
+  CHECK_INT( commit(db2), SQLITE_IOERR_FSYNC );
+  CHECK( testTry(db, "PRAGMA wal_checkpoint; BEGIN IMMEDIATE; "
+                     "INSERT INTO junk VALUES(1); COMMIT")!=SQLITE_OK );
+  testTry(db, "ROLLBACK");
+  CHECK( atoi(testText(db2, "SELECT count(*) FROM t"))>=2 );
+  sqlite3_close(db);
+  CHECK_INT( commit(db2), SQLITE_IOERR_FSYNC );
+  sqlite3_close(db2);
+  db = testOpen("file:f.db?vfs=waldio");
+  consistent(db);
+  CHECK_INT( commit(db), SQLITE_OK );
+  sqlite3_close(db);
+}
+
+/* A full disk while the log is extended ahead: it is appended to instead. */
+static void noRoomAhead(void){
+  sqlite3 *db;
+  testBegin("no room to preallocate");
+  prepare("file:f.db?vfs=waldio");
+  CHECK_INT( testShell("rm f.db-wal"), 0 );
+  nAcked = nTried = 0;
+  db = testOpen("file:f.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=NORMAL; SELECT * FROM t");
+  faultSet(FAULT_WRITE, 0, SQLITE_FULL, 0);
+  CHECK_INT( commit(db), SQLITE_OK );
+  CHECK_INT( fault.nFailed, 1 );
+  faultSet(0, -1, 0, 0);
+  CHECK_INT( commit(db), SQLITE_OK );
+  CHECK_STR( testText(db, "SELECT fallbacks FROM waldio_stat"), "1" );
+  consistent(db);
+  sqlite3_close(db);
+}
+
+int main(void){
+  static const char *const azUri[] = {
+    "file:f.db?vfs=waldio", "file:f.db?vfs=waldio&waldio_reserve=0"
+  };
+  int i, b;
+  testEnter();
+  faultRegister();
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  poisoned();
+  noRoomAhead();
+  for(i=0; i<2; i++){
+    prepare(azUri[i]);
+    for(b=0; b<2; b++){
+      each("full disk", azUri[i], "FULL", FAULT_WRITE, SQLITE_FULL, b, 1);
+      each("full disk", azUri[i], "NORMAL", FAULT_WRITE, SQLITE_FULL, b, 3);
+      each("write error", azUri[i], "FULL", FAULT_WRITE, SQLITE_IOERR_WRITE, b, 3);
+      each("read error", azUri[i], "FULL", FAULT_READ, 0, b, 5);
+      each("failed flush", azUri[i], "FULL", FAULT_SYNC, 0, b, 1);
+      each("failed size", azUri[i], "FULL", FAULT_SIZE, 0, b, 1);
+      each("failed open", azUri[i], "FULL", FAULT_OPEN, 0, b, 1);
+    }
+  }
+  testLeave("fault");
+  return 0;
+}
