@@ -1,0 +1,220 @@
+/*
+** Several connections at once: threads, processes, processes killed at any
+** moment.  Every row that was acknowledged is there, exactly once.
+**
+** The processes use different layouts, so each restart of the log may change
+** its layout under the others.
+*/
+#include "test.h"
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define NTHREAD 4
+#define NPROC   4
+
+static const char *zSync = "FULL";
+
+static sqlite3 *openWorker(int iWho){
+  static const int aPad[] = { 0, 4096, 512, 8192 };
+  sqlite3 *db = testOpen("file:p.db?vfs=waldio");
+  sqlite3_busy_timeout(db, 60000);
+  testExec(db, "PRAGMA synchronous=%s; PRAGMA wal_autocheckpoint=%d; "
+               "PRAGMA waldio_padding=%d", zSync, 20+10*iWho, aPad[iWho%4]);
+  return db;
+}
+static void addRow(sqlite3 *db, int iWho, int i){
+  testExec(db, "BEGIN IMMEDIATE; INSERT INTO t VALUES(%d,%d,hex(zeroblob(%d)));"
+               "UPDATE n SET n=n+1; COMMIT", iWho, i, i%50*20);
+}
+static void create(void){
+  sqlite3 *db;
+  CHECK_INT( testShell("rm -f p.db*"), 0 );
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "PRAGMA page_size=1024; PRAGMA journal_mode=wal;"
+               "CREATE TABLE t(w, i, b, PRIMARY KEY(w,i));"
+               "CREATE TABLE n(n); INSERT INTO n VALUES(0)");
+  sqlite3_close(db);
+}
+static void whole(sqlite3 *db){
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  CHECK_STR( testText(db, "SELECT (SELECT n FROM n)=(SELECT count(*) FROM t)"),
+             "1" );
+  CHECK_STR( testText(db, "SELECT count(*) FROM t WHERE"
+                          " b<>hex(zeroblob(i%%50*20))"), "0" );
+}
+
+static void *threadMain(void *pArg){
+  int iWho = (int)(long)pArg;
+  int i;
+  sqlite3 *db = openWorker(iWho);
+  for(i=1; i<=60; i++){
+    addRow(db, iWho, i);
+    if( i%20==0 ) whole(db);
+  }
+  sqlite3_close(db);
+  return 0;
+}
+static void threads(void){
+  pthread_t a[NTHREAD];
+  sqlite3 *db;
+  int i;
+  testBegin("%d threads, synchronous=%s", NTHREAD, zSync);
+  create();
+  for(i=0; i<NTHREAD; i++){
+    CHECK_INT( pthread_create(&a[i], 0, threadMain, (void*)(long)i), 0 );
+  }
+  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
+  db = testOpen("file:p.db?vfs=unix");
+  whole(db);
+  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), NTHREAD*60 );
+  sqlite3_close(db);
+}
+
+/* Add rows from iFrom on, and tell each when it is committed. */
+static void worker(int iWho, int iFrom, int fd){
+  sqlite3 *db = openWorker(iWho);
+  int i;
+  for(i=iFrom; ; i++){
+    addRow(db, iWho, i);
+    if( write(fd, &i, sizeof(i))!=sizeof(i) ) _exit(0);
+    if( i%64==0 ) whole(db);
+  }
+}
+
+typedef struct Proc Proc;
+struct Proc {
+  pid_t pid;
+  int fd;
+  int iAcked;                     /* Last row acknowledged */
+  int iTried;                     /* First row of the next life */
+};
+
+static void spawn(Proc *p, int iWho){
+  int aPipe[2];
+  CHECK( pipe(aPipe)==0 );
+  p->pid = fork();
+  CHECK( p->pid>=0 );
+  if( p->pid==0 ){
+    close(aPipe[0]);
+    worker(iWho, p->iTried, aPipe[1]);
+  }
+  close(aPipe[1]);
+  p->fd = aPipe[0];
+}
+/* Read acknowledgements; 0 at the end of the process. */
+static int hear(Proc *p){
+  int i = 0;
+  ssize_t n = read(p->fd, &i, sizeof(i));
+  if( n!=sizeof(i) ) return 0;
+  CHECK_INT( i, p->iAcked<p->iTried ? p->iTried : p->iAcked+1 );
+  p->iAcked = i;
+  return 1;
+}
+/* Kill a process.  The row it was about to tell may be there or not; its next
+** life begins behind. */
+static void reap(Proc *p, sqlite3 *db, int iWho){
+  int st;
+  CHECK_INT( kill(p->pid, SIGKILL), 0 );
+  while( hear(p) ){}
+  close(p->fd);
+  CHECK( waitpid(p->pid, &st, 0)==p->pid );
+  if( WIFEXITED(st) ) testFail(__FILE__, __LINE__, "worker ended", "");
+  if( db ){
+    int n = atoi(testText(db, "SELECT ifnull(max(i),0) FROM t WHERE w=%d", iWho));
+    CHECK( n>=p->iAcked );
+    CHECK( n<=p->iAcked+1 || p->iAcked<p->iTried );
+    p->iAcked = n;
+    p->iTried = n+1;
+  }
+}
+
+static void killed(int nKill, int bOther){
+  Proc a[NPROC];
+  sqlite3 *db = 0;
+  unsigned r = 12345;
+  int i, nAck = 0;
+  testBegin("%d processes killed at random, synchronous=%s, %s", NPROC, zSync,
+            bOther ? "one stays" : "none stays");
+  create();
+  memset(a, 0, sizeof(a));
+  if( bOther ) db = testOpen("file:p.db?vfs=waldio");
+  for(i=0; i<NPROC; i++){
+    a[i].iTried = 1;
+    spawn(&a[i], i);
+  }
+  while( nKill>0 ){
+    struct pollfd fds[NPROC];
+    for(i=0; i<NPROC; i++){
+      fds[i].fd = a[i].fd;
+      fds[i].events = POLLIN;
+    }
+    CHECK( poll(fds, NPROC, 60000)>0 );
+    for(i=0; i<NPROC; i++){
+      if( fds[i].revents==0 ) continue;
+      if( !hear(&a[i]) ) testFail(__FILE__, __LINE__, "worker ended", "");
+      r = r*1664525u + 1013904223u;
+      if( ++nAck%20==0 ){
+        int j = (int)(r>>16)%NPROC;
+        sqlite3 *pCheck = db ? db : testOpen("file:p.db?vfs=waldio");
+        reap(&a[j], pCheck, j);
+        if( db==0 ) sqlite3_close(pCheck);
+        spawn(&a[j], j);
+        nKill--;
+        break;
+      }
+    }
+  }
+  for(i=0; i<NPROC; i++) reap(&a[i], 0, i);
+  if( db ) sqlite3_close(db);
+  db = testOpen("file:p.db?vfs=waldio");
+  whole(db);
+  for(i=0; i<NPROC; i++){
+    CHECK( atoi(testText(db, "SELECT max(i) FROM t WHERE w=%d", i))>=a[i].iAcked );
+    CHECK_STR( testText(db, "SELECT max(i)=count(*) FROM t WHERE w=%d", i), "1" );
+  }
+  sqlite3_close(db);
+}
+
+/* Many connections open a clean database at once, in threads and processes:
+** all find it to be waldio's. */
+static void *openMain(void *pArg){
+  sqlite3 *db = testOpen("file:p.db?vfs=waldio");
+  (void)pArg;
+  testExec(db, "SELECT * FROM t");
+  return db;
+}
+static void together(void){
+  pthread_t a[8];
+  int i, j;
+  create();
+  for(j=0; j<20; j++){
+    sqlite3 *adb[8];
+    testBegin("8 threads open a clean database, round %d", j);
+    for(i=0; i<8; i++) CHECK_INT( pthread_create(&a[i], 0, openMain, 0), 0 );
+    for(i=0; i<8; i++){
+      void *p;
+      CHECK_INT( pthread_join(a[i], &p), 0 );
+      adb[i] = p;
+    }
+    for(i=0; i<8; i++){
+      CHECK_STR( testText(adb[i], "SELECT reason IS NULL FROM waldio_stat"), "1" );
+    }
+    for(i=0; i<8; i++) sqlite3_close(adb[i]);
+  }
+}
+
+int main(void){
+  testEnter();
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  together();
+  threads();
+  zSync = "NORMAL";
+  threads();
+  killed(120, 0);
+  zSync = "FULL";
+  killed(120, 1);
+  killed(120, 0);
+  testLeave("process");
+  return 0;
+}
