@@ -82,11 +82,21 @@
 ** In synchronous=FULL the frames of a commit are one pwritev2() with O_DIRECT
 ** and RWF_DSYNC, if all that any process wrote before is durable; otherwise
 ** they go through the page cache and fdatasync() follows.  In NORMAL they go
-** through the page cache, aligned.  The sync of the log's header at each
-** restart is kept: without it, recovery could replay frames of the generation
-** before.  When a flush fails the log is poisoned: all later commits fail until
-** every connection has closed the database, for nobody knows what the file
-** holds.
+** through the page cache, aligned.
+**
+** When several connections of a process commit by turns, a commit in FULL does
+** not flush while it has the WRITE lock.  It is visible to others then, and its
+** COMMIT returns only when it is durable: one thread flushes, for itself and
+** for all that wait (SQLITE_FCNTL_COMMIT_PHASETWO, after the lock is released;
+** an error there is COMMIT's error).  The read lock is held meanwhile.  So that
+** there are others to write, the WRITE lock goes round among the threads in the
+** order they asked for it, as long as the busy handler sleeps through the VFS;
+** sqlite3_busy_timeout()'s does.
+**
+** The sync of the log's header at each restart is kept: without it, recovery
+** could replay frames of the generation before.  When a flush fails the log is
+** poisoned: all later commits fail until every connection has closed the
+** database, for nobody knows what the file holds.
 **
 ** GUARDS
 **
@@ -183,6 +193,7 @@ SQLITE_EXTENSION_INIT1
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Newer than some headers it is built with. */
@@ -199,6 +210,7 @@ typedef struct WdDb WdDb;
 typedef struct WdLayout WdLayout;
 typedef struct WdLog WdLog;
 typedef struct WdShared WdShared;
+typedef struct WdWaiter WdWaiter;
 
 /* SQLite's own WAL format, from the head of its wal.c. */
 #define WAL_HDRSIZE        32     /* Size of the log's header */
@@ -223,6 +235,9 @@ typedef struct WdShared WdShared;
 #define WD_CHUNK           65536  /* unixWrite() takes less than 128 KB */
 #define WD_RUN             (256*1024)   /* Frames written at once */
 #define WD_MXPREALLOC      (4*1024*1024)
+#define WD_TURN_US         2000   /* A turn not taken is over */
+#define WD_SLEEP_US        10000  /* A waiting thread looks again */
+#define WD_GROUP_COMMITS   32     /* Commits of one handle that end a group */
 
 /*
 ** Where the frames of a log are.
@@ -260,6 +275,15 @@ struct WdBase {
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
   i64 aStat[10];                  /* Indexed by WD_STAT_... */
+  pthread_mutex_t mutex;          /* Guards what follows */
+  WdDb *pHolder;                  /* Holds the WRITE lock */
+  WdWaiter *pFirst, *pLast;       /* Threads that sleep until they can have it */
+  const void *pTurn;              /* The thread whose turn it is, or NULL */
+  i64 iTurn;                      /* When that began, in microseconds */
+  pthread_cond_t flushed;         /* A flush ended */
+  u8 bFlushing;                   /* A thread flushes, for all */
+  WdDb *pWriter;                  /* The last to commit */
+  int nGroup;                     /* >0: several handles commit by turns */
 };
 #define WD_STAT_COMMITS     0     /* Transactions written to the log */
 #define WD_STAT_FRAMES      1     /* Frames appended */
@@ -271,6 +295,16 @@ struct WdBase {
 #define WD_STAT_ESCAPES     7     /* Pages whose tail was not zero, layout W */
 #define WD_STAT_GROUPS      8     /* Flushes that made other commits durable */
 #define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
+
+/*
+** A thread that waits for its turn to write.
+*/
+struct WdWaiter {
+  WdWaiter *pNext;
+  const void *pThread;
+  pthread_cond_t cond;
+  u8 bTurn;
+};
 
 /*
 ** An open database file.  The lower VFS's file object follows this one in
@@ -287,6 +321,7 @@ struct WdDb {
   sqlite3 **ppDb;                 /* Connection, from SQLITE_FCNTL_PDB */
   WdShared *pShared;              /* In the guard region, or &priv */
   WdShared priv;
+  u64 iWait;                      /* iDurable a commit waits for, or 0 */
   int eLock;                      /* SQLITE_LOCK_... held */
   int nReserve;                   /* Reserved bytes per page */
   int szPad;                      /* waldio_padding, 0 for the sector size */
@@ -642,6 +677,57 @@ static int wdFlush(WdLog *p, int flags){
 }
 
 /*
+** True if other connections of this process commit as well.  Then a commit does
+** not flush under the WRITE lock: the next one writes meanwhile, and one flush
+** serves all that wait for it.
+*/
+static int wdGroup(WdLog *p){
+  return __atomic_load_n(&p->pDb->pBase->nGroup, __ATOMIC_RELAXED)>0;
+}
+
+/* A handle commits: see whether it takes turns with others. */
+static void wdCountWriter(WdDb *p){
+  WdBase *pBase = p->pBase;
+  int n = __atomic_load_n(&pBase->nGroup, __ATOMIC_RELAXED);
+  WdDb *pLast = __atomic_exchange_n(&pBase->pWriter, p, __ATOMIC_RELAXED);
+  if( pLast && pLast!=p ) n = WD_GROUP_COMMITS;
+  else if( n>0 ) n--;
+  __atomic_store_n(&pBase->nGroup, n, __ATOMIC_RELAXED);
+}
+
+/*
+** Wait until all writes up to iTo are durable.  The first that comes flushes;
+** those that come meanwhile wait, and the first of them flushes for all next.
+*/
+static int wdWaitDurable(WdLog *p, u64 iTo){
+  WdBase *pBase = p->pDb->pBase;
+  WdShared *pShared = p->pDb->pShared;
+  int bWaited = 0;
+  int rc = SQLITE_OK;
+  pthread_mutex_lock(&pBase->mutex);
+  while( rc==SQLITE_OK
+      && __atomic_load_n(&pShared->iDurable, __ATOMIC_ACQUIRE)<iTo ){
+    if( wdPoisoned(p) ){
+      rc = SQLITE_IOERR_FSYNC;
+    }else if( pBase->bFlushing ){
+      bWaited = 1;
+      pthread_cond_wait(&pBase->flushed, &pBase->mutex);
+    }else{
+      pBase->bFlushing = 1;
+      pthread_mutex_unlock(&pBase->mutex);
+      wdCount(p->pDb, WD_STAT_GROUPS, 1);
+      rc = wdFlush(p, SQLITE_SYNC_NORMAL);
+      pthread_mutex_lock(&pBase->mutex);
+      pBase->bFlushing = 0;
+      pthread_cond_broadcast(&pBase->flushed);
+    }
+  }
+  pthread_mutex_unlock(&pBase->mutex);
+  if( bWaited ) wdCount(p->pDb, WD_STAT_WAITS, 1);
+  return rc;
+}
+
+/*
 ** Write whole slots with O_DIRECT, durable on return.  SQLITE_NOTFOUND means
 ** that the file cannot do it, and nothing was written.
 */
@@ -878,7 +964,7 @@ static int wdWriteRun(WdLog *p, int bCommit){
   p->nRun = 0;
   rc = wdPrealloc(p, iOfst+n);
   if( rc!=SQLITE_OK ) return rc;
-  if( bCommit && p->bFull && p->bDirect && !p->pDb->bNoFlush
+  if( bCommit && p->bFull && p->bDirect && !p->pDb->bNoFlush && !wdGroup(p)
    && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)
        >=__atomic_load_n(&pShared->iWritten, __ATOMIC_SEQ_CST)
   ){
@@ -934,6 +1020,7 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   rc = wdMakeSlot(p, iFrame, &p->aRun[(i64)p->nRun*p->lay.szSlot], aHdr, aPage);
   if( rc!=SQLITE_OK ) return rc;
   p->nRun++;
+  if( bCommit ) wdCountWriter(p->pDb);
   if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
   if( rc==SQLITE_OK && bCommit ) wdCommitted(p);
   return rc;
@@ -1189,6 +1276,12 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   if( bCommit ){
     p->bFull = 1;
     if( p->bDurable || p->pDb->bNoFlush ) return SQLITE_OK;
+    if( wdGroup(p) ){
+      /* SQLITE_FCNTL_COMMIT_PHASETWO will wait for it. */
+      p->pDb->iWait = __atomic_load_n(&p->pDb->pShared->iWritten,
+                                      __ATOMIC_SEQ_CST);
+      return SQLITE_OK;
+    }
   }
   return wdFlush(p, flags);
 }
@@ -1383,21 +1476,115 @@ static int wdDbShmMap(
   return pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
 }
 
+/*
+** The WRITE lock goes round among the threads of a process.  SQLite's busy
+** handler sleeps longer and longer, whoever comes late may get the lock first,
+** and a flush shared by many needs writers that do not sleep.  So a thread that
+** cannot have the lock waits, in the xSleep() the busy handler calls, until it
+** is its turn, and nobody else gets the lock meanwhile.  Other processes take
+** part as before.
+*/
+static __thread WdBase *wdBusy;   /* Where this thread could not have the lock */
+
+static i64 wdNow(void){
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (i64)t.tv_sec*1000000 + t.tv_nsec/1000;
+}
+
+/* The lock is free: let the next thread have it.  The mutex is held. */
+static void wdNextTurn(WdBase *p){
+  WdWaiter *pNext = p->pFirst;
+  p->pHolder = 0;
+  if( pNext && p->pTurn==0 ){
+    p->pFirst = pNext->pNext;
+    if( p->pFirst==0 ) p->pLast = 0;
+    p->pTurn = pNext->pThread;
+    p->iTurn = wdNow();
+    pNext->bTurn = 1;
+    pthread_cond_signal(&pNext->cond);
+  }
+}
+
+static int wdLockWrite(WdDb *p, int flags){
+  WdBase *pBase = p->pBase;
+  int rc = SQLITE_BUSY;
+  pthread_mutex_lock(&pBase->mutex);
+  if( pBase->pTurn && wdNow()-pBase->iTurn>WD_TURN_US ) pBase->pTurn = 0;
+  if( pBase->pHolder || (pBase->pTurn && pBase->pTurn!=&wdBusy) ){
+    wdBusy = pBase;
+  }else{
+    rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
+    if( rc==SQLITE_OK ){
+      pBase->pHolder = p;
+      pBase->pTurn = 0;
+      wdBusy = 0;
+    }
+  }
+  pthread_mutex_unlock(&pBase->mutex);
+  return rc;
+}
+
+/* The handle no longer has the WRITE lock. */
+static void wdUnlockWrite(WdDb *p){
+  WdBase *pBase = p->pBase;
+  pthread_mutex_lock(&pBase->mutex);
+  if( pBase->pHolder==p ) wdNextTurn(pBase);
+  pthread_mutex_unlock(&pBase->mutex);
+}
+
+/* Wait for a turn, for nMicro or a little longer. */
+static void wdWaitTurn(WdBase *p, int nMicro){
+  i64 iUntil = wdNow() + (nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro);
+  struct timespec t;
+  pthread_condattr_t attr;
+  WdWaiter w;
+  memset(&w, 0, sizeof(w));
+  w.pThread = &wdBusy;
+  t.tv_sec = (time_t)(iUntil/1000000);
+  t.tv_nsec = (long)(iUntil%1000000)*1000;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&w.cond, &attr);
+  pthread_condattr_destroy(&attr);
+  pthread_mutex_lock(&p->mutex);
+  if( p->pHolder || p->pTurn || p->pFirst ){
+    int rc = 0;
+    if( p->pLast ) p->pLast->pNext = &w; else p->pFirst = &w;
+    p->pLast = &w;
+    while( !w.bTurn && rc==0 ) rc = pthread_cond_timedwait(&w.cond, &p->mutex, &t);
+    if( !w.bTurn ){
+      WdWaiter *pPrev = 0;
+      WdWaiter **pp;
+      for(pp=&p->pFirst; *pp!=&w; pp=&(*pp)->pNext) pPrev = *pp;
+      *pp = w.pNext;
+      if( p->pLast==&w ) p->pLast = pPrev;
+    }
+  }
+  pthread_mutex_unlock(&p->mutex);
+  pthread_cond_destroy(&w.cond);
+}
+
 /* Like the log, the file of the wal-index is deleted by the last to close. */
 static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
   memset(&p->priv, 0, sizeof(p->priv));
   p->pShared = &p->priv;
   p->bReadonlyShm = 0;
+  wdUnlockWrite(p);
   return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete || p->bLastClose);
 }
 
 static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   WdDb *p = (WdDb*)pFile;
-  if( p->pLog && iOfst==WAL_WRITE_LOCK && (flags & SQLITE_SHM_UNLOCK) ){
-    wdForget(p->pLog);
-  }
-  return LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+  int bWrite = p->bMarked && p->pLog && iOfst==WAL_WRITE_LOCK
+            && (flags & SQLITE_SHM_EXCLUSIVE)!=0;
+  int rc;
+  if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ) return wdLockWrite(p, flags);
+  if( bWrite ) wdForget(p->pLog);
+  rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+  if( bWrite ) wdUnlockWrite(p);
+  return rc;
 }
 static void wdDbShmBarrier(sqlite3_file *pFile){
   LOWER(pFile)->pMethods->xShmBarrier(LOWER(pFile));
@@ -1540,20 +1727,29 @@ static int wdPragma(WdDb *p, char **az){
 
 /**************************** Database: methods *****************************/
 
+/* Let go of a WdBase; wd.mutex is held. */
+static void wdReleaseBase(WdBase *p){
+  WdBase **pp;
+  if( --p->nRef>0 ) return;
+  for(pp=&wd.pBases; *pp!=p; pp=&(*pp)->pNext){}
+  *pp = p->pNext;
+  pthread_mutex_destroy(&p->mutex);
+  pthread_cond_destroy(&p->flushed);
+  sqlite3_free(p->zName);
+  sqlite3_free(p);
+}
+
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
-  WdBase *pBase = p->pBase;
+  WdDb *pWriter = p;
   WdDb **pp;
+  wdUnlockWrite(p);
+  __atomic_compare_exchange_n(&p->pBase->pWriter, &pWriter, (WdDb*)0, 0,
+                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
   if( *pp ) *pp = p->pNext;
-  if( --pBase->nRef==0 ){
-    WdBase **ppBase;
-    for(ppBase=&wd.pBases; *ppBase!=pBase; ppBase=&(*ppBase)->pNext){}
-    *ppBase = pBase->pNext;
-    sqlite3_free(pBase->zName);
-    sqlite3_free(pBase);
-  }
+  wdReleaseBase(p->pBase);
   pthread_mutex_unlock(&wd.mutex);
   return LOWER(p)->pMethods->xClose(LOWER(p));
 }
@@ -1661,6 +1857,12 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
   int rc;
   if( op==SQLITE_FCNTL_PDB ) p->ppDb = (sqlite3**)pArg;
   if( op==SQLITE_FCNTL_PERSIST_WAL ) return wdPersistWal(p, (int*)pArg);
+  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->iWait && p->pLog ){
+    u64 iWait = p->iWait;
+    p->iWait = 0;
+    rc = wdWaitDurable(p->pLog, iWait);
+    if( rc!=SQLITE_OK ) return rc;
+  }
   if( op==SQLITE_FCNTL_PRAGMA ){
     rc = wdPragma(p, (char**)pArg);
     if( rc!=SQLITE_NOTFOUND ) return rc;
@@ -1777,6 +1979,8 @@ static WdBase *wdFindBase(const char *zName){
       sqlite3_free(p);
       return 0;
     }
+    pthread_mutex_init(&p->mutex, 0);
+    pthread_cond_init(&p->flushed, 0);
     p->iDev = iDev;
     p->iInode = iInode;
     p->pNext = wd.pBases;
@@ -1916,7 +2120,26 @@ static void wdDlClose(sqlite3_vfs *pVfs, void *pLib){
 static int wdRandomness(sqlite3_vfs *pVfs, int nByte, char *zOut){
   return LOWERVFS(pVfs)->xRandomness(LOWERVFS(pVfs), nByte, zOut);
 }
+
+/* The thread may have left the database where it was busy, so that is looked
+** for before it is used. */
 static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
+  WdBase *pBusy = wdBusy;
+  WdBase *p = 0;
+  wdBusy = 0;
+  if( pBusy ){
+    pthread_mutex_lock(&wd.mutex);
+    for(p=wd.pBases; p && p!=pBusy; p=p->pNext){}
+    if( p ) p->nRef++;
+    pthread_mutex_unlock(&wd.mutex);
+  }
+  if( p ){
+    wdWaitTurn(p, nMicro);
+    pthread_mutex_lock(&wd.mutex);
+    wdReleaseBase(p);
+    pthread_mutex_unlock(&wd.mutex);
+    return nMicro;
+  }
   return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
 }
 static int wdCurrentTime(sqlite3_vfs *pVfs, double *pTime){
