@@ -258,8 +258,8 @@ struct WdLayout {
 ** other process can come in.  All access is atomic.
 */
 struct WdShared {
-  u64 iWritten;                   /* Counts unsynced writes to the log */
-  u64 iDurable;                   /* What iWritten was when a flush began */
+  u64 iWritten;                   /* Unsynced writes begun and ended */
+  u64 iDurable;                   /* What had ended when a flush began */
   u32 mLayout;                    /* wdLayoutWord(), 0 if not known yet */
   u32 bPoison;                    /* A flush failed: no commit any more */
 };
@@ -617,20 +617,30 @@ static int wdLowRead(WdLog *p, void *pBuf, int n, i64 iOfst){
   return LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
 }
 
-/*
-** Write through the page cache.  The write is counted before it is made, so
-** that no commit of any process takes it for durable.
-*/
+static u64 wdWritten(WdLog *p){
+  return __atomic_load_n(&p->pDb->pShared->iWritten, __ATOMIC_SEQ_CST);
+}
+static void wdBeginWrite(WdLog *p){
+  u64 i = wdWritten(p) | 1;
+  __atomic_store_n(&p->pDb->pShared->iWritten, i, __ATOMIC_SEQ_CST);
+}
+static void wdEndWrite(WdLog *p){
+  u64 i = wdWritten(p) + 1;
+  __atomic_store_n(&p->pDb->pShared->iWritten, i, __ATOMIC_SEQ_CST);
+}
+
+/* Write through the page cache. */
 static int wdLowWrite(WdLog *p, const void *pBuf, i64 n, i64 iOfst){
   const u8 *a = (const u8*)pBuf;
   int rc = SQLITE_OK;
-  __atomic_fetch_add(&p->pDb->pShared->iWritten, 1, __ATOMIC_SEQ_CST);
   wdCount(p->pDb, WD_STAT_BYTES, n);
+  wdBeginWrite(p);
   while( rc==SQLITE_OK && n>0 ){
     int m = n>WD_CHUNK ? WD_CHUNK : (int)n;
     rc = LOWER(p)->pMethods->xWrite(LOWER(p), a, m, iOfst);
     a += m; iOfst += m; n -= m;
   }
+  wdEndWrite(p);
   return rc;
 }
 
@@ -661,7 +671,7 @@ static void wdSetDurable(WdShared *pShared, u64 iTo){
 */
 static int wdFlush(WdLog *p, int flags){
   WdShared *pShared = p->pDb->pShared;
-  u64 iTo = __atomic_load_n(&pShared->iWritten, __ATOMIC_SEQ_CST);
+  u64 iTo = wdWritten(p) & ~(u64)1;
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
@@ -758,11 +768,15 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
 static int wdZeroFill(WdLog *p, i64 szNew){
   int rc = SQLITE_OK;
   i64 n;
-  if( p->fd>=0 && fallocate(p->fd, FALLOC_FL_WRITE_ZEROES, p->szFile,
-                            szNew-p->szFile)==0 ){
-    __atomic_fetch_add(&p->pDb->pShared->iWritten, 1, __ATOMIC_SEQ_CST);
-    p->szFile = szNew;
-    return SQLITE_OK;
+  if( p->fd>=0 ){
+    wdBeginWrite(p);
+    rc = fallocate(p->fd, FALLOC_FL_WRITE_ZEROES, p->szFile, szNew-p->szFile);
+    wdEndWrite(p);
+    if( rc==0 ){
+      p->szFile = szNew;
+      return SQLITE_OK;
+    }
+    rc = SQLITE_OK;
   }
   while( rc==SQLITE_OK && p->szFile<szNew ){
     n = szNew - p->szFile;
@@ -966,7 +980,7 @@ static int wdWriteRun(WdLog *p, int bCommit){
   if( rc!=SQLITE_OK ) return rc;
   if( bCommit && p->bFull && p->bDirect && !p->pDb->bNoFlush && !wdGroup(p)
    && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)
-       >=__atomic_load_n(&pShared->iWritten, __ATOMIC_SEQ_CST)
+       >=wdWritten(p)
   ){
     rc = wdWriteDurable(p, p->aRun, n, iOfst);
     if( rc==SQLITE_OK ){
@@ -1278,8 +1292,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
     if( p->bDurable || p->pDb->bNoFlush ) return SQLITE_OK;
     if( wdGroup(p) ){
       /* SQLITE_FCNTL_COMMIT_PHASETWO will wait for it. */
-      p->pDb->iWait = __atomic_load_n(&p->pDb->pShared->iWritten,
-                                      __ATOMIC_SEQ_CST);
+      p->pDb->iWait = wdWritten(p);
       return SQLITE_OK;
     }
   }

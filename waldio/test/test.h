@@ -118,8 +118,8 @@ static UNUSED int testTry(sqlite3 *db, const char *zFormat, ...){
 /* First column of the first row as text, in a buffer of its own per call
 ** site's next three calls; "" for no row, "error: ..." for an error. */
 static UNUSED const char *testText(sqlite3 *db, const char *zFormat, ...){
-  static char aOut[4][1000];
-  static int iOut;
+  static __thread char aOut[4][1000];
+  static __thread int iOut;
   char *zOut = aOut[iOut++ & 3];
   sqlite3_stmt *pStmt = 0;
   va_list ap;
