@@ -14,8 +14,9 @@
 #define SECTOR 512
 
 static unsigned rnd(unsigned n){
-  static _Atomic unsigned long long i = 20150708;
-  unsigned long long x = (i += 0x9e3779b97f4a7c15ull);
+  static unsigned long long i = 20150708;
+  unsigned long long x = __atomic_add_fetch(&i, 0x9e3779b97f4a7c15ull,
+                                            __ATOMIC_RELAXED);
   x = (x ^ (x>>30))*0xbf58476d1ce4e5b9ull;
   return (unsigned)((x ^ (x>>27))>>32)%n;
 }
@@ -357,7 +358,7 @@ static void alone(int szPage, int nReserve, int bSyncFull, int iEach){
 }
 
 /* Threads commit in groups; each cuts the power when its commit returned. */
-static _Atomic int iNext;
+static int iNext;
 static void *groupMain(void *pArg){
   char zWhere[20];
   int i;
@@ -365,7 +366,7 @@ static void *groupMain(void *pArg){
   snprintf(zWhere, sizeof(zWhere), "q%ld", (long)pArg);
   testExec(db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=40");
   for(i=0; i<40; i++){
-    int iRow = ++iNext;
+    int iRow = __atomic_add_fetch(&iNext, 1, __ATOMIC_RELAXED);
     Image a[2];
     CHECK_INT( transfer(db, iRow), SQLITE_OK );
     powerLoss(a, i%3 ? 0 : 50);

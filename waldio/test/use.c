@@ -1,0 +1,262 @@
+/*
+** Options, waldio_stat, and the conditions a database can be in: other
+** filesystems, exclusive locking, read-only, moved, VACUUMed, limited, without
+** its wal-index.
+*/
+#include "test.h"
+
+static long fileSize(const char *zName){
+  struct stat st;
+  return stat(zName, &st)==0 ? (long)st.st_size : -1;
+}
+static int byte19(const char *zName){
+  int c;
+  FILE *f = fopen(zName, "rb");
+  CHECK( f!=0 && fseek(f, 19, SEEK_SET)==0 );
+  c = getc(f);
+  fclose(f);
+  return c;
+}
+
+static sqlite3 *create(const char *zUri){
+  sqlite3 *db;
+  CHECK_INT( testShell("rm -f u.db* v.db*"), 0 );
+  db = testOpen(zUri);
+  testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE t(a INTEGER PRIMARY KEY, b);"
+               "INSERT INTO t VALUES(1,1)");
+  return db;
+}
+/* Stock SQLite reads n rows. */
+static void plain(const char *zName, int n){
+  char zUri[300];
+  sqlite3 *db;
+  snprintf(zUri, sizeof(zUri), "file:%s?vfs=unix", zName);
+  db = testOpen(zUri);
+  CHECK_INT( atoi(testText(db, "SELECT count(*) FROM t")), n );
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(db);
+}
+
+static void options(void){
+  static const struct { const char *zSet, *zGet; } a[] = {
+    { "waldio_sync=normal", "normal" }, { "waldio_sync", "normal" },
+    { "waldio_sync=full", "full" },     { "waldio_sync=maybe", 0 },
+    { "waldio_padding", "0" },          { "waldio_padding=8192", "8192" },
+    { "waldio_padding=1000", 0 },       { "waldio_padding", "8192" },
+    { "waldio_prealloc", "65536" },     { "waldio_prealloc=5000", "8192" },
+    { "waldio_prealloc=-1", 0 },        { "waldio_prealloc=0", "0" },
+    { "waldio_recycle", "1" },          { "waldio_recycle=0", "0" },
+    { "waldio_reserve", "24" },         { "waldio_reserve=300", 0 },
+    { "waldio_layout", "W" },           { "journal_mode", "wal" },
+    { "waldio_unknown", "" }
+  };
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  unsigned i;
+  for(i=0; i<sizeof(a)/sizeof(a[0]); i++){
+    const char *z;
+    testBegin("PRAGMA %s", a[i].zSet);
+    z = testText(db, "PRAGMA %s", a[i].zSet);
+    if( a[i].zGet ) CHECK_STR( z, a[i].zGet );
+    else CHECK( strncmp(z, "error: waldio_", 14)==0 );
+  }
+  testBegin("padding from the next restart on");
+  testExec(db, "PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES(2,2)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "P" );
+  CHECK_STR( testText(db, "SELECT slot FROM waldio_stat"), "8192" );
+  testBegin("counters");
+  CHECK_STR( testText(db, "SELECT commits FROM waldio_stat"), "3" );
+  CHECK_STR( testText(db, "SELECT bytes>=frames*slot FROM waldio_stat"), "1" );
+  CHECK_STR( testText(db, "SELECT count(*) FROM waldio_stat AS x, waldio_stat"
+                          " WHERE x.reason IS NULL AND x.handles=1"), "1" );
+  testBegin("no recycling");
+  sqlite3_close(db);
+  CHECK( fileSize("u.db-wal")<0 );
+  plain("u.db", 2);
+}
+
+/* A reason to leave the log to SQLite. */
+static void stock(const char *zUri, const char *zName, const char *zReason){
+  sqlite3 *db;
+  testBegin("stock: %s", zReason);
+  db = testOpen(zUri);
+  CHECK_STR( testText(db, "PRAGMA journal_mode=wal"), "wal" );
+  testExec(db, "DROP TABLE IF EXISTS t; CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "stock" );
+  CHECK_STR( testText(db, "SELECT reason FROM waldio_stat"), zReason );
+  CHECK_INT( byte19(zName), 2 );
+  plain(zName, 1);
+  sqlite3_close(db);
+}
+static void reasons(void){
+  CHECK_INT( testShell("rm -f u.db*"), 0 );
+  stock("file:u.db?vfs=waldio&waldio=off", "u.db", "waldio=off");
+  if( access("/dev/shm", W_OK)==0 ){
+    char zName[100], zUri[200];
+    snprintf(zName, sizeof(zName), "/dev/shm/waldio-%d.db", (int)getpid());
+    snprintf(zUri, sizeof(zUri), "file:%s?vfs=waldio", zName);
+    stock(zUri, zName, "tmpfs has no disk");
+    CHECK_INT( testShell("rm -f %s*", zName), 0 );
+  }else{
+    printf("skip: tmpfs, no /dev/shm\n");
+  }
+}
+
+static void exclusive(void){
+  sqlite3 *db;
+  int i;
+  testBegin("locking_mode=EXCLUSIVE");
+  CHECK_INT( testShell("rm -f u.db*"), 0 );
+  db = testOpen("file:u.db?vfs=waldio");
+  testExec(db, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=wal;"
+               "CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+  for(i=0; i<50; i++){
+    testExec(db, "INSERT INTO t(b) VALUES(randomblob(900))");
+    if( i%20==7 ) testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+    if( i%10==3 ){
+      testExec(db, "BEGIN; UPDATE t SET b=1; ROLLBACK");
+    }
+  }
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+  CHECK( fileSize("u.db-shm")<0 );
+  CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal"), 0 );
+  testExec(db, "PRAGMA locking_mode=NORMAL; INSERT INTO t(b) VALUES(1)");
+  sqlite3_close(db);
+  plain("u.db", 51);
+  db = testOpen("file:v.db?vfs=waldio");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "50" );
+  sqlite3_close(db);
+  plain("v.db", 50);
+}
+
+static void vacuum(void){
+  sqlite3 *db;
+  testBegin("VACUUM to another reserve and page size");
+  CHECK_INT( testShell("rm -f u.db*"), 0 );
+  db = testOpen("file:u.db?vfs=unix");
+  testExec(db, "PRAGMA page_size=1024; CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+  testExec(db, "INSERT INTO t VALUES(1,randomblob(9000)),(2,randomblob(9000))");
+  sqlite3_close(db);
+  db = testOpen("file:u.db?vfs=waldio");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  testExec(db, "INSERT INTO t VALUES(3,1)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "P" );
+  testExec(db, "VACUUM; PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES(4,1)");
+  CHECK_STR( testText(db, "PRAGMA waldio_reserve"), "24" );
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+  testExec(db, "PRAGMA journal_mode=delete; PRAGMA page_size=8192; VACUUM");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  testExec(db, "INSERT INTO t VALUES(5,1)");
+  CHECK_STR( testText(db, "SELECT slot FROM waldio_stat"), "8192" );
+  sqlite3_close(db);
+  plain("u.db", 5);
+}
+
+static void limited(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  int i;
+  testBegin("journal_size_limit");
+  testExec(db, "PRAGMA journal_size_limit=100000");
+  for(i=0; i<300; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(3000))");
+  testExec(db, "PRAGMA wal_checkpoint(RESTART); INSERT INTO t(b) VALUES(1)");
+  CHECK( fileSize("u.db-wal")<=200000 );
+  for(i=0; i<50; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(3000))");
+  sqlite3_close(db);
+  plain("u.db", 352);
+}
+
+static void lostIndex(void){
+  sqlite3 *db, *db2;
+  db = create("file:u.db?vfs=waldio");
+  CHECK_INT( testShell("cp u.db v.db; cp u.db-wal v.db-wal; cp u.db-shm v.db-shm"), 0 );
+  sqlite3_close(db);
+  testBegin("a copy with a stale wal-index");
+  db = testOpen("file:v.db?vfs=waldio");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "1" );
+  testBegin("moved while closed, opened by two names");
+  sqlite3_close(db);
+  CHECK_INT( testShell("mv v.db u.db; rm -f u.db-wal; mv v.db-wal u.db-wal"), 0 );
+  db = testOpen("file:u.db?vfs=waldio");
+  CHECK_INT( testShell("mkdir -p d && ln -sf ../u.db d/link.db"), 0 );
+  db2 = testOpen("file:d/link.db?vfs=waldio");
+  testExec(db, "INSERT INTO t VALUES(2,2)");
+  testExec(db2, "INSERT INTO t VALUES(3,3)");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "3" );
+  CHECK_STR( testText(db2, "SELECT handles FROM waldio_stat"), "2" );
+  sqlite3_close(db);
+  sqlite3_close(db2);
+  plain("u.db", 3);
+}
+
+static void readonly(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  sqlite3 *db2;
+  testBegin("read-only connection");
+  db2 = testOpen("file:u.db?vfs=waldio&mode=ro");
+  CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "1" );
+  testExec(db, "INSERT INTO t VALUES(2,2)");
+  CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "2" );
+  CHECK( testTry(db2, "INSERT INTO t VALUES(3,3)")==SQLITE_READONLY );
+  sqlite3_close(db2);
+  sqlite3_close(db);
+  testBegin("read-only connection alone");
+  db2 = testOpen("file:u.db?vfs=waldio&mode=ro");
+  CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "2" );
+  sqlite3_close(db2);
+  plain("u.db", 2);
+}
+
+/* A memory-mapped database shows page 1 as SQLite wants it. */
+static void mapped(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  testBegin("mmap_size");
+  testExec(db, "PRAGMA mmap_size=1000000; INSERT INTO t VALUES(2,2);"
+               "PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO t VALUES(3,3)");
+  sqlite3_close(db);
+  db = testOpen("file:u.db?vfs=waldio");
+  testExec(db, "PRAGMA mmap_size=1000000; INSERT INTO t VALUES(4,4)");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "4" );
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(db);
+  plain("u.db", 4);
+}
+
+/* A log in a format to come is not touched. */
+static void newerFormat(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  testBegin("a log of a newer format");
+  CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal"), 0 );
+  sqlite3_close(db);
+  /* "waldio 2", and a CRC that fits */
+  CHECK_INT( testShell("python3 -c '\n"
+    "def crc(b):\n"
+    "  c = 0xffffffff\n"
+    "  for x in b:\n"
+    "    c ^= x\n"
+    "    for _ in range(8): c = c>>1 ^ (0x82f63b78 if c&1 else 0)\n"
+    "  return c ^ 0xffffffff\n"
+    "f = open(\"v.db-wal\", \"r+b\"); a = bytearray(f.read(64))\n"
+    "assert crc(a[:60])==int.from_bytes(a[60:], \"big\")\n"
+    "a[39] = 0x32; a[60:] = crc(a[:60]).to_bytes(4, \"big\")\n"
+    "f.seek(0); f.write(a)'"), 0 );
+  CHECK_INT( testShell("cat v.db v.db-wal | cksum > sum"), 0 );
+  db = testOpen("file:v.db?vfs=waldio");
+  CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+  sqlite3_close(db);
+  CHECK_INT( testShell("cat v.db v.db-wal | cksum | cmp - sum"), 0 );
+}
+
+int main(void){
+  testEnter();
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  options();
+  reasons();
+  exclusive();
+  vacuum();
+  limited();
+  lostIndex();
+  readonly();
+  mapped();
+  newerFormat();
+  testLeave("use");
+  return 0;
+}
