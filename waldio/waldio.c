@@ -122,7 +122,11 @@
 ** Programs that read the log themselves (Litestream) cannot follow.  The
 ** cksumvfs extension wants 8 reserved bytes, layout W 24: with cksumvfs,
 ** layout P is used.  A commit is atomic across attached databases as far as it
-** is in WAL mode: in each of them, not over all.
+** is in WAL mode: in each of them, not over all.  A connection that is told
+** not to checkpoint when it closes (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) leaves
+** the log behind, and the database closed to stock SQLite.  The turns to write
+** and the shared flush are among the threads of a process.  Writers that never
+** pause keep SQLite from restarting the log, as they do without waldio.
 **
 ** FILE FORMAT
 **
@@ -275,12 +279,13 @@ struct WdBase {
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
   i64 aStat[10];                  /* Indexed by WD_STAT_... */
-  pthread_mutex_t mutex;          /* Guards what follows */
+  pthread_mutex_t mutex;          /* Guards the turns to write: */
   WdDb *pHolder;                  /* Holds the WRITE lock */
   WdWaiter *pFirst, *pLast;       /* Threads that sleep until they can have it */
   const void *pTurn;              /* The thread whose turn it is, or NULL */
   i64 iTurn;                      /* When that began, in microseconds */
-  pthread_cond_t flushed;         /* A flush ended */
+  pthread_mutex_t flush;          /* Guards the flush for several: */
+  pthread_cond_t flushed;         /* It ended */
   u8 bFlushing;                   /* A thread flushes, for all */
   WdDb *pWriter;                  /* The last to commit */
   int nGroup;                     /* >0: several handles commit by turns */
@@ -714,25 +719,25 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
   WdShared *pShared = p->pDb->pShared;
   int bWaited = 0;
   int rc = SQLITE_OK;
-  pthread_mutex_lock(&pBase->mutex);
+  pthread_mutex_lock(&pBase->flush);
   while( rc==SQLITE_OK
       && __atomic_load_n(&pShared->iDurable, __ATOMIC_ACQUIRE)<iTo ){
     if( wdPoisoned(p) ){
       rc = SQLITE_IOERR_FSYNC;
     }else if( pBase->bFlushing ){
       bWaited = 1;
-      pthread_cond_wait(&pBase->flushed, &pBase->mutex);
+      pthread_cond_wait(&pBase->flushed, &pBase->flush);
     }else{
       pBase->bFlushing = 1;
-      pthread_mutex_unlock(&pBase->mutex);
+      pthread_mutex_unlock(&pBase->flush);
       wdCount(p->pDb, WD_STAT_GROUPS, 1);
       rc = wdFlush(p, SQLITE_SYNC_NORMAL);
-      pthread_mutex_lock(&pBase->mutex);
+      pthread_mutex_lock(&pBase->flush);
       pBase->bFlushing = 0;
       pthread_cond_broadcast(&pBase->flushed);
     }
   }
-  pthread_mutex_unlock(&pBase->mutex);
+  pthread_mutex_unlock(&pBase->flush);
   if( bWaited ) wdCount(p->pDb, WD_STAT_WAITS, 1);
   return rc;
 }
@@ -1436,7 +1441,9 @@ static int wdLockShared(WdDb *p){
   if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
   p->bMarked = eVersion==WD_MARK;
   if( rc!=SQLITE_OK || eVersion!=2 || !p->bWant ) return rc;
-  for(i=0; i<8 && rc==SQLITE_OK && eVersion==2 && !p->bMarked; i++){
+  for(i=0; i<8 && eVersion==2 && !p->bMarked; i++){
+    /* Busy: another process tries the same just now. */
+    if( rc!=SQLITE_OK && rc!=SQLITE_BUSY ) break;
     LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
     if( i>0 ) wd.pLower->xSleep(wd.pLower, 500*i);
     pthread_mutex_lock(&wd.adopt);
@@ -1747,6 +1754,7 @@ static void wdReleaseBase(WdBase *p){
   for(pp=&wd.pBases; *pp!=p; pp=&(*pp)->pNext){}
   *pp = p->pNext;
   pthread_mutex_destroy(&p->mutex);
+  pthread_mutex_destroy(&p->flush);
   pthread_cond_destroy(&p->flushed);
   sqlite3_free(p->zName);
   sqlite3_free(p);
@@ -1993,6 +2001,7 @@ static WdBase *wdFindBase(const char *zName){
       return 0;
     }
     pthread_mutex_init(&p->mutex, 0);
+    pthread_mutex_init(&p->flush, 0);
     pthread_cond_init(&p->flushed, 0);
     p->iDev = iDev;
     p->iInode = iInode;
