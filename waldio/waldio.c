@@ -91,7 +91,9 @@
 ** an error there is COMMIT's error).  The read lock is held meanwhile.  So that
 ** there are others to write, the WRITE lock goes round among the threads in the
 ** order they asked for it, as long as the busy handler sleeps through the VFS;
-** sqlite3_busy_timeout()'s does.
+** sqlite3_busy_timeout()'s does.  Once the log has 4000 frames, a checkpoint by
+** one of these connections holds the others back until it is done, so that the
+** log is restarted.
 **
 ** The sync of the log's header at each restart is kept: without it, recovery
 ** could replay frames of the generation before.  When a flush fails the log is
@@ -125,8 +127,9 @@
 ** is in WAL mode: in each of them, not over all.  A connection that is told
 ** not to checkpoint when it closes (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) leaves
 ** the log behind, and the database closed to stock SQLite.  The turns to write
-** and the shared flush are among the threads of a process.  Writers that never
-** pause keep SQLite from restarting the log, as they do without waldio.
+** and the shared flush are among the threads of a process; processes compete
+** as they do without waldio.  A reader that stays keeps the log from being
+** restarted, as ever.
 **
 ** FILE FORMAT
 **
@@ -221,7 +224,9 @@ typedef struct WdWaiter WdWaiter;
 #define WAL_FRAME_HDRSIZE  24     /* Size of a frame's header */
 #define WAL_VERSION        3007000
 #define WAL_MAGIC          0x377f0682
-#define WAL_WRITE_LOCK     0      /* Lock byte in the wal-index */
+#define WAL_WRITE_LOCK     0      /* Lock bytes in the wal-index */
+#define WAL_CKPT_LOCK      1
+#define WAL_READ_LOCK0     3
 
 /* The format of this file's head. */
 #define WD_WAL_VERSION     0x57414c31   /* In place of WAL_VERSION */
@@ -242,6 +247,8 @@ typedef struct WdWaiter WdWaiter;
 #define WD_TURN_US         2000   /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_GROUP_COMMITS   32     /* Commits of one handle that end a group */
+#define WD_LONG_LOG        4000   /* Frames that make a checkpoint stop writers */
+#define WD_PAUSE_US        5000   /* How long it waits for them */
 
 /*
 ** Where the frames of a log are.
@@ -284,6 +291,10 @@ struct WdBase {
   WdWaiter *pFirst, *pLast;       /* Threads that sleep until they can have it */
   const void *pTurn;              /* The thread whose turn it is, or NULL */
   i64 iTurn;                      /* When that began, in microseconds */
+  WdDb *pPause;                   /* Checkpoints and lets nobody write */
+  i64 iNextPause;                 /* No such pause before */
+  int nReader;                    /* READ locks of this process; atomic */
+  u32 nFrame;                     /* Frames in the log; atomic */
   pthread_mutex_t flush;          /* Guards the flush for several: */
   pthread_cond_t flushed;         /* It ended */
   u8 bFlushing;                   /* A thread flushes, for all */
@@ -1019,8 +1030,9 @@ static void wdForget(WdLog *p){
 }
 
 /* A commit frame has just been written. */
-static void wdCommitted(WdLog *p){
+static void wdCommitted(WdLog *p, u32 iFrame){
   p->bCommitted = 1;
+  __atomic_store_n(&p->pDb->pBase->nFrame, iFrame, __ATOMIC_RELAXED);
   wdCount(p->pDb, WD_STAT_COMMITS, 1);
 }
 
@@ -1041,7 +1053,7 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   p->nRun++;
   if( bCommit ) wdCountWriter(p->pDb);
   if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
-  if( rc==SQLITE_OK && bCommit ) wdCommitted(p);
+  if( rc==SQLITE_OK && bCommit ) wdCommitted(p, iFrame);
   return rc;
 }
 
@@ -1063,7 +1075,7 @@ static int wdWriteHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
     p->iStored = iFrame;
     if( rc==SQLITE_OK && get4(&aHdr[4]) ){
       p->bRecksum = 0;
-      wdCommitted(p);
+      wdCommitted(p, iFrame);
     }
     return rc;
   }
@@ -1440,7 +1452,7 @@ static int wdLockShared(WdDb *p){
   int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
   if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
   p->bMarked = eVersion==WD_MARK;
-  if( rc!=SQLITE_OK || eVersion!=2 || !p->bWant ) return rc;
+  if( rc==SQLITE_OK && (eVersion!=2 || !p->bWant) ) return rc;
   for(i=0; i<8 && eVersion==2 && !p->bMarked; i++){
     /* Busy: another process tries the same just now. */
     if( rc!=SQLITE_OK && rc!=SQLITE_BUSY ) break;
@@ -1455,6 +1467,7 @@ static int wdLockShared(WdDb *p){
     }
     pthread_mutex_unlock(&wd.adopt);
   }
+  if( rc!=SQLITE_OK ) LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
   return rc;
 }
 
@@ -1516,7 +1529,7 @@ static i64 wdNow(void){
 static void wdNextTurn(WdBase *p){
   WdWaiter *pNext = p->pFirst;
   p->pHolder = 0;
-  if( pNext && p->pTurn==0 ){
+  if( pNext && p->pTurn==0 && p->pPause==0 ){
     p->pFirst = pNext->pNext;
     if( p->pFirst==0 ) p->pLast = 0;
     p->pTurn = pNext->pThread;
@@ -1531,7 +1544,9 @@ static int wdLockWrite(WdDb *p, int flags){
   int rc = SQLITE_BUSY;
   pthread_mutex_lock(&pBase->mutex);
   if( pBase->pTurn && wdNow()-pBase->iTurn>WD_TURN_US ) pBase->pTurn = 0;
-  if( pBase->pHolder || (pBase->pTurn && pBase->pTurn!=&wdBusy) ){
+  if( pBase->pHolder || (pBase->pTurn && pBase->pTurn!=&wdBusy)
+   || (pBase->pPause && pBase->pPause!=p)
+  ){
     wdBusy = pBase;
   }else{
     rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
@@ -1568,7 +1583,7 @@ static void wdWaitTurn(WdBase *p, int nMicro){
   pthread_cond_init(&w.cond, &attr);
   pthread_condattr_destroy(&attr);
   pthread_mutex_lock(&p->mutex);
-  if( p->pHolder || p->pTurn || p->pFirst ){
+  if( p->pHolder || p->pTurn || p->pFirst || p->pPause ){
     int rc = 0;
     if( p->pLast ) p->pLast->pNext = &w; else p->pFirst = &w;
     p->pLast = &w;
@@ -1585,14 +1600,52 @@ static void wdWaitTurn(WdBase *p, int nMicro){
   pthread_cond_destroy(&w.cond);
 }
 
-/* Like the log, the file of the wal-index is deleted by the last to close. */
-static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
-  WdDb *p = (WdDb*)pFile;
-  memset(&p->priv, 0, sizeof(p->priv));
-  p->pShared = &p->priv;
-  p->bReadonlyShm = 0;
-  wdUnlockWrite(p);
-  return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete || p->bLastClose);
+/*
+** SQLite restarts the log when a writer begins and finds all of it in the
+** database.  Writers that take turns without a pause never find that, since
+** each checkpoint ends behind the last commit.  So once the log is long, a
+** checkpoint holds the others back, which has little left to copy, because
+** checkpoints were made all along.  If readers are in the way, it is tried again
+** a second later.
+*/
+static void wdPause(WdDb *p){
+  WdBase *pBase = p->pBase;
+  i64 iEnd;
+  int bReady = 0;
+  if( !__atomic_load_n(&pBase->nGroup, __ATOMIC_RELAXED)
+   || __atomic_load_n(&pBase->nFrame, __ATOMIC_RELAXED)<WD_LONG_LOG ) return;
+  iEnd = wdNow();
+  pthread_mutex_lock(&pBase->mutex);
+  if( pBase->pPause || iEnd<pBase->iNextPause ){
+    pthread_mutex_unlock(&pBase->mutex);
+    return;
+  }
+  pBase->pPause = p;
+  pthread_mutex_unlock(&pBase->mutex);
+  iEnd += WD_PAUSE_US;
+  while( !bReady && wdNow()<iEnd ){
+    pthread_mutex_lock(&pBase->mutex);
+    bReady = pBase->pHolder==0
+          && __atomic_load_n(&pBase->nReader, __ATOMIC_ACQUIRE)==0;
+    pthread_mutex_unlock(&pBase->mutex);
+    if( !bReady ) wd.pLower->xSleep(wd.pLower, 100);
+  }
+  if( !bReady ){
+    pthread_mutex_lock(&pBase->mutex);
+    pBase->pPause = 0;
+    pBase->iNextPause = iEnd + 1000000;
+    pthread_mutex_unlock(&pBase->mutex);
+  }
+}
+
+static void wdResume(WdDb *p){
+  WdBase *pBase = p->pBase;
+  pthread_mutex_lock(&pBase->mutex);
+  if( pBase->pPause==p ){
+    pBase->pPause = 0;
+    if( pBase->pHolder==0 ) wdNextTurn(pBase);
+  }
+  pthread_mutex_unlock(&pBase->mutex);
 }
 
 static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
@@ -1604,8 +1657,27 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   if( bWrite ) wdForget(p->pLog);
   rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
   if( bWrite ) wdUnlockWrite(p);
-  return rc;
+  if( rc!=SQLITE_OK ) return rc;
+  if( iOfst>=WAL_READ_LOCK0 && (flags & SQLITE_SHM_SHARED) ){
+    __atomic_add_fetch(&p->pBase->nReader, flags & SQLITE_SHM_LOCK ? 1 : -1,
+                       __ATOMIC_RELEASE);
+  }
+  if( iOfst==WAL_CKPT_LOCK && n==1 ){
+    if( flags & SQLITE_SHM_LOCK ) wdPause(p); else wdResume(p);
+  }
+  return SQLITE_OK;
 }
+/* Like the log, the file of the wal-index is deleted by the last to close. */
+static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
+  WdDb *p = (WdDb*)pFile;
+  memset(&p->priv, 0, sizeof(p->priv));
+  p->pShared = &p->priv;
+  p->bReadonlyShm = 0;
+  wdUnlockWrite(p);
+  wdResume(p);
+  return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete || p->bLastClose);
+}
+
 static void wdDbShmBarrier(sqlite3_file *pFile){
   LOWER(pFile)->pMethods->xShmBarrier(LOWER(pFile));
 }

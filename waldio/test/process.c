@@ -176,6 +176,42 @@ static void killed(int nKill, int bOther){
   sqlite3_close(db);
 }
 
+/* Writers without a pause, some of them while a reader stays: the log is
+** restarted all the same once the reader is gone. */
+static void *busyMain(void *pArg){
+  int i;
+  sqlite3 *db = testOpen("file:p.db?vfs=waldio");
+  (void)pArg;
+  sqlite3_busy_timeout(db, 60000);
+  testExec(db, "PRAGMA synchronous=NORMAL");
+  for(i=0; i<4000; i++) testExec(db, "UPDATE n SET n=n+1");
+  sqlite3_close(db);
+  return 0;
+}
+static void bounded(int bReader){
+  pthread_t a[NTHREAD];
+  struct stat st;
+  sqlite3 *db;
+  int i;
+  testBegin("%d writers without a pause%s", NTHREAD,
+            bReader ? ", a reader that stays" : "");
+  create();
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "SELECT * FROM n");
+  if( bReader ) testExec(db, "BEGIN; SELECT * FROM n");
+  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_create(&a[i], 0, busyMain, 0), 0 );
+  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
+  if( bReader ){
+    CHECK_STR( testText(db, "SELECT n FROM n"), "0" );
+    testExec(db, "COMMIT");
+  }else{
+    /* 16,000 slots of 1024 bytes if it was not restarted. */
+    CHECK( stat("p.db-wal", &st)==0 && st.st_size<=12*1024*1024 );
+  }
+  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), 4000*NTHREAD );
+  sqlite3_close(db);
+}
+
 /* Many connections open a clean database at once, in threads and processes:
 ** all find it to be waldio's. */
 static void *openMain(void *pArg){
@@ -208,6 +244,8 @@ int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   together();
+  bounded(0);
+  bounded(1);
   threads();
   zSync = "NORMAL";
   threads();
