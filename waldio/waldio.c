@@ -111,9 +111,9 @@
 **   *  byte 19 of page 1, the version needed to read the file, is 0x57, in the
 **      database and in the log (SQLITE_NOTADB; 3 is taken by SQLite's wal2
 **      branch);
-**   *  the first 32768 bytes of the wal-index are a header of an unknown version
-**      (SQLITE_CANTOPEN).  This one holds for connections that look at no page,
-**      such as a checkpoint at close.
+**   *  the first 32768 bytes of the wal-index are a header of an unknown
+**      version (SQLITE_CANTOPEN).  This one holds for connections that look at
+**      no page, such as a checkpoint at close.
 **
 ** SQLite above the shim sees 2 in byte 19.  When the last connection closes the
 ** database, or journal_mode=delete is set, byte 19 is 2 or 1 again and the log
@@ -155,9 +155,9 @@
 **          N    24  SQLite's frame header
 **       N+24        zero up to the slot size, a multiple of 512
 **
-** Layout W, for pages that reserve 24 bytes or more at their end.  The slot size
-** is the page size N.  After each 128 slots comes a tail block of 4096 bytes, so
-** that slot i is at 4096 + (i-1)*N + ((i-1)/128)*4096:
+** Layout W, for pages that reserve 24 bytes or more at their end.  The slot
+** size is the page size N.  After each 128 slots comes a tail block of 4096
+** bytes, so that slot i is at 4096 + (i-1)*N + ((i-1)/128)*4096:
 **
 **          0  N-24  the page but for its last 24 bytes, its tail
 **       N-24    24  SQLite's frame header
@@ -247,7 +247,7 @@ typedef struct WdWaiter WdWaiter;
 #define WD_TURN_US         2000   /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_GROUP_COMMITS   32     /* Commits of one handle that end a group */
-#define WD_LONG_LOG        4000   /* Frames that make a checkpoint stop writers */
+#define WD_LONG_LOG        4000   /* Frames: a checkpoint stops writers */
 #define WD_PAUSE_US        5000   /* How long it waits for them */
 
 /*
@@ -288,7 +288,7 @@ struct WdBase {
   i64 aStat[10];                  /* Indexed by WD_STAT_... */
   pthread_mutex_t mutex;          /* Guards the turns to write: */
   WdDb *pHolder;                  /* Holds the WRITE lock */
-  WdWaiter *pFirst, *pLast;       /* Threads that sleep until they can have it */
+  WdWaiter *pFirst, *pLast;       /* Threads that wait until they can */
   const void *pTurn;              /* The thread whose turn it is, or NULL */
   i64 iTurn;                      /* When that began, in microseconds */
   WdDb *pPause;                   /* Checkpoints and lets nobody write */
@@ -329,7 +329,7 @@ struct WdWaiter {
 struct WdDb {
   sqlite3_file base;              /* Must be first */
   sqlite3_io_methods methods;     /* What the lower file offers, through here */
-  const char *zName;              /* As given to xOpen: identifies the database */
+  const char *zName;              /* As given to xOpen: the database's identity */
   const char *zWal;               /* SQLite's name for the log */
   WdBase *pBase;
   WdLog *pLog;                    /* The log opened for this handle, or NULL */
@@ -343,7 +343,7 @@ struct WdDb {
   int szPad;                      /* waldio_padding, 0 for the sector size */
   int szSector;                   /* What O_DIRECT asks for */
   int szPrealloc;                 /* waldio_prealloc */
-  u8 bWant;                       /* Use waldio when this becomes a WAL database */
+  u8 bWant;                       /* Use waldio if this is a WAL database */
   u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
   u8 bReadonlyShm;                /* pShared must not be written */
   u8 bLastClose;                  /* The log is backfilled and nobody else's */
@@ -365,7 +365,7 @@ struct WdLog {
   u32 mLayout;                    /* wdLayoutWord(&lay) */
   i64 szFile;                     /* Size of the file, or less */
   int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
-  u8 bDirect;                     /* fd is O_DIRECT */
+  u8 bDirect;                     /* wdWriteDurable() may work */
   u8 bSyncedDir;                  /* The lower xSync was called once */
   u8 bFull;                       /* The last commit was followed by xSync */
   u8 bCommitted;                  /* A commit is the last thing written */
@@ -754,10 +754,21 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
 }
 
 /*
-** Write whole slots with O_DIRECT, durable on return.  SQLITE_NOTFOUND means
-** that the file cannot do it, and nothing was written.
+** Write whole slots, durable on return: with O_DIRECT, or as the lower VFS can
+** if it is not SQLite's.  SQLITE_NOTFOUND means that the file cannot do it, and
+** nothing was written.
 */
 static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
+  if( p->fd<0 ){
+    waldio_write w;
+    int rc;
+    w.pData = a;
+    w.nByte = n;
+    w.iOfst = iOfst;
+    rc = LOWER(p)->pMethods->xFileControl(LOWER(p), WALDIO_FCNTL_WRITE, &w);
+    if( rc==SQLITE_NOTFOUND ) p->bDirect = 0;
+    return rc;
+  }
   wdCount(p->pDb, WD_STAT_BYTES, n);
   while( n>0 ){
     struct iovec v;
@@ -1494,11 +1505,14 @@ static void wdGuard(void volatile *pRegion){
 }
 
 static int wdDbShmMap(
-  sqlite3_file *pFile, int iRegion, int szRegion, int bExtend, void volatile **pp
+  sqlite3_file *pFile, int iRegion, int szRegion, int bExtend,
+  void volatile **pp
 ){
   WdDb *p = (WdDb*)pFile;
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
-  if( !p->bMarked ) return pLow->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
+  if( !p->bMarked ){
+    return pLow->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
+  }
   if( p->pShared==&p->priv ){
     int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, pp);
     if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || *pp==0 ) return rc;
@@ -1517,7 +1531,7 @@ static int wdDbShmMap(
 ** is its turn, and nobody else gets the lock meanwhile.  Other processes take
 ** part as before.
 */
-static __thread WdBase *wdBusy;   /* Where this thread could not have the lock */
+static __thread WdBase *wdBusy;   /* Where this thread found the lock taken */
 
 static i64 wdNow(void){
   struct timespec t;
@@ -1587,7 +1601,9 @@ static void wdWaitTurn(WdBase *p, int nMicro){
     int rc = 0;
     if( p->pLast ) p->pLast->pNext = &w; else p->pFirst = &w;
     p->pLast = &w;
-    while( !w.bTurn && rc==0 ) rc = pthread_cond_timedwait(&w.cond, &p->mutex, &t);
+    while( !w.bTurn && rc==0 ){
+      rc = pthread_cond_timedwait(&w.cond, &p->mutex, &t);
+    }
     if( !w.bTurn ){
       WdWaiter *pPrev = 0;
       WdWaiter **pp;
@@ -1605,8 +1621,8 @@ static void wdWaitTurn(WdBase *p, int nMicro){
 ** database.  Writers that take turns without a pause never find that, since
 ** each checkpoint ends behind the last commit.  So once the log is long, a
 ** checkpoint holds the others back, which has little left to copy, because
-** checkpoints were made all along.  If readers are in the way, it is tried again
-** a second later.
+** checkpoints were made all along.  If readers are in the way, it is tried
+** again a second later.
 */
 static void wdPause(WdDb *p){
   WdBase *pBase = p->pBase;
@@ -1798,7 +1814,9 @@ static int wdPragma(WdDb *p, char **az){
     return wdPragmaJournalMode(p, az);
   }
   if( sqlite3_strnicmp(az[1], "waldio_", 7)!=0 ) return SQLITE_NOTFOUND;
-  if( sqlite3_stricmp(az[1], "waldio_reserve")==0 ) return wdPragmaReserve(p, az);
+  if( sqlite3_stricmp(az[1], "waldio_reserve")==0 ){
+    return wdPragmaReserve(p, az);
+  }
   if( sqlite3_stricmp(az[1], "waldio_sync")==0 ){
     if( az[2] && sqlite3_stricmp(az[2], "full")!=0
      && sqlite3_stricmp(az[2], "normal")!=0 ){
@@ -2128,6 +2146,7 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags){
   memset(p, 0, sizeof(*p));
   p->fd = -1;
   p->bFull = 1;
+  p->bDirect = !wd.bUnix;
   pthread_mutex_lock(&wd.mutex);
   for(pDb=wd.pDbs; pDb && pDb->zName!=zDb; pDb=pDb->pNext){}
   pthread_mutex_unlock(&wd.mutex);
@@ -2196,7 +2215,9 @@ static int wdAccess(sqlite3_vfs *pVfs, const char *zName, int flags, int *pOut){
   }
   return LOWERVFS(pVfs)->xAccess(LOWERVFS(pVfs), zName, flags, pOut);
 }
-static int wdFullPathname(sqlite3_vfs *pVfs, const char *zIn, int n, char *zOut){
+static int wdFullPathname(
+  sqlite3_vfs *pVfs, const char *zIn, int n, char *zOut
+){
   return LOWERVFS(pVfs)->xFullPathname(LOWERVFS(pVfs), zIn, n, zOut);
 }
 static void *wdDlOpen(sqlite3_vfs *pVfs, const char *zFile){
@@ -2250,7 +2271,9 @@ static int wdSetSystemCall(
 ){
   return LOWERVFS(pVfs)->xSetSystemCall(LOWERVFS(pVfs), zName, pNew);
 }
-static sqlite3_syscall_ptr wdGetSystemCall(sqlite3_vfs *pVfs, const char *zName){
+static sqlite3_syscall_ptr wdGetSystemCall(
+  sqlite3_vfs *pVfs, const char *zName
+){
   return LOWERVFS(pVfs)->xGetSystemCall(LOWERVFS(pVfs), zName);
 }
 static const char *wdNextSystemCall(sqlite3_vfs *pVfs, const char *zName){
@@ -2475,7 +2498,9 @@ int waldio_extra_init(const char *zUnused){
 static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
   int rc = SQLITE_OK;
   SQLITE_EXTENSION_INIT2(pApi);
-  if( bDefault || sqlite3_vfs_find("waldio")==0 ) rc = waldio_register(bDefault);
+  if( bDefault || sqlite3_vfs_find("waldio")==0 ){
+    rc = waldio_register(bDefault);
+  }
   /* The VFS outlives the connection that loaded it. */
   return rc==SQLITE_OK ? SQLITE_OK_LOAD_PERMANENTLY : rc;
 }

@@ -7,6 +7,8 @@
 #ifndef WALDIO_H
 #define WALDIO_H
 
+#include "sqlite3.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -24,6 +26,20 @@ int waldio_register(int bDefault);
 ** compile SQLite with -DSQLITE_EXTRA_INIT=waldio_extra_init.
 */
 int waldio_extra_init(const char *zUnused);
+
+/*
+** A VFS other than SQLite's own, below waldio, may offer this file control on
+** log files: write nByte bytes, a multiple of 512, at offset iOfst, and have
+** them on stable storage before returning.  waldio_write is its argument.  If
+** it returns SQLITE_NOTFOUND then xWrite() and xSync() are used.
+*/
+#define WALDIO_FCNTL_WRITE 0x57414c31
+typedef struct waldio_write waldio_write;
+struct waldio_write {
+  const void *pData;
+  sqlite3_int64 nByte;
+  sqlite3_int64 iOfst;
+};
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,8 @@
 ** opened again: every commit that promised durability is there, and none in
 ** part.
 **
-** WALDIO_ROUNDS asks for more states.  This tests the writes that go through the lower VFS.  Those by pwritev2()
-** end in the same bytes, and need a test below the filesystem.
+** The VFS also makes single writes durable, as O_DIRECT and RWF_DSYNC do, and
+** nothing but these.  WALDIO_ROUNDS asks for more states.
 */
 #include "test.h"
 #include <pthread.h>
@@ -45,6 +45,8 @@ static struct Disk {
 } aDisk[2];                       /* The database and its log */
 static pthread_mutex_t diskMutex = PTHREAD_MUTEX_INITIALIZER;
 static void (*xOnWrite)(void);    /* Called before each write */
+static int bSingle;               /* Single writes can be made durable */
+static int nSingle;               /* How many were */
 
 typedef struct PowerFile PowerFile;
 struct PowerFile {
@@ -141,7 +143,29 @@ static int pwUnlock(sqlite3_file *p, int e){
 static int pwCheckLock(sqlite3_file *p, int *pOut){
   return LOWERFILE(p)->pMethods->xCheckReservedLock(LOWERFILE(p), pOut);
 }
+
+/* A write that is durable, alone: those before it stay pending. */
+static int durableWrite(sqlite3_file *pFile, const waldio_write *pWrite){
+  struct Disk *pDisk = ((PowerFile*)pFile)->pDisk;
+  const unsigned char *a = pWrite->pData;
+  int n = (int)pWrite->nByte;
+  int i, rc = SQLITE_OK;
+  if( pDisk==0 || !bSingle ) return SQLITE_NOTFOUND;
+  CHECK( n%SECTOR==0 && pWrite->iOfst%SECTOR==0 );
+  if( xOnWrite ) xOnWrite();
+  pthread_mutex_lock(&diskMutex);
+  imageWrite(&pDisk->image, a, n, pWrite->iOfst);
+  nSingle++;
+  pthread_mutex_unlock(&diskMutex);
+  for(i=0; i<n && rc==SQLITE_OK; i+=65536){
+    int m = n-i>65536 ? 65536 : n-i;
+    rc = LOWERFILE(pFile)->pMethods->xWrite(LOWERFILE(pFile), a+i, m,
+                                            pWrite->iOfst+i);
+  }
+  return rc;
+}
 static int pwControl(sqlite3_file *p, int op, void *pArg){
+  if( op==WALDIO_FCNTL_WRITE ) return durableWrite(p, pArg);
   return LOWERFILE(p)->pMethods->xFileControl(LOWERFILE(p), op, pArg);
 }
 static int pwSector(sqlite3_file *p){
@@ -401,7 +425,8 @@ int main(void){
   CHECK( getcwd(testHome, 200)!=0 );
   powerRegister();
   CHECK_INT( waldio_register(0), SQLITE_OK );
-  for(i=0; i<nRound; i++){
+  for(i=0; i<2*nRound; i++){
+    bSingle = i%2;
     alone(512, 0, 1, 4);
     alone(512, 24, 1, 4);
     alone(1024, 0, 0, 4);
@@ -409,7 +434,11 @@ int main(void){
     alone(4096, 24, 1, 3);
     alone(65536, 0, 1, 2);
   }
-  for(i=0; i<nRound; i++) groups(i%2 ? 24 : 0);
+  for(i=0; i<nRound; i++){
+    bSingle = i%2==0;
+    groups(i%2 ? 24 : 0);
+  }
+  CHECK( nSingle>0 );
   printf("%d states after a power loss\n", nState);
   snprintf(testHome, sizeof(testHome), "../..");
   testLeave("power");
