@@ -105,7 +105,7 @@ static UNUSED int testTry(sqlite3 *db, const char *zFormat, ...){
   va_start(ap, zFormat);
   z = sqlite3_vmprintf(zFormat, ap);
   va_end(ap);
-  rc = sqlite3_exec(db, z, 0, 0, 0);
+  rc = z ? sqlite3_exec(db, z, 0, 0, 0) : SQLITE_NOMEM;
   sqlite3_free(z);
   return rc;
 }
