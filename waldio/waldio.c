@@ -267,6 +267,10 @@ struct WdLayout {
 ** What all processes that use a log share: it lies in the guard region of the
 ** wal-index, or in WdDb.priv where the wal-index is in heap memory because no
 ** other process can come in.  All access is atomic.
+**
+** iWritten is odd while a write is made.  Only the holder of the WRITE lock
+** writes, but anybody may flush: what is written meanwhile may be missing from
+** that flush.  After the death of a writer iWritten stays odd until the next.
 */
 struct WdShared {
   u64 iWritten;                   /* Unsynced writes begun and ended */
@@ -275,6 +279,19 @@ struct WdShared {
   u32 bPoison;                    /* A flush failed: no commit any more */
 };
 
+/* What is counted; columns of waldio_stat. */
+#define WD_STAT_COMMITS     0     /* Transactions written to the log */
+#define WD_STAT_FRAMES      1     /* Frames appended */
+#define WD_STAT_BYTES       2     /* Bytes written to the log, zeros included */
+#define WD_STAT_DURABLE     3     /* Commits that were one durable write */
+#define WD_STAT_FLUSHES     4     /* Other flushes of the log */
+#define WD_STAT_PREALLOCS   5     /* Times the log was extended ahead */
+#define WD_STAT_FALLBACKS   6     /* Times something faster did not work */
+#define WD_STAT_ESCAPES     7     /* Pages whose tail was not zero, layout W */
+#define WD_STAT_GROUPS      8     /* Flushes that made other commits durable */
+#define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
+#define WD_STAT_NCOUNT      10
+
 /*
 ** One database in this process, however many handles are open on it.
 */
@@ -282,10 +299,11 @@ struct WdBase {
   WdBase *pNext;                  /* In wd.pBases */
   char *zName;
   u64 iDev, iInode;               /* Its file, or 0,0 */
-  int nRef;                       /* Handles */
+  int nRef;                       /* Handles, and threads that wait */
+  int nHandle;                    /* Handles */
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
-  i64 aStat[10];                  /* Indexed by WD_STAT_... */
+  i64 aStat[WD_STAT_NCOUNT];      /* Indexed by WD_STAT_... */
   pthread_mutex_t mutex;          /* Guards the turns to write: */
   WdDb *pHolder;                  /* Holds the WRITE lock */
   WdWaiter *pFirst, *pLast;       /* Threads that wait until they can */
@@ -301,16 +319,6 @@ struct WdBase {
   WdDb *pWriter;                  /* The last to commit */
   int nGroup;                     /* >0: several handles commit by turns */
 };
-#define WD_STAT_COMMITS     0     /* Transactions written to the log */
-#define WD_STAT_FRAMES      1     /* Frames appended */
-#define WD_STAT_BYTES       2     /* Bytes written to the log, zeros included */
-#define WD_STAT_DURABLE     3     /* Commits that were one durable write */
-#define WD_STAT_FLUSHES     4     /* Other flushes of the log */
-#define WD_STAT_PREALLOCS   5     /* Times the log was extended ahead */
-#define WD_STAT_FALLBACKS   6     /* Times something faster did not work */
-#define WD_STAT_ESCAPES     7     /* Pages whose tail was not zero, layout W */
-#define WD_STAT_GROUPS      8     /* Flushes that made other commits durable */
-#define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
 
 /*
 ** A thread that waits for its turn to write.
@@ -755,8 +763,8 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
 
 /*
 ** Write whole slots, durable on return: with O_DIRECT, or as the lower VFS can
-** if it is not SQLite's.  SQLITE_NOTFOUND means that the file cannot do it, and
-** nothing was written.
+** if it is not SQLite's.  SQLITE_NOTFOUND means that the file cannot do it; all
+** is to be written again.
 */
 static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
   if( p->fd<0 ){
@@ -766,6 +774,7 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
     w.nByte = n;
     w.iOfst = iOfst;
     rc = LOWER(p)->pMethods->xFileControl(LOWER(p), WALDIO_FCNTL_WRITE, &w);
+    if( rc==SQLITE_OK ) wdCount(p->pDb, WD_STAT_BYTES, n);
     if( rc==SQLITE_NOTFOUND ) p->bDirect = 0;
     return rc;
   }
@@ -1860,6 +1869,7 @@ static int wdDbClose(sqlite3_file *pFile){
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
   if( *pp ) *pp = p->pNext;
+  p->pBase->nHandle--;
   wdReleaseBase(p->pBase);
   pthread_mutex_unlock(&wd.mutex);
   return LOWER(p)->pMethods->xClose(LOWER(p));
@@ -2126,6 +2136,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){
+    p->pBase->nHandle++;
     p->pNext = wd.pDbs;
     wd.pDbs = p;
     p->base.pMethods = &p->methods;
@@ -2300,7 +2311,6 @@ static const char wdStatSchema[] =
   " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
   " waits INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
-#define WD_STAT_NCOUNT  10
 
 typedef struct WdRow WdRow;
 struct WdRow {
@@ -2308,7 +2318,7 @@ struct WdRow {
   char *zName;
   u32 mLayout;
   const char *zReason;
-  int nRef;
+  int nHandle;
   i64 aStat[WD_STAT_NCOUNT];
 };
 typedef struct WdCursor WdCursor;
@@ -2388,7 +2398,7 @@ static int wdStatFilter(
     if( pRow->zName==0 ) rc = SQLITE_NOMEM;
     pRow->mLayout = __atomic_load_n(&pBase->mLayout, __ATOMIC_RELAXED);
     pRow->zReason = __atomic_load_n(&pBase->zReason, __ATOMIC_RELAXED);
-    pRow->nRef = pBase->nRef;
+    pRow->nHandle = pBase->nHandle;
     for(i=0; i<WD_STAT_NCOUNT; i++){
       pRow->aStat[i] = __atomic_load_n(&pBase->aStat[i], __ATOMIC_RELAXED);
     }
@@ -2412,7 +2422,7 @@ static int wdStatColumn(
               sqlite3_result_text(pCtx, p->zReason, -1, SQLITE_STATIC);
             }
             break;
-    case 4: sqlite3_result_int(pCtx, p->nRef); break;
+    case 4: sqlite3_result_int(pCtx, p->nHandle); break;
     default: sqlite3_result_int64(pCtx, p->aStat[iCol-WD_STAT_NFIXED]);
   }
   return SQLITE_OK;
