@@ -2521,6 +2521,8 @@ static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
 #if defined(SQLITE_CORE)
   rc = SQLITE_OK;
 #endif
+  /* The waldio_stat of another build shows the databases of its VFS. */
+  if( sqlite3_vfs_find("waldio")!=&wdVfs ) return rc;
   return wdConnection(db, pzErrMsg, 0)==SQLITE_OK ? rc : SQLITE_ERROR;
 }
 

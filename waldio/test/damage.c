@@ -115,6 +115,60 @@ static void flipped(int bWhole, int szPage){
   free(aWal);
 }
 
+static void setNumber(unsigned char *a, unsigned v){
+  a[0] = (unsigned char)(v>>24); a[1] = (unsigned char)(v>>16);
+  a[2] = (unsigned char)(v>>8); a[3] = (unsigned char)v;
+}
+static unsigned crc32c(const unsigned char *a, int n){
+  unsigned c = 0xffffffff;
+  int i;
+  for(; n>0; n--, a++){
+    c ^= *a;
+    for(i=0; i<8; i++) c = (c>>1) ^ ((c & 1) ? 0x82f63b78 : 0);
+  }
+  return ~c;
+}
+
+/* A log that says of itself what is not true, with a CRC that fits: any page
+** and slot size, any layout, and any bytes where the frames are. */
+static void hostile(int bWhole, int szPage){
+  static const unsigned aNumber[] = {
+    0, 1, 511, 512, 513, 1000, 1024, 1048, 1536, 2048, 4096, 65535, 65536,
+    66048, 73728, 131072, 131584, 0x7fffffff, 0x80000000, 0xfffffe00, 0xffffffff
+  };
+  const unsigned nNumber = sizeof(aNumber)/sizeof(aNumber[0]);
+  long nDb, nWal;
+  unsigned char *aDb, *aWal, *aCopy;
+  unsigned i, x = 7;
+  makeCrashed(bWhole, szPage);
+  aDb = readFile("x.db", &nDb);
+  aWal = readFile("x.db-wal", &nWal);
+  aCopy = malloc((size_t)nWal);
+  CHECK( aCopy!=0 );
+  for(i=0; i<3*nNumber*nNumber; i++){
+    int nGot, j;
+    testBegin("layout %s, page size %d, hostile log %u", bWhole ? "W" : "P",
+              szPage, i);
+    unlink("d.db-shm");
+    memcpy(aCopy, aWal, (size_t)nWal);
+    if( i%5 ) setNumber(aCopy+8, aNumber[i%nNumber]);
+    if( i%7 ) setNumber(aCopy+44, aNumber[i/nNumber%nNumber]);
+    aCopy[40] = (unsigned char)(i%3 ? i%4 : aWal[40]);
+    setNumber(aCopy+60, crc32c(aCopy, 60));
+    for(j=0; j<20 && i%11==0; j++){
+      x = x*1664525u + 1013904223u;
+      aCopy[4096 + (long)(x>>8)%(nWal-4096)] = (unsigned char)x;
+    }
+    writeFile("d.db", aDb, nDb);
+    writeFile("d.db-wal", aCopy, nWal);
+    nGot = openDamaged();
+    CHECK( nGot<=NCOMMIT );
+  }
+  free(aDb);
+  free(aWal);
+  free(aCopy);
+}
+
 /* Put bytes of its own into the tail of every page. */
 static void fillTails(const char *zName, int szPage){
   long n, i;
@@ -189,6 +243,8 @@ int main(void){
   truncated(1, 1024);
   flipped(0, 1024);
   flipped(1, 1024);
+  hostile(0, 1024);
+  hostile(1, 1024);
   tails(512);
   tails(4096);
   tails(65536);

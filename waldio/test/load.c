@@ -37,6 +37,26 @@ static UNUSED void loadShared(const char *zEntry, int bDefault){
   sqlite3_close(db);
 }
 
+/* Two builds of waldio in one process: the first to come is used. */
+static UNUSED void loadBoth(const char *zUnused, int bUnused){
+  sqlite3 *db;
+  char zSo[600];
+  (void)zUnused; (void)bUnused;
+  testBegin("waldio.so where waldio is linked in");
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  db = testOpen("file:both.db?vfs=waldio");
+  snprintf(zSo, sizeof(zSo), "%s/waldio", testHome);
+  CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1,
+                               (int*)0), SQLITE_OK );
+  CHECK_INT( sqlite3_load_extension(db, zSo, 0, 0), SQLITE_OK );
+  CHECK_INT( sqlite3_load_extension(db, zSo, "sqlite3_waldio_default_init", 0),
+             SQLITE_OK );
+  CHECK( sqlite3_vfs_find(0)==sqlite3_vfs_find("waldio") );
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  CHECK_STR( testText(db, "SELECT count(*) FROM waldio_stat"), "1" );
+  sqlite3_close(db);
+}
+
 static void inChild(void (*x)(const char*,int), const char *z, int b){
   int st = 0;
   pid_t pid = fork();
@@ -78,6 +98,7 @@ int main(void){
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   inChild(loadShared, 0, 0);
   inChild(loadShared, "sqlite3_waldio_default_init", 1);
+  inChild(loadBoth, 0, 0);
 #endif
   inChild(loadStatic, 0, 0);
   testLeave("load");
