@@ -7,6 +7,7 @@ mod metadata;
 mod step;
 mod suites;
 mod tidy;
+mod waldio;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ usage: cargo xtask TASK
   doc            rustdoc, warnings are errors
   build          the command and every test
   commands       every command has its page in docs
+  waldio         the SQLite extension's tests, plain and under sanitizers
   test           unit tests, then the tests that need root and a real kernel
 
 Environment:
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["doc"] => Plan::new().then("doc", suites::doc),
         ["build"] => Plan::new().then("build", suites::build),
         ["commands"] => Plan::new().then("commands", commands::check),
+        ["waldio"] => Plan::new().then("waldio", waldio::test),
         ["test"] => Plan::new().then("test", suites::test),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
@@ -73,6 +76,7 @@ fn ci() -> Result<Plan> {
         .then("doc", suites::doc)?
         .then("build", suites::build)?
         .then("commands", commands::check)?
+        .then("waldio", waldio::test)?
         .then("test", suites::test)?;
     plan.summarise();
     Ok(plan)
