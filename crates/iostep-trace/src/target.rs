@@ -47,6 +47,16 @@ pub struct Mount {
     pub options: String,
 }
 
+impl Mount {
+    /// The mount that holds a path, with or without a block device below it.
+    ///
+    /// Errors: `Io` if the path is not there; `Unsupported` without /proc.
+    pub fn of(path: &Path) -> Result<Mount> {
+        let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
+        mount_of(path, &metadata, &mounts()?).map(describe)
+    }
+}
+
 /// What is traced: a disk, or one partition of it.
 #[derive(Clone, Debug)]
 pub struct Target {

@@ -1,10 +1,10 @@
 //! Small documents, made by hand, for tests of reports.
 
 use iostep_model::bench::{
-    Access, CheckpointMode, CheckpointPolicy, Cpu, Document, Engine, Environment, FileJob, Files,
-    InitialContent, Job, KeyOrder, Latency, LatencyHistogram, Limits, MachineTime, Pace, PageCache,
-    PageCacheState, PayloadKind, Run, RunState, SCHEMA_VERSION, Second, Sharing, SqliteJob,
-    SqliteLibrary, SqliteOperation, Step, Sync, Target, ThreadRun, Transfer,
+    Access, CheckpointMode, CheckpointPolicy, Cpu, Document, Environment, FileJob, Job, KeyOrder,
+    Latency, LatencyHistogram, Limits, MachineTime, Pace, PageCacheState, Run, RunState,
+    SCHEMA_VERSION, Second, SqliteJob, SqliteLibrary, SqliteOperation, Step, Sync, Target,
+    ThreadRun,
 };
 use iostep_model::manifest::{Counters, Device, Filesystem, Totals};
 use iostep_model::pragma::{Journal, Synchronous};
@@ -36,31 +36,11 @@ pub fn sqlite_wal(runs: u32) -> Document {
 /// The job of [`write_fdatasync`].
 pub fn file_job() -> FileJob {
     FileJob {
-        target: Target::Directory("/mnt/test".into()),
         access: Access::RandomWrite,
         record_bytes: RECORD_BYTES,
-        file_bytes: 64 << 20,
         threads: 2,
-        sharing: Sharing::OwnFile,
-        transfer: Transfer::Buffered,
         sync: Sync::Fdatasync,
-        sync_every: 1,
-        end_sync: false,
-        atomic: false,
-        polled: false,
-        engine: Engine::Psync,
-        depth: 1,
-        overlap_percent: 0.0,
-        initial: InitialContent::Written,
-        files: Files::Fresh,
-        keep: false,
-        payload: PayloadKind::Incompressible,
-        page_cache: PageCache::Drop,
-        verify: false,
-        seed: 1,
-        cpus: Vec::new(),
-        limits: Limits::default(),
-        pace: Pace::default(),
+        ..FileJob::new(Target::Directory("/mnt/test".into()))
     }
 }
 

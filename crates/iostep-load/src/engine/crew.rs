@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use iostep_model::bench::{Cpu, Failure, Limits, MachineTime, Pace, Run, RunState, ThreadRun};
+use iostep_model::bench::{Failure, Limits, MachineTime, Pace, Run, RunState, ThreadRun};
 use iostep_model::manifest::Counters;
 
 use super::clock::{mono_ns, wall_ns};
@@ -373,20 +373,8 @@ impl Crew<'_> {
             .max()
             .unwrap_or(measured_ns);
         let mut run = Run {
-            state: RunState::Complete,
-            start_wall_ns,
             elapsed_ns: end_ns.saturating_sub(measured_ns),
-            operations: 0,
-            bytes: 0,
-            idle_ns: 0,
-            latencies: Vec::new(),
-            seconds: Vec::new(),
-            cpu: Cpu::default(),
-            device: None,
-            page_cache: None,
-            threads: Vec::new(),
-            failures: Vec::new(),
-            verification: None,
+            ..Run::empty(RunState::Complete, start_wall_ns)
         };
         for (number, thread) in (0..).zip(finished) {
             add_thread(&mut run, number, thread);

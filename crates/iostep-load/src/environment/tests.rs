@@ -1,40 +1,15 @@
 use super::fake::Root;
 use super::*;
 
-use iostep_model::bench::{
-    Access, Engine, FileJob, Files, InitialContent, Limits, Pace, PayloadKind, Sharing, Sync,
-    Target, Transfer,
-};
+use iostep_model::bench::{FileJob, Sync, Target};
 use proptest::prelude::*;
 
 /// A job that nothing speaks against.
 pub fn file_job() -> FileJob {
     FileJob {
-        target: Target::Directory("/mnt".into()),
-        access: Access::Write,
-        record_bytes: 4096,
         file_bytes: 1 << 20,
-        threads: 1,
-        sharing: Sharing::OwnFile,
-        transfer: Transfer::Buffered,
         sync: Sync::Fsync,
-        sync_every: 1,
-        end_sync: false,
-        atomic: false,
-        polled: false,
-        engine: Engine::Psync,
-        depth: 1,
-        overlap_percent: 0.0,
-        initial: InitialContent::Written,
-        files: Files::Fresh,
-        keep: false,
-        payload: PayloadKind::Incompressible,
-        page_cache: iostep_model::bench::PageCache::Drop,
-        verify: false,
-        seed: 1,
-        cpus: Vec::new(),
-        limits: Limits::default(),
-        pace: Pace::default(),
+        ..FileJob::new(Target::Directory("/mnt".into()))
     }
 }
 

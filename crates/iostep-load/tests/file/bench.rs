@@ -6,10 +6,7 @@ use std::sync::atomic::AtomicBool;
 use iostep_load::Result;
 use iostep_load::engine::{Observer, Progress};
 use iostep_load::file::Bench;
-use iostep_model::bench::{
-    Access, Engine, FileJob, Files, InitialContent, Limits, Pace, PageCache, PayloadKind, Run,
-    Sharing, Step, Sync, Target, Transfer,
-};
+use iostep_model::bench::{FileJob, Run, Step, Target};
 use iostep_model::manifest::Counters;
 
 /// Watches nothing.
@@ -27,31 +24,9 @@ impl Observer for Nobody {
 /// Sixteen records of 4 KiB, written in order by one thread; the file is kept.
 pub fn job(directory: &Path) -> FileJob {
     FileJob {
-        target: Target::Directory(directory.to_owned()),
-        access: Access::Write,
-        record_bytes: 4096,
         file_bytes: 16 * 4096,
-        threads: 1,
-        sharing: Sharing::OwnFile,
-        transfer: Transfer::Buffered,
-        sync: Sync::None,
-        sync_every: 1,
-        end_sync: false,
-        atomic: false,
-        polled: false,
-        engine: Engine::Psync,
-        depth: 1,
-        overlap_percent: 0.0,
-        initial: InitialContent::Written,
-        files: Files::Fresh,
         keep: true,
-        payload: PayloadKind::Incompressible,
-        page_cache: PageCache::Drop,
-        verify: false,
-        seed: 1,
-        cpus: Vec::new(),
-        limits: Limits::default(),
-        pace: Pace::default(),
+        ..FileJob::new(Target::Directory(directory.to_owned()))
     }
 }
 

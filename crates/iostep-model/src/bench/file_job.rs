@@ -63,6 +63,40 @@ pub struct FileJob {
     pub pace: Pace,
 }
 
+impl FileJob {
+    /// Each byte of a file of 64 MiB once: buffered writes of 4 KiB in order, by one thread, nothing
+    /// synced. What the command line does without a flag.
+    pub fn new(target: Target) -> FileJob {
+        FileJob {
+            target,
+            access: Access::Write,
+            record_bytes: 4 << 10,
+            file_bytes: 64 << 20,
+            threads: 1,
+            sharing: Sharing::OwnFile,
+            transfer: Transfer::Buffered,
+            sync: Sync::None,
+            sync_every: 1,
+            end_sync: false,
+            atomic: false,
+            polled: false,
+            engine: Engine::Psync,
+            depth: 1,
+            overlap_percent: 0.0,
+            initial: InitialContent::Written,
+            files: Files::Fresh,
+            keep: false,
+            payload: PayloadKind::Incompressible,
+            page_cache: PageCache::Drop,
+            verify: false,
+            seed: 1,
+            cpus: Vec::new(),
+            limits: Limits::default(),
+            pace: Pace::default(),
+        }
+    }
+}
+
 /// Where the bytes go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -38,6 +38,28 @@ pub struct Run {
     pub verification: Option<Verification>,
 }
 
+impl Run {
+    /// One that began at `start_wall_ns` and measured nothing.
+    pub fn empty(state: RunState, start_wall_ns: u64) -> Run {
+        Run {
+            state,
+            start_wall_ns,
+            elapsed_ns: 0,
+            operations: 0,
+            bytes: 0,
+            idle_ns: 0,
+            latencies: Vec::new(),
+            seconds: Vec::new(),
+            cpu: Cpu::default(),
+            device: None,
+            page_cache: None,
+            threads: Vec::new(),
+            failures: Vec::new(),
+            verification: None,
+        }
+    }
+}
+
 /// Whether a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use iostep_model::event::Marker;
 use iostep_model::table::Trace;
 use iostep_trace::session::{BackendChoice, Session};
 
+use crate::interrupt::Interrupt;
 use crate::{recording, terminal};
 
 mod child;
@@ -101,21 +101,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
-    }
+    let interrupt = Interrupt::install()?;
     let directory = match &args.output {
         Some(directory) => directory.clone(),
         None => free_name(&args.target)?,
     };
     let existed = directory.exists();
     let mut session = recording::start(&args.target, &directory, args.backend.into())?;
-    if let Err(error) = watch(&args, &mut session, &stop) {
+    if let Err(error) = watch(&args, &mut session, interrupt.flag()) {
         drop(session);
         if !existed {
             discard(&directory);

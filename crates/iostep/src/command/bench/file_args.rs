@@ -210,16 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_it_overwrites_one_file_in_order() {
+    fn without_flags_it_is_the_plain_job() {
         let job = job(&[]).expect("a job");
-        assert_eq!(job.target, Target::Directory("/".into()));
-        assert_eq!((job.access, job.sync), (Access::Write, Sync::None));
-        assert_eq!((job.record_bytes, job.file_bytes), (4096, 64 << 20));
-        assert_eq!((job.threads, job.depth, job.sync_every), (1, 1, 1));
-        assert_eq!(job.payload, PayloadKind::Incompressible);
-        assert_eq!(job.page_cache, PageCache::Drop);
-        assert_eq!(job.limits.time_ns, None);
-        assert_eq!(job.pace.operations_per_second, None);
+        assert_eq!(job, FileJob::new(Target::Directory("/".into())));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use iostep_load::environment;
 use iostep_model::bench::{Environment, Job, Target as JobTarget};
 use iostep_model::manifest::Filesystem;
 use iostep_trace::target::{Mount, Target};
-use procfs::process::Process;
 
 /// A job's directory or device.
 pub struct Place {
@@ -36,13 +35,15 @@ impl Place {
         let mount = target.as_ref().and_then(|target| target.mount.clone());
         Place {
             target,
-            filesystem: mount.or_else(|| mount_of(path)).map(|mount| Filesystem {
-                kind: mount.kind,
-                mount_point: mount.point.display().to_string(),
-                options: mount.options,
-                block_bytes: block_bytes(path),
-                layout: Vec::new(),
-            }),
+            filesystem: mount
+                .or_else(|| Mount::of(path).ok())
+                .map(|mount| Filesystem {
+                    kind: mount.kind,
+                    mount_point: mount.point.display().to_string(),
+                    options: mount.options,
+                    block_bytes: block_bytes(path),
+                    layout: Vec::new(),
+                }),
         }
     }
 
@@ -54,36 +55,6 @@ impl Place {
             ..environment::here(Path::new("/"))
         }
     }
-}
-
-/// The mount of a path whose filesystem has no device: the deepest one that holds it.
-fn mount_of(path: &Path) -> Option<Mount> {
-    let real = std::fs::canonicalize(path).ok()?;
-    let mounts = Process::myself().and_then(|me| me.mountinfo()).ok()?;
-    let mount = mounts
-        .into_iter()
-        .filter(|mount| real.starts_with(&mount.mount_point))
-        .max_by_key(|mount| (mount.mount_point.components().count(), mount.mnt_id))?;
-    let words = |options: std::collections::HashMap<String, Option<String>>| {
-        let mut words: Vec<String> = options
-            .into_iter()
-            .map(|(name, value)| match value {
-                Some(value) => format!("{name}={value}"),
-                None => name,
-            })
-            .collect();
-        words.sort();
-        words.join(",")
-    };
-    Some(Mount {
-        kind: mount.fs_type,
-        point: mount.mount_point,
-        options: format!(
-            "{};{}",
-            words(mount.mount_options),
-            words(mount.super_options)
-        ),
-    })
 }
 
 fn block_bytes(path: &Path) -> u32 {

@@ -10,7 +10,7 @@ use iostep_load::engine::clock::wall_ns;
 use iostep_load::environment::Before;
 use iostep_load::{Error, file, sqlite};
 use iostep_model::bench::{
-    Cpu, Document, Failure, Job, Run, RunState, SCHEMA_VERSION, SqliteLibrary, Warning,
+    Document, Failure, Job, Run, RunState, SCHEMA_VERSION, SqliteLibrary, Warning,
 };
 
 use super::measure_args::Repetition;
@@ -150,20 +150,8 @@ fn not_begun(error: &Error) -> Run {
         }
     };
     Run {
-        state,
-        start_wall_ns: wall_ns(),
-        elapsed_ns: 0,
-        operations: 0,
-        bytes: 0,
-        idle_ns: 0,
-        latencies: Vec::new(),
-        seconds: Vec::new(),
-        cpu: Cpu::default(),
-        device: None,
-        page_cache: None,
-        threads: Vec::new(),
         failures,
-        verification: None,
+        ..Run::empty(state, wall_ns())
     }
 }
 
