@@ -59,7 +59,8 @@
 **     waldio=off             leave the log a stock one
 **     waldio=force           on any filesystem
 **     waldio_reserve=N       reserved bytes per page of a new database, 24 if
-**                            not given; 0 chooses layout P
+**                            not given; less than 24 means layout T, not W
+**     waldio_padding=N       as PRAGMA waldio_padding
 **
 ** Options of a connection, each readable without "=...":
 **
@@ -67,15 +68,32 @@
 **     PRAGMA waldio_sync=normal    a commit is written and not flushed, even
 **                                  if synchronous=FULL
 **     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
-**                                  4096 or 8192 bytes; 0 is the best known.
-**                                  From the next restart of the log on.
+**                                  4096 or 8192 bytes; 0 chooses the layout
+**                                  by itself.  From the next restart of the
+**                                  log on.
 **     PRAGMA waldio_prealloc=N     first step the log is extended by; each
 **                                  doubles the file, up to 4 MiB.  0: never.
 **     PRAGMA waldio_recycle=0      delete the log at the last close
 **     PRAGMA waldio_reserve=N      reserved bytes from the next VACUUM on
-**     PRAGMA waldio_layout         P, W, stock or none
+**     PRAGMA waldio_layout         W, T, P, stock or none
 **
 **     SELECT * FROM waldio_stat    what was done, per database
+**
+** LAYOUTS
+**
+** In all of them a slot begins at a multiple of a sector.  Which one is used is
+** decided anew whenever the log is restarted:
+**
+**   W  for pages that reserve 24 bytes or more, as in a database made by waldio
+**      or VACUUMed with it: the frame header takes their place, a slot is as
+**      large as a page.
+**   T  for every other database: the frame header lies in the same place, and
+**      the 28 bytes it displaces are moved to where the page has zeros, or has
+**      bits that are zero in every cell pointer.  The few pages that have no
+**      such room, as overflow pages of random bytes, cost a block more.
+**   P  the page, the header, and padding up to the next sector: where so many
+**      pages of the last log had no room that T cost more than the padding,
+**      where a page is smaller than the sector of O_DIRECT, and on demand.
 **
 ** WHAT A COMMIT DOES
 **
@@ -123,7 +141,7 @@
 **
 ** Programs that read the log themselves (Litestream) cannot follow.  The
 ** cksumvfs extension wants 8 reserved bytes, layout W 24: with cksumvfs,
-** layout P is used.  A commit is atomic across attached databases as far as it
+** layout T is used (waldio_reserve=8).  A commit is atomic across attached databases as far as it
 ** is in WAL mode: in each of them, not over all.  A connection that is told
 ** not to checkpoint when it closes (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) leaves
 ** the log behind, and the database closed to stock SQLite.  The turns to write
@@ -139,8 +157,8 @@
 **     offset  size  content
 **          0    24  SQLite's log header, with 0x57414c31 as version (at 4)
 **         24     8  its checksum, as in wal.c, over the 24 bytes before
-**         32     8  "waldio 1"
-**         40     1  layout: 1 is P, 2 is W
+**         32     8  "waldio 2"
+**         40     1  layout: 1 is P, 2 is W, 3 is T
 **         41     3  zero
 **         44     4  slot size
 **         48    12  zero
@@ -155,17 +173,28 @@
 **          N    24  SQLite's frame header
 **       N+24        zero up to the slot size, a multiple of 512
 **
-** Layout W, for pages that reserve 24 bytes or more at their end.  The slot
-** size is the page size N.  After each 128 slots comes a tail block of 4096
-** bytes, so that slot i is at 4096 + (i-1)*N + ((i-1)/128)*4096:
+** Layouts W and T differ in name only.  The slot size is the page size N.
+** Before each 128 slots comes a tail block of 4096 bytes, so that slot i is at
+** 8192 + (i-1)*N + ((i-1)/128)*4096:
 **
-**          0  N-24  the page but for its last 24 bytes, its tail
+**          0  N-24  the page but for its last 24 bytes, which are zero
 **       N-24    24  SQLite's frame header
 **
-** A tail of zeros is not stored.  Any other one is in the tail block after the
-** slot, at 24*((i-1)%128), and the frame header says so; see wdEscape().
+** If any of these 24 bytes is not zero then the last 28, the page's tail, lie
+** elsewhere.  The frame header says so, see wdEscape(), and the slot is:
 **
-** In both, byte 19 of page 1 is 0x57.  All checksums of frames are those of
+**          0  N-28  the page but for its tail, and perhaps the tail in it
+**       N-28     4  where the tail is: (S<<21) | (M<<16) | R, or 0xffffffff
+**       N-24    24  SQLite's frame header, marked
+**
+** The first M bytes of the tail are at R, where the page has zeros.  The other
+** 28-M are in the topmost 4 bits (2 if N>4096) of every second byte from S on,
+** most significant first; these bits are zero in the page.  The tail is taken
+** from R first, R filled with zeros, then from S.  If the value is 2^28 or
+** more, M above 28, R+M above N-28, or one of the bytes from S on not before
+** N-28, then the whole tail is in the tail block, at 32*((i-1)%128).
+**
+** In all, byte 19 of page 1 is 0x57.  All checksums of frames are those of
 ** SQLite, over what SQLite sees, so recovery is SQLite's own too.  Slots past
 ** the last valid frame hold zeros or older frames.
 **
@@ -173,7 +202,7 @@
 **
 **          0    48  a WalIndexHdr of SQLite's wal.c with version 0x57414c31
 **         48    48  the same again
-**        256    24  struct WdShared
+**        512    24  struct WdShared, elsewhere in other versions of the format
 **
 ** As the wal-index itself, it is in host byte order and lost in a crash.
 */
@@ -233,11 +262,16 @@ typedef struct WdWaiter WdWaiter;
 #define WD_INDEX_VERSION   0x57414c31   /* In the guard region */
 #define WD_MARK            0x57   /* Byte 19 of page 1, above 2 */
 #define WD_BLOCK0          4096   /* Size of block 0 */
-#define WD_LABEL           "waldio 1"
+#ifndef WD_FORMAT
+# define WD_FORMAT         2      /* Version; tests build another one too */
+#endif
 #define WD_SZLABEL         64     /* Bytes of block 0 in use */
-#define WD_GROUP           128    /* Slots before each tail block, layout W */
+#define WD_GROUP           128    /* Slots after each tail block, W and T */
 #define WD_TAILBLOCK       4096   /* Size of a tail block */
-#define WD_SHARED_OFST     256    /* WdShared in the guard region */
+#define WD_TAILSTEP        32     /* From one tail in it to the next */
+#define WD_SZTAIL          28     /* A tail: the bytes a header displaces */
+#define WD_SPILLED         0xffffffff   /* It is in the tail block */
+#define WD_SHARED_OFST     (256*WD_FORMAT)   /* WdShared in the guard region */
 
 #define WD_SECTOR          512
 #define WD_MXPAGE          65536
@@ -261,7 +295,9 @@ struct WdLayout {
 #define WD_NONE     0             /* No valid log in the file */
 #define WD_PADDED   1             /* P: page, frame header, padding */
 #define WD_WHOLE    2             /* W: frame header in the page's tail */
-#define WD_STOCK    3             /* SQLite's own layout */
+#define WD_MOVED    3             /* T: the same, the tail being in use */
+#define WD_STOCK    4             /* SQLite's own layout */
+#define wdEmbeds(p) ((p)->eKind==WD_WHOLE || (p)->eKind==WD_MOVED)
 
 /*
 ** What all processes that use a log share: it lies in the guard region of the
@@ -287,10 +323,12 @@ struct WdShared {
 #define WD_STAT_FLUSHES     4     /* Other flushes of the log */
 #define WD_STAT_PREALLOCS   5     /* Times the log was extended ahead */
 #define WD_STAT_FALLBACKS   6     /* Times something faster did not work */
-#define WD_STAT_ESCAPES     7     /* Pages whose tail was not zero, layout W */
+#define WD_STAT_ESCAPES     7     /* Tails written to the tail block */
 #define WD_STAT_GROUPS      8     /* Flushes that made other commits durable */
 #define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
-#define WD_STAT_NCOUNT      10
+#define WD_STAT_MOVED       10    /* Tails moved to another place of the page */
+#define WD_STAT_WRITEZEROES 11    /* Extensions by FALLOC_FL_WRITE_ZEROES */
+#define WD_STAT_NCOUNT      12
 
 /*
 ** One database in this process, however many handles are open on it.
@@ -313,6 +351,8 @@ struct WdBase {
   i64 iNextPause;                 /* No such pause before */
   int nReader;                    /* READ locks of this process; atomic */
   u32 nFrame;                     /* Frames in the log; atomic */
+  u32 nWritten, nSpill;           /* Frames written since the log's restart, and
+                                  ** runs with a tail to spill; atomic */
   pthread_mutex_t flush;          /* Guards the flush for several: */
   pthread_cond_t flushed;         /* It ended */
   u8 bFlushing;                   /* A thread flushes, for all */
@@ -385,6 +425,9 @@ struct WdLog {
   u32 iRun;                       /* First frame in aRun */
   int nRun, mxRun;                /* Frames in aRun, and room for */
   u8 *aRun;                       /* Slots as they will be in the file */
+  u8 bSpill;                      /* A page of the run has no room for its tail */
+  int iTail, nTail;               /* Frame of aTail[0], and entries in use */
+  u8 aTail[WD_TAILBLOCK];         /* Tails of the run, for the tail block */
   void *pRunAlloc;                /* Allocation around aRun, which is aligned */
 };
 
@@ -407,6 +450,10 @@ static struct WdGlobal {
 } wd = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0 };
 
 static const u8 wdZeros[WD_CHUNK] = {0};
+
+/* A reason that is not one for a stock log. */
+static const char wdOther[] = "the log has the format of another version of "
+                              "waldio; open and close it with that one";
 
 static void wdCount(WdDb *p, int eStat, i64 n){
   __atomic_fetch_add(&p->pBase->aStat[eStat], n, __ATOMIC_RELAXED);
@@ -470,7 +517,7 @@ static int wdLayoutValid(const WdLayout *p){
   if( p->eKind==WD_STOCK ) return 1;
   if( n<512 || n>WD_MXPAGE || (n & (n-1))!=0 ) return 0;
   if( p->szSlot%WD_SECTOR!=0 || p->szSlot>2*WD_MXPAGE ) return 0;
-  if( p->eKind==WD_WHOLE ) return p->szSlot==n;
+  if( wdEmbeds(p) ) return p->szSlot==n;
   return p->eKind==WD_PADDED && p->szSlot>=n+WAL_FRAME_HDRSIZE;
 }
 
@@ -488,25 +535,26 @@ static WdLayout wdLayoutOf(u32 m){
   return lay;
 }
 
+/* Offset of the tail block of a frame's group, and of the tail in it. */
+static i64 wdGroupOfst(const WdLayout *p, u32 iFrame){
+  i64 szGroup = WD_TAILBLOCK + (i64)WD_GROUP*p->szSlot;
+  return WD_BLOCK0 + (i64)((iFrame-1)/WD_GROUP)*szGroup;
+}
+static i64 wdTail(const WdLayout *p, u32 iFrame){
+  return wdGroupOfst(p, iFrame) + (i64)((iFrame-1)%WD_GROUP)*WD_TAILSTEP;
+}
+
 /* Offset of the slot of a frame; frames count from 1. */
 static i64 wdSlot(const WdLayout *p, u32 iFrame){
   i64 i = (i64)iFrame - 1;
-  i64 iOfst = WD_BLOCK0 + i*p->szSlot;
-  if( p->eKind==WD_WHOLE ) iOfst += i/WD_GROUP*WD_TAILBLOCK;
-  return iOfst;
+  if( !wdEmbeds(p) ) return WD_BLOCK0 + i*p->szSlot;
+  return wdGroupOfst(p, iFrame) + WD_TAILBLOCK + i%WD_GROUP*p->szSlot;
 }
 
 /* Offset of a frame's header. */
 static i64 wdHdr(const WdLayout *p, u32 iFrame){
-  int n = p->szPage - (p->eKind==WD_WHOLE ? WAL_FRAME_HDRSIZE : 0);
+  int n = p->szPage - (wdEmbeds(p) ? WAL_FRAME_HDRSIZE : 0);
   return wdSlot(p, iFrame) + n;
-}
-
-/* Offset of the place for a page's tail, in layout W. */
-static i64 wdTail(const WdLayout *p, u32 iFrame){
-  u32 iFirst = (iFrame-1)/WD_GROUP*WD_GROUP + 1;
-  return wdSlot(p, iFirst) + (i64)WD_GROUP*p->szSlot
-       + (i64)(iFrame-iFirst)*WAL_FRAME_HDRSIZE;
 }
 
 /* How many slots a file of szFile bytes has in full. */
@@ -515,15 +563,15 @@ static i64 wdSlots(const WdLayout *p, i64 szFile){
   i64 szGroup = (i64)WD_GROUP*p->szSlot + WD_TAILBLOCK;
   i64 nRest;
   if( n<=0 ) return 0;
-  if( p->eKind!=WD_WHOLE ) return n/p->szSlot;
-  nRest = n%szGroup/p->szSlot;
-  return n/szGroup*WD_GROUP + (nRest<WD_GROUP ? nRest : WD_GROUP);
+  if( !wdEmbeds(p) ) return n/p->szSlot;
+  nRest = n%szGroup - WD_TAILBLOCK;
+  return n/szGroup*WD_GROUP + (nRest>0 ? nRest/p->szSlot : 0);
 }
 
 /*
-** Layout W keeps 24 bytes of frame header where the page has its tail.  A
-** page whose tail is not zero has it in the tail block, and says so in the
-** header by a page number P and a size N that no frame has otherwise:
+** Layouts W and T keep the frame header where the page has its last 24 bytes.
+** A page that has other bytes than zeros there says so in the header by a page
+** number P and a size N that no frame has otherwise:
 **
 **     not a commit     (P,0)   is stored as   (P,0xffffffff)
 **     commit, P<N      (P,N)                  (N,P)
@@ -560,7 +608,104 @@ static int wdUnescape(u8 *aHdr){
   return 1;
 }
 
+/****************************** Tails of pages ******************************/
+
+/*
+** A tail that is not zero goes where the page has zeros.  Most pages of a
+** b-tree have such bytes between their cell pointers and their cells.  A full
+** page, or one where that gap holds what was deleted, has zero bits instead: a
+** cell pointer is below the page size, so in pages of 4096 bytes 56 of them
+** hold 28 bytes in their topmost 4 bits.  Both together serve for fewer.
+*/
+static int wdSpareBits(int szPage){
+  return szPage<=4096 ? 4 : 2;
+}
+
+/* The offset of n zeros in a row from a[i] on, before a[iEnd], or -1. */
+static int wdFindZeros(const u8 *a, int i, int iEnd, int n){
+  while( i+n<=iEnd ){
+    int k = n;
+    while( k>0 && a[i+k-1]==0 ) k--;
+    if( k==0 ) return i;
+    i += k;
+  }
+  return -1;
+}
+
+/* Where page iPg has room for its tail, in the form that a slot holds. */
+static u32 wdFindRoom(const u8 *a, int szPage, u32 iPg){
+  int iEnd = szPage - WD_SZTAIL;
+  int iHdr = iPg==1 ? 100 : 0;
+  int eType = a[iHdr];
+  int nBit = wdSpareBits(szPage);
+  int iPtr = 0, nPtr = 0, nMove = WD_SZTAIL;
+  int iRoom, i;
+  if( eType==2 || eType==5 || eType==10 || eType==13 ){
+    iPtr = iHdr + (eType<8 ? 12 : 8);
+    nPtr = a[iHdr+3]*256 + a[iHdr+4];
+    if( iPtr+2*nPtr>iEnd ) iPtr = nPtr = 0;
+  }
+  iRoom = wdFindZeros(a, iPtr+2*nPtr, iEnd, nMove);
+  if( iRoom>=0 ) return ((u32)nMove<<16) | (u32)iRoom;
+  for(i=0; i<nPtr && (a[iPtr+2*i]>>(8-nBit))==0; i++){}
+  nMove -= i*nBit/8;
+  if( nMove==WD_SZTAIL ) return WD_SPILLED;
+  if( nMove<0 ) nMove = 0;
+  iRoom = wdFindZeros(a, iPtr+2*nPtr, iEnd, nMove);
+  if( iRoom<0 ) return WD_SPILLED;
+  return ((u32)iPtr<<21) | ((u32)nMove<<16) | (u32)iRoom;
+}
+
+/* True if a tail is in its page; then its parts are as in the file's head. */
+static int wdInPage(
+  u32 x, int szPage, int *piRoom, int *pnMove, int *piBits
+){
+  int iEnd = szPage - WD_SZTAIL;
+  *piRoom = (int)(x & 0xffff);
+  *pnMove = (int)((x>>16) & 31);
+  *piBits = (int)(x>>21);
+  if( (x>>28)!=0 || *pnMove>WD_SZTAIL || *piRoom+*pnMove>iEnd ) return 0;
+  return *pnMove==WD_SZTAIL || *piBits
+           + (WD_SZTAIL-*pnMove)*8/wdSpareBits(szPage)*2 - 1<=iEnd;
+}
+
+/* Move a tail to the place x that wdFindRoom() found. */
+static void wdPutTail(u8 *a, int szPage, u32 x, const u8 *aTail){
+  int nBit = wdSpareBits(szPage);
+  int iRoom, nMove, iBits, i, iShift;
+  if( !wdInPage(x, szPage, &iRoom, &nMove, &iBits) ) return;
+  memcpy(&a[iRoom], aTail, (size_t)nMove);
+  for(i=nMove; i<WD_SZTAIL; i++){
+    for(iShift=8-nBit; iShift>=0; iShift-=nBit, iBits+=2){
+      a[iBits] |= (u8)((aTail[i]>>iShift)<<(8-nBit));
+    }
+  }
+}
+
+/* The reverse.  Returns 0 if the tail is not in the page. */
+static int wdTakeTail(u8 *a, int szPage, u32 x, u8 *aTail){
+  int nBit = wdSpareBits(szPage);
+  int iRoom, nMove, iBits, i, iShift;
+  if( !wdInPage(x, szPage, &iRoom, &nMove, &iBits) ) return 0;
+  memcpy(aTail, &a[iRoom], (size_t)nMove);
+  memset(&a[iRoom], 0, (size_t)nMove);
+  for(i=nMove; i<WD_SZTAIL; i++){
+    aTail[i] = 0;
+    for(iShift=8-nBit; iShift>=0; iShift-=nBit, iBits+=2){
+      aTail[i] |= (u8)((a[iBits]>>(8-nBit))<<iShift);
+      a[iBits] &= (u8)(0xff>>nBit);
+    }
+  }
+  return 1;
+}
+
 /******************************* Block 0 ************************************/
+
+/* "waldio 2" */
+static void wdLabel(u8 *a){
+  memcpy(a, "waldio ", 7);
+  a[7] = '0' + WD_FORMAT;
+}
 
 /*
 ** Turn the header SQLite writes into block 0, all of it zero before.
@@ -572,7 +717,7 @@ static void wdEncodeBlock0(u8 *a, const u8 *aWalHdr, const WdLayout *pLay){
   walChecksum(a, 24, a[3]&1, aCksum);
   put4(&a[24], aCksum[0]);
   put4(&a[28], aCksum[1]);
-  memcpy(&a[32], WD_LABEL, 8);
+  wdLabel(&a[32]);
   a[40] = pLay->eKind;
   put4(&a[44], (u32)pLay->szSlot);
   put4(&a[60], crc32c(a, 60));
@@ -581,9 +726,10 @@ static void wdEncodeBlock0(u8 *a, const u8 *aWalHdr, const WdLayout *pLay){
 /*
 ** The reverse, from the first 64 bytes of a log.  Damage leaves WD_NONE, and
 ** SQLite ignores such a log as it ignores one whose header has a bad checksum.
-** SQLITE_CANTOPEN is for a format to come.
+** SQLITE_CANTOPEN is for another version of the format.
 */
 static int wdDecodeBlock0(const u8 *a, WdLayout *pLay){
+  u8 aLabel[8];
   memset(pLay, 0, sizeof(*pLay));
   if( (get4(a) & ~1u)!=WAL_MAGIC ) return SQLITE_OK;
   if( get4(&a[4])==WAL_VERSION ){
@@ -593,11 +739,8 @@ static int wdDecodeBlock0(const u8 *a, WdLayout *pLay){
   if( get4(&a[4])!=WD_WAL_VERSION || get4(&a[60])!=crc32c(a, 60) ){
     return SQLITE_OK;
   }
-  if( memcmp(&a[32], WD_LABEL, 8)!=0 ){
-    sqlite3_log(SQLITE_CANTOPEN, "waldio: the log has format '%.8s', this "
-                "waldio reads '" WD_LABEL "'", (const char*)&a[32]);
-    return SQLITE_CANTOPEN;
-  }
+  wdLabel(aLabel);
+  if( memcmp(&a[32], aLabel, 8)!=0 ) return SQLITE_CANTOPEN;
   pLay->eKind = a[40];
   pLay->szPage = (int)get4(&a[8]);
   pLay->szSlot = (int)get4(&a[44]);
@@ -809,6 +952,7 @@ static int wdZeroFill(WdLog *p, i64 szNew){
     rc = fallocate(p->fd, FALLOC_FL_WRITE_ZEROES, p->szFile, szNew-p->szFile);
     wdEndWrite(p);
     if( rc==0 ){
+      wdCount(p->pDb, WD_STAT_WRITEZEROES, 1);
       p->szFile = szNew;
       return SQLITE_OK;
     }
@@ -857,20 +1001,34 @@ static void wdUseLayout(WdLog *p, u32 m){
   __atomic_store_n(&p->pDb->pBase->mLayout, m, __ATOMIC_RELAXED);
   sqlite3_free(p->pRunAlloc);
   p->pRunAlloc = 0;
-  p->nRun = 0;
+  p->nRun = p->nTail = 0;
+  p->bSpill = 0;
   p->iPend = 0;
+}
+
+/* Another version of waldio has the log, or had it when it crashed. */
+static int wdOtherFormat(WdLog *p, const u8 *a){
+  __atomic_store_n(&p->pDb->pBase->zReason, wdOther, __ATOMIC_RELAXED);
+  sqlite3_log(SQLITE_CANTOPEN, "waldio: the log of %s has format '%.8s', this "
+              "waldio reads 'waldio %d'; open and close the database with the "
+              "waldio that wrote it", p->pDb->zName, (const char*)&a[32],
+              WD_FORMAT);
+  return SQLITE_CANTOPEN;
 }
 
 /* Read block 0 into a[] and take its layout.  A layout that others have put
 ** into shared memory meanwhile is newer, and wins if bForce is not set. */
 static int wdLearn(WdLog *p, u8 *a, int bForce){
   WdShared *pShared = p->pDb->pShared;
+  const char *zOther = wdOther;
   WdLayout lay;
   u32 m = 0;
   int rc = wdLowRead(p, a, WD_SZLABEL, 0);
   if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
   rc = wdDecodeBlock0(a, &lay);
-  if( rc!=SQLITE_OK ) return rc;
+  if( rc!=SQLITE_OK ) return wdOtherFormat(p, a);
+  __atomic_compare_exchange_n(&p->pDb->pBase->zReason, &zOther, 0, 0,
+                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   if( lay.eKind!=WD_NONE ) m = wdLayoutWord(&lay);
   if( !p->pDb->bReadonlyShm ){
     u32 mOld = 0;
@@ -910,10 +1068,25 @@ static int wdRunBuffer(WdLog *p){
 /**************************** Log: frames ***********************************/
 
 /* Read the header of a frame; *pbEscaped tells whether its page's tail is in
-** the tail block. */
+** another place. */
 static int wdLoadHdr(WdLog *p, u32 iFrame, u8 *aHdr, int *pbEscaped){
   int rc = wdLowRead(p, aHdr, WAL_FRAME_HDRSIZE, wdHdr(&p->lay, iFrame));
-  *pbEscaped = p->lay.eKind==WD_WHOLE ? wdUnescape(aHdr) : 0;
+  *pbEscaped = wdEmbeds(&p->lay) ? wdUnescape(aHdr) : 0;
+  return rc;
+}
+
+/* Put a page's tail back in its place.  A tail block that is missing ends the
+** log, as a frame that is missing does: by the frame's checksum. */
+static int wdRestoreTail(WdLog *p, u32 iFrame, u8 *aPage){
+  int szPage = p->lay.szPage;
+  u8 *aEnd = &aPage[szPage-WD_SZTAIL];
+  u8 aTail[WD_SZTAIL];
+  int rc = SQLITE_OK;
+  if( !wdTakeTail(aPage, szPage, get4(aEnd), aTail) ){
+    rc = wdLowRead(p, aTail, WD_SZTAIL, wdTail(&p->lay, iFrame));
+    if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
+  }
+  memcpy(aEnd, aTail, WD_SZTAIL);
   return rc;
 }
 
@@ -924,14 +1097,14 @@ static int wdLoadPage(WdLog *p, u32 iFrame, u8 *aPage){
   u8 aHdr[WAL_FRAME_HDRSIZE];
   int rc = wdLowRead(p, aPage, szPage, wdSlot(&p->lay, iFrame));
   if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
-  if( p->lay.eKind==WD_WHOLE ){
-    u8 *aTail = &aPage[szPage-WAL_FRAME_HDRSIZE];
-    memcpy(aHdr, aTail, WAL_FRAME_HDRSIZE);
-    memset(aTail, 0, WAL_FRAME_HDRSIZE);
+  if( wdEmbeds(&p->lay) ){
+    u8 *aEnd = &aPage[szPage-WAL_FRAME_HDRSIZE];
+    memcpy(aHdr, aEnd, WAL_FRAME_HDRSIZE);
     if( wdUnescape(aHdr) ){
-      int rcTail = wdLowRead(p, aTail, WAL_FRAME_HDRSIZE,
-                             wdTail(&p->lay, iFrame));
+      int rcTail = wdRestoreTail(p, iFrame, aPage);
       if( rc==SQLITE_OK ) rc = rcTail;
+    }else{
+      memset(aEnd, 0, WAL_FRAME_HDRSIZE);
     }
   }else if( isPage1(aPage, WD_MARK) ){
     /* Any page may hold such bytes; page 1 alone had its version changed. */
@@ -944,26 +1117,58 @@ static int wdLoadPage(WdLog *p, u32 iFrame, u8 *aPage){
   return rc;
 }
 
-/*
-** Build the slot of a frame.  In layout W the tail of a page that has one is
-** written to the tail block at once, before the frame.
-*/
+/* Keep a tail for the tail block, which is written with the run. */
+static void wdSpill(WdLog *p, u32 iFrame, const u8 *aTail){
+  int n;
+  if( p->nTail==0 ) p->iTail = (int)iFrame;
+  n = ((int)iFrame - p->iTail + 1)*WD_TAILSTEP;
+  memset(&p->aTail[p->nTail*WD_TAILSTEP], 0,
+         (size_t)(n - p->nTail*WD_TAILSTEP));
+  memcpy(&p->aTail[n-WD_TAILSTEP], aTail, WD_SZTAIL);
+  p->nTail = n/WD_TAILSTEP;
+  wdCount(p->pDb, WD_STAT_ESCAPES, 1);
+}
+
+/* Write the tails of the run.  The entries between them are its own, too. */
+static int wdWriteTails(WdLog *p){
+  int n = p->nTail;
+  p->nTail = 0;
+  if( n==0 ) return SQLITE_OK;
+  return wdLowWrite(p, p->aTail, (i64)n*WD_TAILSTEP,
+                    wdTail(&p->lay, (u32)p->iTail));
+}
+
+/* The slot holds a page, with aHdr to come over its end. */
+static int wdEmbed(WdLog *p, u32 iFrame, u8 *aSlot, const u8 *aHdr){
+  int n = p->lay.szPage;
+  u8 *aEnd = &aSlot[n-WD_SZTAIL];
+  u8 *aTo = &aSlot[n-WAL_FRAME_HDRSIZE];
+  int bEscape = !isZero(aTo, WAL_FRAME_HDRSIZE);
+  if( bEscape ){
+    u32 x = wdFindRoom(aSlot, n, get4(aHdr));
+    if( x==WD_SPILLED ){
+      wdSpill(p, iFrame, aEnd);
+      p->bSpill = 1;
+    }else{
+      wdPutTail(aSlot, n, x, aEnd);
+      wdCount(p->pDb, WD_STAT_MOVED, 1);
+    }
+    put4(aEnd, x);
+  }
+  memcpy(aTo, aHdr, WAL_FRAME_HDRSIZE);
+  return wdEscape(aTo, bEscape);
+}
+
+/* Build the slot of a frame. */
 static int wdMakeSlot(
   WdLog *p, u32 iFrame, u8 *aSlot, const u8 *aHdr, const u8 *aPage
 ){
   int n = p->lay.szPage;
   memcpy(aSlot, aPage, (size_t)n);
   if( get4(aHdr)==1 ) wdHidePage1(p->pDb, aSlot);
-  if( p->lay.eKind==WD_WHOLE ){
-    u8 *aTail = &aSlot[n-WAL_FRAME_HDRSIZE];
-    int bEscape = !isZero(aTail, WAL_FRAME_HDRSIZE);
-    int rc = SQLITE_OK;
-    if( bEscape ){
-      wdCount(p->pDb, WD_STAT_ESCAPES, 1);
-      rc = wdLowWrite(p, aTail, WAL_FRAME_HDRSIZE, wdTail(&p->lay, iFrame));
-    }
-    memcpy(aTail, aHdr, WAL_FRAME_HDRSIZE);
-    return rc!=SQLITE_OK ? rc : wdEscape(aTail, bEscape);
+  if( wdEmbeds(&p->lay) ) return wdEmbed(p, iFrame, aSlot, aHdr);
+  if( !p->bSpill && !isZero(&aSlot[n-WAL_FRAME_HDRSIZE], WAL_FRAME_HDRSIZE) ){
+    p->bSpill = wdFindRoom(aSlot, n, get4(aHdr))==WD_SPILLED;
   }
   memcpy(&aSlot[n], aHdr, WAL_FRAME_HDRSIZE);
   n += WAL_FRAME_HDRSIZE;
@@ -976,7 +1181,7 @@ static int wdStoreHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
   u8 a[WAL_FRAME_HDRSIZE];
   int rc = SQLITE_OK;
   int bEscaped;
-  if( p->lay.eKind==WD_WHOLE ){
+  if( wdEmbeds(&p->lay) ){
     rc = wdLoadHdr(p, iFrame, a, &bEscaped);
     if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
     memcpy(a, aHdr, sizeof(a));
@@ -992,10 +1197,21 @@ static int wdStorePage(WdLog *p, u32 iFrame, const u8 *aPage){
   u8 aHdr[WAL_FRAME_HDRSIZE];
   int bEscaped;
   int rc = wdRunBuffer(p);
+  p->nTail = 0;
   if( rc==SQLITE_OK ) rc = wdLoadHdr(p, iFrame, aHdr, &bEscaped);
   if( rc==SQLITE_OK ) rc = wdMakeSlot(p, iFrame, p->aRun, aHdr, aPage);
+  if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
   return wdLowWrite(p, p->aRun, p->lay.szSlot, wdSlot(&p->lay, iFrame));
+}
+
+/*
+** What layout T costs is counted in all layouts: a block for each run that has
+** a tail to spill.  See wdChoose().
+*/
+static void wdCountRun(WdBase *p, int nFrame, int bSpill){
+  __atomic_fetch_add(&p->nWritten, (u32)nFrame, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&p->nSpill, (u32)bSpill, __ATOMIC_RELAXED);
 }
 
 /*
@@ -1011,8 +1227,11 @@ static int wdWriteRun(WdLog *p, int bCommit){
   int rc;
   if( p->nRun==0 ) return SQLITE_OK;
   wdCount(p->pDb, WD_STAT_FRAMES, p->nRun);
+  wdCountRun(p->pDb->pBase, p->nRun, p->bSpill);
   p->nRun = 0;
+  p->bSpill = 0;
   rc = wdPrealloc(p, iOfst+n);
+  if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
   if( bCommit && p->bFull && p->bDirect && !p->pDb->bNoFlush && !wdGroup(p)
    && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)
@@ -1044,7 +1263,8 @@ static int wdSettle(WdLog *p){
 /* The WRITE lock is given up: what is not in the file was rolled back, and the
 ** slots belong to the next writer. */
 static void wdForget(WdLog *p){
-  p->nRun = 0;
+  p->nRun = p->nTail = 0;
+  p->bSpill = 0;
   p->iPend = 0;
   p->bRecksum = 0;
 }
@@ -1062,12 +1282,16 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   int rc = wdRunBuffer(p);
   if( rc==SQLITE_OK && p->nRun
    && (iFrame!=p->iRun+(u32)p->nRun || p->nRun>=p->mxRun
-        || (p->lay.eKind==WD_WHOLE && (iFrame-1)%WD_GROUP==0))
+        || (wdEmbeds(&p->lay) && (iFrame-1)%WD_GROUP==0))
   ){
     rc = wdWriteRun(p, 0);
   }
   if( rc!=SQLITE_OK ) return rc;
-  if( p->nRun==0 ) p->iRun = iFrame;
+  if( p->nRun==0 ){
+    p->iRun = iFrame;
+    p->nTail = 0;
+    p->bSpill = 0;
+  }
   rc = wdMakeSlot(p, iFrame, &p->aRun[(i64)p->nRun*p->lay.szSlot], aHdr, aPage);
   if( rc!=SQLITE_OK ) return rc;
   p->nRun++;
@@ -1119,6 +1343,25 @@ static int wdWritePage(WdLog *p, u32 iFrame, const u8 *aPage){
 }
 
 /*
+** Choose the layout of a new log.  How many tails had to be spilled in the last
+** one tells whether embedding the headers pays.
+*/
+static void wdChoose(WdDb *p, int szPage, WdLayout *pLay){
+  int szPad = p->szPad>p->szSector ? p->szPad : p->szSector;
+  int szPadded = (int)roundUp(szPage + WAL_FRAME_HDRSIZE, szPad);
+  u32 nSpill = __atomic_exchange_n(&p->pBase->nSpill, 0, __ATOMIC_RELAXED);
+  u32 nFrame = __atomic_exchange_n(&p->pBase->nWritten, 0, __ATOMIC_RELAXED);
+  pLay->szPage = pLay->szSlot = szPage;
+  pLay->eKind = p->nReserve>=WAL_FRAME_HDRSIZE ? WD_WHOLE : WD_MOVED;
+  if( p->szPad || szPage%p->szSector!=0
+   || (i64)nSpill*WD_TAILBLOCK>(i64)nFrame*(szPadded-szPage)
+  ){
+    pLay->eKind = WD_PADDED;
+    pLay->szSlot = szPadded;
+  }
+}
+
+/*
 ** SQLite begins a log, or restarts one that is copied to the database in full.
 ** No frame can be read until the first commit, so the layout may change here.
 */
@@ -1126,17 +1369,8 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   WdDb *pDb = p->pDb;
   u8 a[WD_BLOCK0];
   WdLayout lay;
-  int szPad = pDb->szPad>pDb->szSector ? pDb->szPad : pDb->szSector;
   int rc;
-  lay.szPage = (int)get4(&aWalHdr[8]);
-  lay.eKind = WD_WHOLE;
-  lay.szSlot = lay.szPage;
-  if( pDb->nReserve<WAL_FRAME_HDRSIZE || pDb->szPad
-   || lay.szPage%pDb->szSector!=0
-  ){
-    lay.eKind = WD_PADDED;
-    lay.szSlot = (int)roundUp(lay.szPage + WAL_FRAME_HDRSIZE, szPad);
-  }
+  wdChoose(pDb, (int)get4(&aWalHdr[8]), &lay);
   if( !wdLayoutValid(&lay) ) return SQLITE_IOERR_WRITE;
   wdForget(p);
   wdUseLayout(p, wdLayoutWord(&lay));
@@ -1786,6 +2020,11 @@ static int wdPragmaReserve(WdDb *p, char **az){
   return SQLITE_OK;
 }
 
+/* n, if slots can be padded to it; else 0. */
+static int wdPadding(i64 n){
+  return n==512 || n==4096 || n==8192 ? (int)n : 0;
+}
+
 /* The options that are a number: set one if az[2] is given, return it. */
 static int wdPragmaOption(WdDb *p, char **az){
   const char *z = az[1] + 7;      /* After "waldio_" */
@@ -1794,7 +2033,7 @@ static int wdPragmaOption(WdDb *p, char **az){
     if( az[2] ) p->bRecycle = n!=0;
     n = p->bRecycle;
   }else if( sqlite3_stricmp(z, "padding")==0 ){
-    if( az[2] && n!=0 && n!=512 && n!=4096 && n!=8192 ){
+    if( az[2] && n!=wdPadding(n) ){
       return wdPragmaError(az, "0, 512, 4096 or 8192");
     }
     if( az[2] ) p->szPad = n;
@@ -1814,7 +2053,7 @@ static int wdPragmaOption(WdDb *p, char **az){
 
 static const char *wdLayoutName(u32 m){
   WdLayout lay = wdLayoutOf(m);
-  static const char *const azName[] = { "none", "P", "W", "stock" };
+  static const char *const azName[] = { "none", "P", "W", "T", "stock" };
   return azName[lay.eKind];
 }
 
@@ -2125,6 +2364,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   p->pShared = &p->priv;
   p->szSector = WD_SECTOR;
   p->szPrealloc = 65536;
+  p->szPad = wdPadding(sqlite3_uri_int64(zName, "waldio_padding", 0));
   p->bRecycle = 1;
   if( wd.bUnix ) zReason = wdUseless(zName, &p->szSector);
   if( zUri && strcmp(zUri, "force")==0 ) zReason = 0;
@@ -2309,7 +2549,7 @@ static const char wdStatSchema[] =
   "CREATE TABLE waldio_stat(database TEXT, layout TEXT, slot INT, reason TEXT,"
   " handles INT, commits INT, frames INT, bytes INT, durable_writes INT,"
   " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
-  " waits INT)";
+  " waits INT, moved INT, write_zeroes INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
 
 typedef struct WdRow WdRow;
@@ -2415,8 +2655,9 @@ static int wdStatColumn(
   const WdRow *p = ((WdCursor*)pCursor)->pRows;
   switch( iCol ){
     case 0: sqlite3_result_text(pCtx, p->zName, -1, SQLITE_TRANSIENT); break;
-    case 1: sqlite3_result_text(pCtx, p->zReason ? "stock"
-                : wdLayoutName(p->mLayout), -1, SQLITE_STATIC); break;
+    case 1: sqlite3_result_text(pCtx, p->zReason && p->zReason!=wdOther
+                ? "stock" : wdLayoutName(p->mLayout), -1, SQLITE_STATIC);
+            break;
     case 2: sqlite3_result_int(pCtx, wdLayoutOf(p->mLayout).szSlot); break;
     case 3: if( p->zReason ){
               sqlite3_result_text(pCtx, p->zReason, -1, SQLITE_STATIC);

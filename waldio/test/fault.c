@@ -157,7 +157,8 @@ static void noRoomAhead(void){
 
 int main(void){
   static const char *const azUri[] = {
-    "file:f.db?vfs=waldio", "file:f.db?vfs=waldio&waldio_reserve=0"
+    "file:f.db?vfs=waldio", "file:f.db?vfs=waldio&waldio_reserve=0",
+    "file:f.db?vfs=waldio&waldio_reserve=0&waldio_padding=512"
   };
   int i, b;
   testEnter();
@@ -165,7 +166,7 @@ int main(void){
   CHECK_INT( waldio_register(0), SQLITE_OK );
   poisoned();
   noRoomAhead();
-  for(i=0; i<2; i++){
+  for(i=0; i<3; i++){
     prepare(azUri[i]);
     for(b=0; b<2; b++){
       each("full disk", azUri[i], "FULL", FAULT_WRITE, SQLITE_FULL, b, 1);

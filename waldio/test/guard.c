@@ -321,7 +321,7 @@ static void attached(void){
   testExec(db, "CREATE TABLE h.u(a); INSERT INTO u VALUES(1)");
   CHECK_INT( byte19("h.db"), 0x57 );
   CHECK_STR( testText(db, "SELECT count(*) FROM waldio_stat"), "2" );
-  CHECK_STR( testText(db, "PRAGMA h.waldio_layout"), "P" );
+  CHECK_STR( testText(db, "PRAGMA h.waldio_layout"), "T" );
   testExec(db, "PRAGMA journal_mode=delete");
   CHECK_INT( byte19("h.db"), 1 );
   CHECK( fileSize("h.db-wal")<0 );

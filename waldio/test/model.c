@@ -24,7 +24,8 @@ struct Run {
   Model now;                      /* Inside the transaction */
   int bTrans;
   int szPage;
-  int bWhole;
+  int cLayout;                    /* W, T or P */
+  int szPad;                      /* Padding of P */
   int iCrash;                     /* Copies made */
 };
 
@@ -74,8 +75,11 @@ static void verify(sqlite3 *db, const Model *p, int szPage){
 }
 
 static void openRun(Run *p){
-  p->db = testOpen(p->bWhole ? "file:m.db?vfs=waldio"
-                             : "file:m.db?vfs=waldio&waldio_reserve=0");
+  char zUri[100];
+  snprintf(zUri, sizeof(zUri), "file:m.db?vfs=waldio%s",
+           testLayout(p->cLayout=='P' ? 'T' : p->cLayout));
+  p->db = testOpen(zUri);
+  testExec(p->db, "PRAGMA waldio_padding=%d", p->szPad);
   testExec(p->db, "PRAGMA cache_size=%d; PRAGMA cache_spill=5; "
                   "PRAGMA wal_autocheckpoint=%d",
            5+(int)rnd(20), rnd(3) ? 0 : 20+(int)rnd(200));
@@ -199,21 +203,23 @@ static void step(Run *p){
   }
 }
 
-static void run(int szPage, int szPad, int bWhole, int nStep){
+static void run(int szPage, int cLayout, int szPad, int nStep){
+  char zLayout[2] = { (char)cLayout, 0 };
   Run r;
   int i;
-  testBegin("page size %d, padding %d, layout %s, seed %llu", szPage, szPad,
-            bWhole ? "W" : "P", iRandom);
+  testBegin("page size %d, padding %d, layout %c, seed %llu", szPage, szPad,
+            cLayout, iRandom);
   memset(&r, 0, sizeof(r));
   r.szPage = szPage;
-  r.bWhole = bWhole;
+  r.cLayout = cLayout;
+  r.szPad = szPad;
   CHECK_INT( testShell("rm -f m.db*"), 0 );
   openRun(&r);
-  testExec(r.db, "PRAGMA page_size=%d; PRAGMA waldio_padding=%d", szPage, szPad);
+  testExec(r.db, "PRAGMA page_size=%d", szPage);
   CHECK_STR( testText(r.db, "PRAGMA journal_mode=wal"), "wal" );
   testExec(r.db, "CREATE TABLE t(id INTEGER PRIMARY KEY, v INT, b BLOB)");
   testExec(r.db, "CREATE INDEX i ON t(v, b)");
-  CHECK_STR( testText(r.db, "PRAGMA waldio_layout"), bWhole ? "W" : "P" );
+  CHECK_STR( testText(r.db, "PRAGMA waldio_layout"), zLayout );
   CHECK_INT( atoi(testText(r.db, "PRAGMA page_size")), szPage );
   for(i=0; i<nStep; i++) step(&r);
   if( r.bTrans ) endTransaction(&r);
@@ -234,10 +240,11 @@ int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   for(szPage=512; szPage<=65536; szPage*=2){
-    run(szPage, 0, 0, nStep);
-    run(szPage, 4096, 0, nStep);
-    run(szPage, 8192, 0, nStep);
-    run(szPage, 0, 1, nStep);
+    run(szPage, 'W', 0, nStep);
+    run(szPage, 'T', 0, nStep);
+    run(szPage, 'P', 512, nStep);
+    run(szPage, 'P', 4096, nStep);
+    run(szPage, 'P', 8192, nStep);
   }
   testLeave("model");
   return 0;

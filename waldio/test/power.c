@@ -331,11 +331,11 @@ static int transfer(sqlite3 *db, int i){
       "INSERT INTO t VALUES(%d, hex(zeroblob(%d))); COMMIT", i, 50+i%9*150);
 }
 
-static void create(int szPage, int nReserve){
+static void create(int szPage, int cLayout){
   sqlite3 *db;
   char zUri[100];
   CHECK_INT( testShell("rm -f p.db* q.db*"), 0 );
-  snprintf(zUri, sizeof(zUri), "file:p.db?vfs=waldio&waldio_reserve=%d", nReserve);
+  snprintf(zUri, sizeof(zUri), "file:p.db?vfs=waldio%s", testLayout(cLayout));
   db = testOpen(zUri);
   testExec(db, "PRAGMA page_size=%d; PRAGMA journal_mode=wal;"
     "CREATE TABLE acct(id INTEGER PRIMARY KEY, n);"
@@ -345,19 +345,21 @@ static void create(int szPage, int nReserve){
 }
 
 /* One connection, all kinds of work, a state at each iEach-th write or so. */
-static void alone(int szPage, int nReserve, int bSyncFull, int iEach){
+static void alone(int szPage, int cLayout, int bSyncFull, int iEach){
+  char zUri[100];
   sqlite3 *db;
   int i, j = 0;
-  testBegin("page size %d, reserve %d, synchronous=%s", szPage, nReserve,
+  testBegin("page size %d, layout %c, synchronous=%s", szPage, cLayout,
             bSyncFull ? "FULL" : "NORMAL");
-  create(szPage, nReserve);
+  create(szPage, cLayout);
+  snprintf(zUri, sizeof(zUri), "file:p.db?vfs=waldio%s", testLayout(cLayout));
   powerOn("p.db");
   iBusy = iEach;
   nAcked = 0;
   bFull = bSyncFull;
   xOnWrite = keepState;
   for(i=0; i<4; i++){
-    db = testOpen("file:p.db?vfs=waldio");
+    db = testOpen(zUri);
     testExec(db, "PRAGMA synchronous=%s; PRAGMA wal_autocheckpoint=%d;"
                  "PRAGMA waldio_prealloc=%d; PRAGMA cache_size=10",
                  bSyncFull ? "FULL" : "NORMAL", i%2 ? 12 : 0, i<2 ? 8192 : 0);
@@ -399,12 +401,12 @@ static void *groupMain(void *pArg){
   sqlite3_close(db);
   return 0;
 }
-static void groups(int nReserve){
+static void groups(int cLayout){
   pthread_t a[4];
   sqlite3 *db;
   long i;
-  testBegin("group commit, reserve %d", nReserve);
-  create(1024, nReserve);
+  testBegin("group commit, layout %c", cLayout);
+  create(1024, cLayout);
   powerOn("p.db");
   iNext = 0;
   db = testOpen("file:p.db?vfs=waldio");
@@ -427,16 +429,20 @@ int main(void){
   CHECK_INT( waldio_register(0), SQLITE_OK );
   for(i=0; i<2*nRound; i++){
     bSingle = i%2;
-    alone(512, 0, 1, 4);
-    alone(512, 24, 1, 4);
-    alone(1024, 0, 0, 4);
-    alone(4096, 24, 0, 3);
-    alone(4096, 24, 1, 3);
-    alone(65536, 0, 1, 2);
+    alone(512, 'P', 1, 4);
+    alone(512, 'T', 1, 4);
+    alone(512, 'W', 1, 4);
+    alone(1024, 'P', 0, 4);
+    alone(1024, 'T', 0, 4);
+    alone(4096, 'W', 0, 3);
+    alone(4096, 'W', 1, 3);
+    alone(4096, 'T', 1, 3);
+    alone(65536, 'P', 1, 2);
+    alone(65536, 'T', 1, 2);
   }
   for(i=0; i<nRound; i++){
     bSingle = i%2==0;
-    groups(i%2 ? 24 : 0);
+    groups("WTP"[i%3]);
   }
   CHECK( nSingle>0 );
   printf("%d states after a power loss\n", nState);

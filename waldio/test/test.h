@@ -86,6 +86,13 @@ static UNUSED void testLeave(const char *zWhat){
   printf("ok %s, SQLite %s\n", zWhat, sqlite3_libversion());
 }
 
+/* What makes a new database's log have layout W, T, or P with slots padded to
+** sectors: to be added to the URI file:...?vfs=waldio. */
+static UNUSED const char *testLayout(int cLayout){
+  return cLayout=='W' ? "" : cLayout=='T' ? "&waldio_reserve=0"
+       : "&waldio_reserve=0&waldio_padding=512";
+}
+
 /* Open a database by URI, with a busy timeout. */
 static UNUSED sqlite3 *testOpen(const char *zUri){
   sqlite3 *db = 0;

@@ -139,7 +139,7 @@ static void vacuum(void){
   db = testOpen("file:u.db?vfs=waldio");
   CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
   testExec(db, "INSERT INTO t VALUES(3,1)");
-  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "P" );
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "T" );
   testExec(db, "VACUUM; PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES(4,1)");
   CHECK_STR( testText(db, "PRAGMA waldio_reserve"), "24" );
   CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
@@ -220,13 +220,14 @@ static void mapped(void){
   plain("u.db", 4);
 }
 
-/* A log in a format to come is not touched. */
-static void newerFormat(void){
+/* A log in another version of the format is not touched. */
+static void otherFormat(int cVersion){
+  sqlite3 *db2;
   sqlite3 *db = create("file:u.db?vfs=waldio");
-  testBegin("a log of a newer format");
+  testBegin("a log of version %c", cVersion);
   CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal"), 0 );
   sqlite3_close(db);
-  /* "waldio 2", and a CRC that fits */
+  /* The version in the label, and a CRC that fits */
   CHECK_INT( testShell("python3 -c '\n"
     "def crc(b):\n"
     "  c = 0xffffffff\n"
@@ -236,11 +237,20 @@ static void newerFormat(void){
     "  return c ^ 0xffffffff\n"
     "f = open(\"v.db-wal\", \"r+b\"); a = bytearray(f.read(64))\n"
     "assert crc(a[:60])==int.from_bytes(a[60:], \"big\")\n"
-    "a[39] = 0x32; a[60:] = crc(a[:60]).to_bytes(4, \"big\")\n"
-    "f.seek(0); f.write(a)'"), 0 );
+    "assert a[32:39]==b\"waldio \" and a[39]!=%d\n"
+    "a[39] = %d; a[60:] = crc(a[:60]).to_bytes(4, \"big\")\n"
+    "f.seek(0); f.write(a)'", cVersion, cVersion), 0 );
   CHECK_INT( testShell("cat v.db v.db-wal | cksum > sum"), 0 );
   db = testOpen("file:v.db?vfs=waldio");
   CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+  CHECK_INT( testTry(db, "INSERT INTO t VALUES(9,9)"), SQLITE_CANTOPEN );
+  /* The connection cannot read a schema any more; another one tells why. */
+  db2 = testOpen(":memory:");
+  CHECK_STR( testText(db2, "SELECT reason FROM waldio_stat"), "the log has the "
+             "format of another version of waldio; open and close it with that "
+             "one" );
+  CHECK_STR( testText(db2, "SELECT layout FROM waldio_stat"), "none" );
+  sqlite3_close(db2);
   sqlite3_close(db);
   CHECK_INT( testShell("cat v.db v.db-wal | cksum | cmp - sum"), 0 );
 }
@@ -256,7 +266,8 @@ int main(void){
   lostIndex();
   readonly();
   mapped();
-  newerFormat();
+  otherFormat('1');
+  otherFormat('3');
   testLeave("use");
   return 0;
 }
