@@ -53,6 +53,12 @@ bench-sqlite-loop: ## Compare bench's SQLite transactions with a plain loop's (r
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/sqlite-loop $(abspath $(IOSTEP))
 
+.PHONY: bench-waldio
+bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10 min)
+	scripts/setup test
+	cargo build --release --package iostep --package waldio-bench
+	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(BENCH_WALDIO)
+
 .PHONY: install
 install: ## Install what `make build` built below PREFIX (/usr/local)
 	@test -x $(IOSTEP) || { echo "$(IOSTEP) is not built; run make build first" >&2; exit 1; }

@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("iostep-analyze", &["iostep-model", "iostep-fs"]),
 ];
 /// Crates that glue or test the others.
-const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "xtask"];
+const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "waldio-bench", "xtask"];
 
 /// Names every dependency that points the wrong way, and every crate without a place.
 pub fn check(packages: &[Package], findings: &mut Vec<Finding>) {

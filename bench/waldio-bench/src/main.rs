@@ -1,0 +1,188 @@
+//! `bench/waldio`: waldio beside stock SQLite, the device's floor and other stores, on the same
+//! filesystems by turns. The script of that name compiles the drivers and starts this.
+
+mod bench;
+mod goal;
+mod ground;
+mod others;
+mod page;
+mod report;
+mod sample;
+mod stats;
+mod table;
+mod tables;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use bench::{Bench, Pace, Programs};
+use others::Ticks;
+use report::Measured;
+use table::{Place, Table, Work};
+
+/// Measure waldio beside stock SQLite, the device's floor and other stores.
+///
+/// Every table is measured by turns: a round is each of its rows once, every round in another
+/// order. Ratios are those within a round; all figures are medians of the rounds.
+#[derive(Parser)]
+#[command(name = "bench/waldio")]
+struct Arguments {
+    /// The command iostep
+    iostep: PathBuf,
+    /// Where the script has put the drivers
+    #[arg(long, value_name = "DIR", hide = true)]
+    drivers: PathBuf,
+    /// Only these tables
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    tables: Vec<String>,
+    /// Rounds
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// A third of the time for each run
+    #[arg(long)]
+    quick: bool,
+    /// Directory of the filesystems' images
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    images: PathBuf,
+    /// Write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Put the tables into this page, between their marks
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// List the tables
+    #[arg(long)]
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench/waldio: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let tables = chosen(&arguments.tables)?;
+    if arguments.list {
+        for table in &tables {
+            println!("{:16} {}", table.name, table.title);
+        }
+        return Ok(());
+    }
+    iostep_lab::enter_private_mounts()?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .context("cannot catch signals")?;
+    }
+    let mut bench = new_bench(arguments, interrupted);
+    let about = prepare(&mut bench)?;
+    println!("{about}");
+    let measured = measure_all(&mut bench, &tables)?;
+    println!("## Goals\n\n{}", report::summary(&measured));
+    if let Some(path) = &arguments.json {
+        let text = serde_json::json!({ "about": about, "tables": measured });
+        std::fs::write(path, format!("{text:#}\n")).with_context(|| path.display().to_string())?;
+    }
+    match &arguments.markdown {
+        Some(path) => write_page(path, &about, &measured),
+        None => Ok(()),
+    }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Table>> {
+    let all = tables::all();
+    for name in names {
+        if all.iter().all(|table| table.name != *name) {
+            bail!("{name}: no such table; see --list");
+        }
+    }
+    let wanted = |table: &Table| names.is_empty() || names.contains(&table.name);
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+fn new_bench(arguments: &Arguments, interrupted: Arc<AtomicBool>) -> Bench {
+    let (ms, long_ms) = if arguments.quick {
+        (150, 300)
+    } else {
+        (500, 1000)
+    };
+    let pace = Pace {
+        rounds: arguments.rounds as usize,
+        ms,
+        long_ms,
+        count: 100,
+    };
+    let programs = Programs {
+        iostep: arguments.iostep.clone(),
+        drivers: arguments.drivers.clone(),
+    };
+    Bench::new(programs, pace, &arguments.images, interrupted)
+}
+
+/// Measures the floor, for the number of transactions of a run; the answer is a line about all.
+fn prepare(bench: &mut Bench) -> Result<String> {
+    let ext4 = Place::Image(iostep_lab::Kind::Ext4);
+    let floor = bench.run(ext4, &Work::Floor("fdatasync"))?;
+    bench.pace.count = Pace::count_for(floor.p50_us);
+    let Pace {
+        rounds,
+        ms,
+        long_ms,
+        count,
+    } = bench.pace;
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    Ok(format!(
+        "Linux {}, {cpus} CPUs; filesystems on loop devices, whose images are on disk; {rounds} \
+         rounds; {ms} ms a run, {long_ms} ms with several writers, or {count} transactions. A \
+         write of 4 KiB with its flush took {:.0} µs at the start.\n",
+        release.trim(),
+        floor.p50_us
+    ))
+}
+
+fn measure_all(bench: &mut Bench, tables: &[Table]) -> Result<Vec<Measured>> {
+    let mut all = Vec::new();
+    for table in tables {
+        println!("## {} ({})\n", table.title, table.name);
+        if !bench.can_measure(table) {
+            println!("Left out: LMDB and RocksDB are not installed.\n");
+            continue;
+        }
+        let before = Ticks::now()?;
+        let samples = bench.measure(table)?;
+        let mut measured = Measured::new(table, samples, &bench.pace);
+        measured.others_percent = Ticks::now()?.others_since(before);
+        println!("{}", measured.markdown());
+        all.push(measured);
+    }
+    Ok(all)
+}
+
+/// The summary needs all tables: with fewer it would forget goals.
+fn write_page(path: &PathBuf, about: &str, measured: &[Measured]) -> Result<()> {
+    let name = || path.display().to_string();
+    let mut page = std::fs::read_to_string(path).with_context(name)?;
+    for table in measured {
+        page = page::replace(&page, &table.name, &table.markdown()).with_context(name)?;
+    }
+    if measured.len() == tables::all().len() {
+        page = page::replace(&page, "about", about).with_context(name)?;
+        page = page::replace(&page, "goals", &report::summary(measured)).with_context(name)?;
+    } else {
+        ensure!(!measured.is_empty(), "nothing was measured");
+        eprintln!("bench/waldio: not all tables were measured; the summary stays as it is");
+    }
+    std::fs::write(path, page).with_context(name)
+}

@@ -1,0 +1,104 @@
+/*
+ * What the drivers of bench/waldio have in common: the clock, the device's counters, and the line
+ * that each prints at its end.
+ *
+ *   {"commits":N,"elapsed_ns":N,"p50_ns":N,"p99_ns":N,"slowest_ns":N,"bytes":N,"flushes":N}
+ *
+ * bytes and flushes are what the kernel counted for the disk meanwhile, null where there is none.
+ */
+#ifndef DRIVER_H
+#define DRIVER_H
+
+#include <err.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { VALUE_BYTES = 100 };
+
+/* /sys/dev/block/M:N/stat, Documentation/block/stat.rst: the columns that are used, from 0. */
+enum { STAT_WRITE_SECTORS = 6, STAT_FLUSHES = 15, STAT_COLUMNS = 17 };
+
+struct counters {
+	int known;
+	uint64_t bytes, flushes;
+};
+
+/* Latencies of the measured part, in the order they came. */
+struct latencies {
+	uint32_t *ns;
+	size_t count, room;
+};
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static inline struct counters read_counters(const char *path)
+{
+	struct counters counters = { 0 };
+	uint64_t column[STAT_COLUMNS] = { 0 };
+	struct stat status;
+	char name[64];
+	FILE *file;
+
+	if (stat(path, &status))
+		err(1, "%s", path);
+	snprintf(name, sizeof(name), "/sys/dev/block/%u:%u/stat", major(status.st_dev),
+		 minor(status.st_dev));
+	file = fopen(name, "r");
+	if (!file)
+		return counters;
+	for (int i = 0; i < STAT_COLUMNS; i++)
+		if (fscanf(file, "%lu", &column[i]) != 1)
+			errx(1, "%s: %d columns", name, i);
+	fclose(file);
+	counters.known = 1;
+	counters.bytes = column[STAT_WRITE_SECTORS] * 512;
+	counters.flushes = column[STAT_FLUSHES];
+	return counters;
+}
+
+static inline void count_latency(struct latencies *latencies, uint64_t ns)
+{
+	if (latencies->count == latencies->room) {
+		latencies->room = latencies->room ? 2 * latencies->room : 1 << 14;
+		latencies->ns = realloc(latencies->ns, latencies->room * sizeof(*latencies->ns));
+		if (!latencies->ns)
+			err(1, "latencies");
+	}
+	latencies->ns[latencies->count++] = ns < UINT32_MAX ? ns : UINT32_MAX;
+}
+
+static inline int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static inline void print_result(struct latencies *all, uint64_t elapsed_ns, struct counters before,
+				struct counters after)
+{
+	if (all->count == 0)
+		errx(1, "no commit in the measured time");
+	qsort(all->ns, all->count, sizeof(*all->ns), ascending);
+	printf("{\"commits\":%zu,\"elapsed_ns\":%lu,\"p50_ns\":%u,\"p99_ns\":%u,\"slowest_ns\":%u,",
+	       all->count, elapsed_ns, all->ns[all->count / 2], all->ns[all->count * 99 / 100],
+	       all->ns[all->count - 1]);
+	if (before.known)
+		printf("\"bytes\":%lu,\"flushes\":%lu}\n", after.bytes - before.bytes,
+		       after.flushes - before.flushes);
+	else
+		printf("\"bytes\":null,\"flushes\":null}\n");
+}
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * Processes that insert rows into one database, each row a transaction of its own.
+ *
+ *   processes FILE VFS PRAGMAS PROCESSES RAMP_MS MILLISECONDS
+ *
+ * FILE is made anew. VFS is a name, or "waldio=EXTENSION" for the one of that extension. PRAGMAS
+ * are run on every connection. The log is as long as it gets before the start, and what happens in
+ * the first RAMP_MS is not counted.
+ */
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define OPEN_FLAGS (SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+/* Commits, each a frame or two, after which SQLite has checkpointed the log once. */
+enum { COMMITS_BEFORE = 1200, ROOM = 1 << 18, MAX_PROCESSES = 64 };
+
+/* What parent and children share. */
+struct shared {
+	uint64_t start_ns, end_ns;
+	uint32_t ready, go;
+	struct {
+		uint64_t count;
+		uint32_t ns[ROOM];
+	} of[MAX_PROCESSES];
+};
+
+static struct shared *shared;
+
+static void execute(sqlite3 *db, const char *sql)
+{
+	char *message = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+		errx(1, "%s: %s", sql, message);
+}
+
+/* Loading an extension needs a connection; that of another database will do. */
+static void load(const char *extension)
+{
+	char *message = NULL;
+	sqlite3 *db;
+
+	if (sqlite3_open(":memory:", &db) != SQLITE_OK)
+		errx(1, "no memory");
+	sqlite3_enable_load_extension(db, 1);
+	if (sqlite3_load_extension(db, extension, NULL, &message) != SQLITE_OK)
+		errx(1, "%s: %s", extension, message);
+	sqlite3_close(db);
+}
+
+static sqlite3 *open_database(char **argv)
+{
+	static const char prefix[] = "waldio=";
+	int waldio = strncmp(argv[2], prefix, strlen(prefix)) == 0;
+	sqlite3 *db;
+
+	if (waldio)
+		load(argv[2] + strlen(prefix));
+	if (sqlite3_open_v2(argv[1], &db, OPEN_FLAGS, waldio ? "waldio" : argv[2]) != SQLITE_OK)
+		errx(1, "%s: %s", argv[1], sqlite3_errmsg(db));
+	sqlite3_busy_timeout(db, 60000);
+	execute(db, argv[3]);
+	return db;
+}
+
+static void insert(sqlite3_stmt *statement)
+{
+	if (sqlite3_step(statement) != SQLITE_DONE || sqlite3_reset(statement) != SQLITE_OK)
+		errx(1, "insert: %s", sqlite3_errmsg(sqlite3_db_handle(statement)));
+}
+
+/* Stock SQLite deletes the log when nobody uses it, so whoever does this stays. */
+static void lengthen_log(sqlite3 *db, sqlite3_stmt *statement, const char *pragmas)
+{
+	execute(db, "PRAGMA synchronous = normal");
+	for (int i = 0; i < COMMITS_BEFORE; i++)
+		insert(statement);
+	execute(db, "PRAGMA wal_checkpoint");
+	execute(db, pragmas);
+}
+
+static void insert_rows(int number, char **argv)
+{
+	sqlite3 *db = open_database(argv);
+	char value[VALUE_BYTES];
+	uint64_t begin_ns, end_ns, count = 0;
+	sqlite3_stmt *statement;
+
+	memset(value, 'a' + number % 26, sizeof(value));
+	if (sqlite3_prepare_v2(db, "INSERT INTO t0 (value) VALUES (?1)", -1, &statement, NULL) !=
+	    SQLITE_OK)
+		errx(1, "%s", sqlite3_errmsg(db));
+	sqlite3_bind_blob(statement, 1, value, sizeof(value), SQLITE_STATIC);
+	if (number == 0)
+		lengthen_log(db, statement, argv[3]);
+	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&shared->go, __ATOMIC_SEQ_CST))
+		usleep(100);
+	do {
+		begin_ns = now_ns();
+		insert(statement);
+		end_ns = now_ns();
+		if (end_ns < shared->start_ns || end_ns >= shared->end_ns)
+			continue;
+		if (count == ROOM)
+			errx(1, "more commits than there is room for; a shorter time will do");
+		shared->of[number].ns[count++] =
+			end_ns - begin_ns < UINT32_MAX ? end_ns - begin_ns : UINT32_MAX;
+	} while (end_ns < shared->end_ns);
+	shared->of[number].count = count;
+	sqlite3_finalize(statement);
+	if (sqlite3_close(db) != SQLITE_OK)
+		errx(1, "close: %s", sqlite3_errmsg(db));
+}
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec when = { ns / 1000000000, ns % 1000000000 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL);
+}
+
+/* In a process of its own, like every other use of SQLite here: nothing of it survives a fork. */
+static void make_database(char **argv)
+{
+	sqlite3 *db = open_database(argv);
+
+	execute(db, "CREATE TABLE t0 (key INTEGER PRIMARY KEY, value BLOB NOT NULL)");
+	if (sqlite3_close(db) != SQLITE_OK)
+		errx(1, "close: %s", sqlite3_errmsg(db));
+}
+
+static void wait_for(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status))
+		errx(1, "a process failed");
+}
+
+/* A child does not outlive its parent, which leaves as soon as one of them fails. */
+static pid_t start(void)
+{
+	pid_t child = fork();
+
+	if (child < 0 || (child == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL)))
+		err(1, "fork");
+	return child;
+}
+
+static void remove_all(const char *path)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	char name[4096];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+		unlink(name);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct latencies all = { 0 };
+	struct counters before, after;
+	pid_t children[MAX_PROCESSES];
+	int count;
+
+	if (argc != 7)
+		errx(2, "usage: processes FILE VFS PRAGMAS PROCESSES RAMP_MS MILLISECONDS");
+	count = atoi(argv[4]);
+	if (count < 1 || count > MAX_PROCESSES)
+		errx(2, "1 to %d processes", MAX_PROCESSES);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		err(1, "mmap");
+	remove_all(argv[1]);
+	children[0] = start();
+	if (children[0] == 0) {
+		make_database(argv);
+		return 0;
+	}
+	wait_for(children[0]);
+	for (int i = 0; i < count; i++) {
+		children[i] = start();
+		if (children[i] == 0) {
+			insert_rows(i, argv);
+			return 0;
+		}
+	}
+	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < (uint32_t)count) {
+		if (waitpid(-1, NULL, WNOHANG) > 0)
+			errx(1, "a process failed");
+		usleep(1000);
+	}
+	shared->start_ns = now_ns() + strtoull(argv[5], NULL, 10) * 1000000;
+	shared->end_ns = shared->start_ns + strtoull(argv[6], NULL, 10) * 1000000;
+	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
+	sleep_until(shared->start_ns);
+	before = read_counters(argv[1]);
+	sleep_until(shared->end_ns);
+	after = read_counters(argv[1]);
+	for (int i = 0; i < count; i++)
+		wait_for(children[i]);
+	for (int i = 0; i < count; i++)
+		for (uint64_t n = 0; n < shared->of[i].count; n++)
+			count_latency(&all, shared->of[i].ns[n]);
+	print_result(&all, shared->end_ns - shared->start_ns, before, after);
+	remove_all(argv[1]);
+	return 0;
+}
