@@ -54,8 +54,8 @@ macro_rules! named {
             type Err = $crate::names::UnknownName;
 
             fn from_str(name: &str) -> std::result::Result<$type, Self::Err> {
-                let wanted = name.to_ascii_lowercase();
-                let found = $type::ALL.iter().copied().find(|value| value.name() == wanted);
+                let mut all = $type::ALL.iter().copied();
+                let found = all.find(|value| value.name().eq_ignore_ascii_case(name));
                 found.ok_or_else(|| $crate::names::UnknownName {
                     name: name.to_owned(),
                     what: $what,

@@ -13,6 +13,8 @@ pub enum Journal {
     Persist,
     /// A write-ahead log.
     Wal,
+    /// A write-ahead log in aligned blocks, by the extension waldio.
+    Waldio,
     /// A rollback journal in memory: a crash can corrupt the database.
     Memory,
     /// No journal: not even ROLLBACK works.
@@ -26,9 +28,17 @@ named!(
     Truncate = "truncate",
     Persist = "persist",
     Wal = "wal",
+    Waldio = "waldio",
     Memory = "memory",
     Off = "off",
 );
+
+impl Journal {
+    /// True for a log that is checkpointed.
+    pub fn is_log(self) -> bool {
+        matches!(self, Journal::Wal | Journal::Waldio)
+    }
+}
 
 /// `PRAGMA synchronous`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

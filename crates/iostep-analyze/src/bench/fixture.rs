@@ -4,7 +4,7 @@ use iostep_model::bench::{
     Access, CheckpointMode, CheckpointPolicy, Cpu, Document, Environment, FileJob, Job, KeyOrder,
     Latency, LatencyHistogram, Limits, MachineTime, Pace, PageCacheState, Run, RunState,
     SCHEMA_VERSION, Second, SqliteJob, SqliteLibrary, SqliteOperation, Step, Sync, Target,
-    ThreadRun,
+    ThreadRun, WalFile, WaldioOptions,
 };
 use iostep_model::manifest::{Counters, Device, Filesystem, Totals};
 use iostep_model::pragma::{Journal, Synchronous};
@@ -66,6 +66,8 @@ pub fn sqlite_job() -> SqliteJob {
         mmap_bytes: None,
         checkpoint: CheckpointPolicy::Pages(1000),
         checkpoint_mode: CheckpointMode::Passive,
+        wal_file: WalFile::Fresh,
+        waldio: WaldioOptions::default(),
         fsync: false,
         library: None,
         reuse: false,
@@ -161,6 +163,7 @@ fn run(rate: u64, steps_of: &dyn Fn(u64) -> Vec<(Step, u64)>) -> Run {
         latencies: latencies(operations, steps_of),
         cpu: cpu(operations, elapsed_ns),
         device: Some(counters(operations)),
+        waldio: None,
         page_cache: Some(PageCacheState {
             pages: 32_768,
             resident_pages: 0,

@@ -2,7 +2,7 @@
 
 use iostep_model::bench::{
     Document, Failure, Job, PageCacheState, Run, RunState, Second, Step, ThreadRun, Verification,
-    Warning,
+    WaldioRun, Warning,
 };
 use serde::Serialize;
 
@@ -66,6 +66,8 @@ pub struct RunSummary {
     pub device: Option<DeviceCost>,
     /// The page cache of the files at the start.
     pub page_cache: Option<PageCacheState>,
+    /// What waldio said, if it was asked for.
+    pub waldio: Option<WaldioRun>,
     /// How unequal the threads were; `None` for less than two.
     pub threads: Option<ThreadSpread>,
     /// Operations that failed.
@@ -166,6 +168,7 @@ impl RunSummary {
             cpu: CpuCost::of(run),
             device: DeviceCost::of(job, run),
             page_cache: run.page_cache,
+            waldio: run.waldio.clone(),
             threads: ThreadSpread::of(&run.threads),
             failures: run.failures.clone(),
             verification: run.verification.clone(),

@@ -97,7 +97,7 @@ fn from_one_run(run: &RunCost, filesystem: &str) -> String {
         return format!(
             "{} of {} ({}) are {filesystem} journaling the SQLite journal, which a journal on \
              blocks that are already allocated does not cause; compare with --journal \
-             delete,truncate,persist,wal",
+             delete,truncate,persist,wal,waldio",
             size(total.joj_bytes),
             size(total.bytes),
             percent(total.joj_bytes, total.bytes),

@@ -185,6 +185,14 @@ pub fn warn_of_job(
         warnings.push(Warning::TooShort { elapsed_ns });
     }
     warnings.extend(rate_missed(pace, complete()));
+    warnings.extend(stock_log(runs));
+}
+
+/// The first reason that a run has for it.
+fn stock_log(runs: &[Run]) -> Option<Warning> {
+    let mut of_runs = runs.iter().filter_map(|run| run.waldio.as_ref());
+    let reason = of_runs.find_map(|waldio| waldio.reasons.first().cloned())?;
+    Some(Warning::StockLog { reason })
 }
 
 fn more_threads(threads: u32, pinned: &[u32], usable: u32) -> Option<Warning> {

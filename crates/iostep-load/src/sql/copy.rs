@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::IFlags;
 
 use crate::error::{Error, Result};
-use crate::sql::runner::{check_is_file, database_error};
+use crate::sql::runner::{check_is_file, connect, database_error};
 use iostep_model::pragma::Journal;
 
 /// How long to wait for somebody else's transaction.
@@ -21,6 +21,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Where the header holds the versions for writing and reading; 2 is WAL
 /// (sqlite.org/fileformat2.html, section 1.3).
 const VERSIONS_OFFSET: u64 = 18;
+/// The version for reading while a log of waldio's is in use (the head of waldio.c, GUARDS).
+const WALDIO_VERSION: u8 = 0x57;
 
 /// Copies a database, and its WAL if it has one, into a directory.
 ///
@@ -53,26 +55,25 @@ pub fn copy(original: &Path, directory: &Path) -> Result<PathBuf> {
     Ok(target)
 }
 
-/// The journal mode that a database file asks for: a WAL is written down in it, the other modes
-/// are each connection's own choice, and SQLite's is DELETE.
+/// The journal mode that a database file asks for: a WAL is written down in it, and waldio's while
+/// it is in use or after a crash; the other modes are each connection's own choice, and SQLite's is
+/// DELETE.
 ///
 /// Errors: `Usage` for what is no file; `Io`.
 pub fn own_mode(path: &Path) -> Result<Journal> {
     check_is_file(path, false)?;
     let file = File::open(path).map_err(Error::io(path, "open"))?;
-    Ok(if is_wal(path, &file)? {
-        Journal::Wal
-    } else {
-        Journal::Delete
-    })
+    mode_of(path, &file)
 }
 
-fn is_wal(path: &Path, file: &File) -> Result<bool> {
+fn mode_of(path: &Path, file: &File) -> Result<Journal> {
     let mut versions = [0; 2];
     match file.read_exact_at(&mut versions, VERSIONS_OFFSET) {
-        Ok(()) => Ok(versions == [2, 2]),
+        Ok(()) if versions == [2, 2] => Ok(Journal::Wal),
+        Ok(()) if versions == [2, WALDIO_VERSION] => Ok(Journal::Waldio),
+        Ok(()) => Ok(Journal::Delete),
         // An empty file is an empty database.
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(Journal::Delete),
         Err(error) => Err(Error::io(path, "read")(error)),
     }
 }
@@ -80,16 +81,16 @@ fn is_wal(path: &Path, file: &File) -> Result<bool> {
 /// A connection inside a read transaction.
 fn lock(path: &Path, file: &File) -> Result<Connection> {
     let failed = |error| database_error(path, &error);
-    let wal = is_wal(path, file)?;
+    let mode = mode_of(path, file)?;
     // Without write access SQLite cannot play back the journal of a crash, which would change the
     // original; a WAL's shared memory on the other hand needs it.
-    let access = if wal {
+    let access = if mode.is_log() {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     } else {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     };
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(failed)?;
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = connect(path, flags, None).map_err(failed)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     let frames = std::fs::metadata(with_suffix(path, "-wal")).map_or(0, |wal| wal.len());
     if frames > 0 {

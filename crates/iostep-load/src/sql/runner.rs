@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use iostep_model::pragma::Synchronous;
+use iostep_model::pragma::{Journal, Synchronous};
 use rusqlite::hooks::{
     Action, PreUpdateCase, PreUpdateNewValueAccessor, PreUpdateOldValueAccessor,
 };
@@ -86,7 +86,7 @@ impl Runner {
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
         let failed = |error| database_error(path, &error);
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        let connection = connect(path, flags, settings.journal).map_err(failed)?;
         connection
             .busy_timeout(Duration::from_millis(settings.busy_timeout_ms.into()))
             .map_err(failed)?;
@@ -276,6 +276,22 @@ impl Runner {
     }
 }
 
+/// Opens a database through waldio if that is the mode that is asked for, or the one that the file
+/// is in: no other SQLite can read it then.
+pub(crate) fn connect(
+    path: &Path,
+    flags: OpenFlags,
+    journal: Option<Journal>,
+) -> rusqlite::Result<Connection> {
+    let is_waldio = journal == Some(Journal::Waldio)
+        || super::own_mode(path).is_ok_and(|mode| mode == Journal::Waldio);
+    if !is_waldio {
+        return Connection::open_with_flags(path, flags);
+    }
+    waldio::register(false)?;
+    Connection::open_with_flags_and_vfs(path, flags, waldio::VFS)
+}
+
 /// Bytes of the row that the statement itself stores: rows of triggers and of foreign key actions
 /// are deeper.
 fn asked_bytes(case: &PreUpdateCase) -> u64 {
@@ -395,10 +411,11 @@ pub(crate) fn mono_ns() -> u64 {
 impl Opened {
     /// True if a power failure can lose a transaction that was reported as committed, or worse.
     pub fn is_fragile(&self) -> bool {
-        use iostep_model::pragma::{Journal, Synchronous};
         match self.journal {
             Journal::Memory | Journal::Off => true,
-            Journal::Wal => matches!(self.synchronous, Synchronous::Off | Synchronous::Normal),
+            Journal::Wal | Journal::Waldio => {
+                matches!(self.synchronous, Synchronous::Off | Synchronous::Normal)
+            }
             _ => self.synchronous == Synchronous::Off,
         }
     }

@@ -70,12 +70,29 @@ fn set_page_size(connection: &Connection, page_bytes: u32) -> rusqlite::Result<(
     ))
 }
 
+/// Why waldio left the log to SQLite.
+fn stock_log(path: &Path, connection: &Connection) -> Error {
+    let sql = "SELECT reason FROM waldio_stat WHERE reason IS NOT NULL";
+    let reason = connection.query_row(sql, [], |row| row.get::<_, String>(0));
+    Error::Database {
+        path: path.to_owned(),
+        what: format!(
+            "waldio leaves the log to SQLite: {}",
+            reason.unwrap_or_else(|error| error.to_string())
+        ),
+        hint: "leave waldio out of the journal modes".into(),
+    }
+}
+
 fn set_journal(path: &Path, connection: &Connection, journal: Journal) -> Result<()> {
     let set: String = connection
         .pragma_update_and_check(None, "journal_mode", journal.name(), |row| row.get(0))
         .map_err(|error| super::runner::database_error(path, &error))?;
     if set == journal.name() {
         return Ok(());
+    }
+    if journal == Journal::Waldio {
+        return Err(stock_log(path, connection));
     }
     Err(Error::Database {
         path: path.to_owned(),

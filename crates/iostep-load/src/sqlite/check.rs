@@ -3,7 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use iostep_model::bench::{CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation};
+use iostep_model::bench::{
+    CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation, WalFile, WaldioLayout,
+    WaldioOptions,
+};
 use iostep_model::pragma::Journal;
 use rusqlite::ffi;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -68,7 +71,75 @@ pub(super) fn job(job: &SqliteJob) -> Result<()> {
         }
         _ => {}
     }
+    wal_file(job)?;
+    waldio(job)?;
     rows(job)
+}
+
+/// Checks that there is a log, and that it ends, where its file is to have its length beforehand.
+fn wal_file(job: &SqliteJob) -> Result<()> {
+    if job.wal_file == WalFile::Fresh {
+        return Ok(());
+    }
+    if !job.journal.is_log() {
+        let what = format!("a steady log in journal mode {}", job.journal);
+        return Err(usage(what, "choose journal mode wal or waldio"));
+    }
+    if job.checkpoint == CheckpointPolicy::Never && job.limits.time_ns.is_some() {
+        let what = "a steady log that is never checkpointed and grows until the time is over";
+        return Err(usage(
+            what,
+            "give the number of --transactions, or checkpoint",
+        ));
+    }
+    Ok(())
+}
+
+/// Frames that a log has before it starts over.
+pub(super) fn wal_frames(job: &SqliteJob) -> u64 {
+    let touched = u64::try_from(touched_pages(job)).unwrap_or(u64::MAX);
+    let writers = u64::from(if job.shared { job.threads } else { 1 });
+    match job.checkpoint {
+        CheckpointPolicy::Pages(pages) => u64::from(pages).saturating_add(touched),
+        CheckpointPolicy::Transactions(every) => every
+            .min(job.transactions)
+            .saturating_mul(touched)
+            .saturating_mul(writers),
+        CheckpointPolicy::Never => job
+            .transactions
+            .saturating_mul(touched)
+            .saturating_mul(writers),
+    }
+}
+
+/// Checks the options of waldio against each other.
+fn waldio(job: &SqliteJob) -> Result<()> {
+    let options = &job.waldio;
+    if job.journal != Journal::Waldio {
+        return match *options == WaldioOptions::default() {
+            true => Ok(()),
+            false => Err(usage(
+                format!("options of waldio in journal mode {}", job.journal),
+                "choose journal mode waldio, or leave them out",
+            )),
+        };
+    }
+    if job.fsync {
+        let what = "fsync in place of waldio's own flushes";
+        return Err(usage(what, "leave --fsync out"));
+    }
+    if job.library.is_some() && options.library.is_none() {
+        let what = "waldio inside of iostep belongs to the SQLite inside";
+        let hint = "name a waldio.so for that library with --waldio-lib (make -C waldio)";
+        return Err(usage(what, hint));
+    }
+    if let (Some(bytes), Some(layout)) = (options.padding_bytes, options.layout)
+        && layout != WaldioLayout::P
+    {
+        let what = format!("a padding of {bytes} bytes in layout {layout}");
+        return Err(usage(what, "only layout P has a padding"));
+    }
+    Ok(())
 }
 
 /// Checks that there are rows for what is done with them.
@@ -225,6 +296,19 @@ fn table_bytes(job: &SqliteJob, rows: u64) -> u128 {
     page + u128::from(rows) * row * 3 / 2
 }
 
+/// Pages of a database that a transaction writes, with some to spare.
+fn touched_pages(job: &SqliteJob) -> u128 {
+    let page = u128::from(job.page_bytes.unwrap_or(4096));
+    let each = 2 + u128::from(job.record_bytes) / page;
+    u128::from(job.tables) * u128::from(job.statements) * each
+}
+
+/// Bytes of a page, its header and padding in waldio's log.
+fn slot_bytes(job: &SqliteJob) -> u128 {
+    let frame = u128::from(job.page_bytes.unwrap_or(4096)) + 24;
+    frame.next_multiple_of(u128::from(job.waldio.padding_bytes.unwrap_or(512).max(512)))
+}
+
 /// Bytes that all databases take in the end, with their journals.
 fn bytes_needed(job: &SqliteJob) -> u128 {
     let sets = u128::from(if job.shared { 1 } else { job.threads });
@@ -240,14 +324,19 @@ fn bytes_needed(job: &SqliteJob) -> u128 {
     let tables = u128::from(job.tables);
     let mut each = tables * table_bytes(job, job.rows.saturating_add(inserted));
     let page = u128::from(job.page_bytes.unwrap_or(4096));
-    let touched = tables * u128::from(job.statements) * (2 + u128::from(job.record_bytes) / page);
-    each += match (job.journal, job.checkpoint) {
-        (Journal::Wal, CheckpointPolicy::Never) => u128::from(transactions) * touched * page,
-        (Journal::Wal, CheckpointPolicy::Pages(pages)) => (u128::from(pages) + touched) * page,
-        (Journal::Wal, CheckpointPolicy::Transactions(every)) => {
+    let touched = touched_pages(job);
+    let log = match (job.journal.is_log(), job.checkpoint) {
+        (true, CheckpointPolicy::Never) => u128::from(transactions) * touched * page,
+        (true, CheckpointPolicy::Pages(pages)) => (u128::from(pages) + touched) * page,
+        (true, CheckpointPolicy::Transactions(every)) => {
             u128::from(every.min(transactions)) * touched * page
         }
         _ => touched * page,
+    };
+    each += match job.journal {
+        // Files are extended ahead by at most half of this.
+        Journal::Waldio => log / page * slot_bytes(job) + (8 << 20),
+        _ => log,
     };
     sets * u128::from(job.databases) * each
 }

@@ -108,6 +108,26 @@ impl Connection {
         &self.path
     }
 
+    /// Loads an extension by one of its entry points.
+    ///
+    /// Errors: SQLite's; `SQLITE_MISUSE` if this library takes no extensions.
+    pub fn load_extension(&mut self, path: &Path, entry: &str) -> Sql<()> {
+        let quoted = path.to_string_lossy().replace('\'', "''");
+        let sql = format!("SELECT load_extension('{quoted}', '{entry}')");
+        let Some(enable) = self.library.functions.sqlite3_enable_load_extension else {
+            return Err(SqlError {
+                code: ffi::SQLITE_MISUSE,
+                message: "this SQLite takes no extensions".into(),
+                sql,
+            });
+        };
+        // SAFETY: the connection is open.
+        match unsafe { enable(self.db.as_ptr(), 1) } {
+            ffi::SQLITE_OK => self.texts(&sql).map(drop),
+            code => Err(self.error(code, &sql)),
+        }
+    }
+
     /// `sqlite3_limit`: the limit as it is.
     pub fn limit(&self, which: c_int) -> c_int {
         // SAFETY: the connection is open; -1 changes nothing.

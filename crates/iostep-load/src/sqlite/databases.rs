@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use super::connection::Connection;
 use super::library::Library;
 use super::row::{Version, definition};
-use super::settings;
+use super::{settings, waldio};
 use crate::engine::Observer;
 use crate::error::{Error, Result};
 
@@ -37,6 +37,8 @@ pub(super) struct Databases {
 /// Who wants databases to be made, and may want it no longer.
 pub(super) struct Making<'a> {
     pub library: Library,
+    /// The VFS that makes them.
+    pub vfs: Option<&'a CStr>,
     pub job: &'a SqliteJob,
     pub interrupted: &'a AtomicBool,
     pub observer: &'a mut dyn Observer,
@@ -75,6 +77,11 @@ impl Databases {
     /// The directory, for questions about its filesystem.
     pub fn directory(&self) -> &OwnedFd {
         &self.directory
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.paths[0].parent().unwrap_or(Path::new("/"))
     }
 
     /// How many sets.
@@ -262,7 +269,8 @@ fn fill(
 ) -> Result<()> {
     let job = making.job;
     let failed = |error: super::connection::SqlError| error.at(path);
-    let mut db = Connection::open(making.library, path, None, true)?;
+    let mut db = Connection::open(making.library, path, making.vfs, true)?;
+    waldio::reserve(job, &mut db)?;
     if let Some(page_bytes) = job.page_bytes {
         settings::set_page_size(&mut db, page_bytes)?;
     }

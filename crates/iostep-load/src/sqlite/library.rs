@@ -20,6 +20,7 @@ type Destructor = unsafe extern "C" fn(*mut c_void);
 /// What `sqlite3_exec` calls for each row.
 type RowCallback =
     unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+type EnableLoadExtension = unsafe extern "C" fn(*mut ffi::sqlite3, c_int) -> c_int;
 type CheckpointV2 =
     unsafe extern "C" fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_int, *mut c_int) -> c_int;
 
@@ -33,6 +34,8 @@ macro_rules! functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)+
             /// Since 3.7.6.
             pub sqlite3_wal_checkpoint_v2: Option<CheckpointV2>,
+            /// Where extensions were not left out of the build.
+            pub sqlite3_enable_load_extension: Option<EnableLoadExtension>,
         }
 
         impl Functions {
@@ -40,6 +43,7 @@ macro_rules! functions {
                 Functions {
                     $($name: ffi::$name,)+
                     sqlite3_wal_checkpoint_v2: Some(ffi::sqlite3_wal_checkpoint_v2),
+                    sqlite3_enable_load_extension: Some(ffi::sqlite3_enable_load_extension),
                 }
             }
 
@@ -48,6 +52,8 @@ macro_rules! functions {
                     $($name: symbol(path, library, stringify!($name))?,)+
                     sqlite3_wal_checkpoint_v2:
                         symbol(path, library, "sqlite3_wal_checkpoint_v2").ok(),
+                    sqlite3_enable_load_extension:
+                        symbol(path, library, "sqlite3_enable_load_extension").ok(),
                 })
             }
         }
@@ -139,8 +145,7 @@ impl Library {
     }
 
     fn check_version(&self, path: &Path) -> Result<()> {
-        // SAFETY: it only returns a number.
-        if unsafe { (self.functions.sqlite3_libversion_number)() } >= OLDEST_VERSION {
+        if self.version_number() >= OLDEST_VERSION {
             return Ok(());
         }
         Err(Error::Unsupported {
@@ -151,6 +156,12 @@ impl Library {
             ),
             hint: INSIDE_HINT.into(),
         })
+    }
+
+    /// `sqlite3_libversion_number`.
+    pub fn version_number(&self) -> c_int {
+        // SAFETY: it only returns a number.
+        unsafe { (self.functions.sqlite3_libversion_number)() }
     }
 
     /// `sqlite3_libversion`.

@@ -4,6 +4,7 @@
 //! check        what is refused beforehand
 //! library      the SQLite inside or another one, as a table of functions
 //! vfs          over the library's VFS: times syncs, makes them fsync(2)
+//! waldio       the extension, over such a VFS, and what it counts
 //! connection   the only caller of SQLite, safe for everybody else
 //! wait         what SQLite calls back: busy handler, checkpoints
 //! settings     pragmas, set and read back for every database
@@ -29,14 +30,15 @@ mod settings;
 mod verify;
 mod vfs;
 mod wait;
+mod waldio;
 mod worker;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostep_model::bench::{
     CheckpointPolicy, Failure, Latency, LatencyHistogram, Run, RunState, SqliteJob, SqliteLibrary,
-    SqliteOperation, Step, Verification,
+    SqliteOperation, Step, Verification, WalFile,
 };
 use iostep_model::pragma::{Journal, Synchronous};
 
@@ -47,7 +49,7 @@ use self::vfs::Vfs;
 use self::wait::Hooks;
 use self::worker::Writer;
 use crate::engine::{Crew, Observer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What the databases hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +94,20 @@ impl<'a> Bench<'a> {
         let syncs_directories = !options.iter().any(|option| option == "DISABLE_DIRSYNC");
         let vfs = Vfs::register(library, job.fsync, syncs_directories)?;
         check::descriptors(job)?;
+        let is_waldio = job.journal == Journal::Waldio;
+        if is_waldio {
+            waldio::register(library, job)?;
+        }
         let databases = Databases::open(job)?;
         let mut bench = Bench {
             description: SqliteLibrary {
                 path: job.library.as_ref().map(|path| path.display().to_string()),
                 version: library.version(),
                 source_id: library.source_id(),
-                vfs: vfs.below(),
+                vfs: match is_waldio {
+                    true => format!("waldio over {}", vfs.below()),
+                    false => vfs.below(),
+                },
                 ..SqliteLibrary::default()
             },
             job: job.clone(),
@@ -136,7 +145,9 @@ impl<'a> Bench<'a> {
                 let warmed = writer.warm_up();
                 warmed.map_err(|error| error.at(writer.path()))?;
             }
+            self.lengthen_wals(&mut writers)?;
         }
+        let counted = self.count_waldio(&mut writers)?;
         let crew = Crew {
             cpus: &self.job.cpus,
             limits: self.job.limits,
@@ -146,6 +157,10 @@ impl<'a> Bench<'a> {
         let result = crew.run(&mut writers, observer);
         writers.iter().for_each(Writer::leave);
         let mut run = result?;
+        if let (Some(start), [first, ..]) = (counted, &mut writers[..]) {
+            let said = start.run(first.connection());
+            run.waldio = Some(said.map_err(|error| error.at(first.path()))?);
+        }
         self.checkpoint_rest(&mut writers, &mut run);
         let committed: Vec<u64> = writers.iter().map(|writer| writer.committed).collect();
         drop(writers);
@@ -168,6 +183,7 @@ impl<'a> Bench<'a> {
             check::space(&self.job, self.databases.directory(), path)?;
             self.databases.make(&mut Making {
                 library: self.library,
+                vfs: waldio::maker_for(&self.job),
                 job: &self.job,
                 interrupted: self.interrupted,
                 observer,
@@ -182,18 +198,25 @@ impl<'a> Bench<'a> {
     fn connect(&self, set: usize) -> Result<Connection> {
         // Where nothing is synced there is nothing to time: SQLite then runs as it is.
         let syncs = self.job.synchronous != Synchronous::Off;
-        let library = (self.library, syncs.then(|| self.vfs.name()));
+        let extension = waldio::name_for(&self.job);
+        let vfs = extension.or_else(|| syncs.then(|| self.vfs.name()));
+        let library = (self.library, vfs);
         let mut db = self.databases.connect(&self.job, library, set)?;
-        let pages = match (self.job.journal, self.job.checkpoint) {
-            (Journal::Wal, CheckpointPolicy::Pages(pages)) => Some(pages),
+        let pages = match (self.job.journal.is_log(), self.job.checkpoint) {
+            (true, CheckpointPolicy::Pages(pages)) => Some(pages),
             _ => None,
         };
-        db.install(Hooks::new(
+        let mut hooks = Hooks::new(
             self.library,
             self.job.busy_timeout_ns,
             pages,
             self.job.checkpoint_mode,
-        ));
+        );
+        if let Some(vfs) = extension.and_then(|_| waldio::find(self.library)) {
+            // SAFETY: waldio stays registered for good.
+            hooks = unsafe { hooks.sleep_in(vfs) };
+        }
+        db.install(hooks);
         Ok(db)
     }
 
@@ -208,9 +231,44 @@ impl<'a> Bench<'a> {
             .collect()
     }
 
+    /// Makes the files of WALs as long as they get, if that is asked for, and starts them over.
+    fn lengthen_wals(&self, writers: &mut [Writer]) -> Result<()> {
+        const COMMITS: u64 = 1000;
+        if self.job.wal_file == WalFile::Fresh {
+            return Ok(());
+        }
+        for writer in writers.iter_mut().take(self.databases.sets()) {
+            let mut left = check::wal_frames(&self.job);
+            while left > 0 {
+                if self.interrupted.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+                let now = left.min(COMMITS);
+                let filled = writer.fill_wal(now, self.job.synchronous);
+                filled.map_err(|error| error.at(writer.path()))?;
+                left -= now;
+            }
+            // The commit after a checkpoint is the first of the log again.
+            let restarted = writer.checkpoint(|_| ()).and_then(|()| writer.warm_up());
+            restarted.map_err(|error| error.at(writer.path()))?;
+        }
+        Ok(())
+    }
+
+    fn count_waldio(&self, writers: &mut [Writer]) -> Result<Option<waldio::Start>> {
+        let [first, ..] = writers else {
+            return Ok(None);
+        };
+        if self.job.journal != Journal::Waldio {
+            return Ok(None);
+        }
+        let directory = self.databases.path();
+        waldio::Start::take(&self.job, directory, first.connection()).map(Some)
+    }
+
     /// Checkpoints what the run left in the WALs.
     fn checkpoint_rest(&self, writers: &mut [Writer], run: &mut Run) {
-        let wanted = self.job.journal == Journal::Wal
+        let wanted = self.job.journal.is_log()
             && self.job.checkpoint != CheckpointPolicy::Never
             && self.job.operation != SqliteOperation::Read
             && run.state != RunState::Failed;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use iostep_model::bench::{SqliteJob, SqliteLibrary};
-use iostep_model::pragma::Synchronous;
+use iostep_model::pragma::{Journal, Synchronous};
 
 use super::connection::Connection;
 use crate::error::{Error, Result};
@@ -42,8 +42,13 @@ pub(super) fn apply(job: &SqliteJob, db: &mut Connection, paths: &[&Path]) -> Re
     batch(db, "PRAGMA wal_autocheckpoint = 0")?;
     for (number, path) in paths.iter().enumerate() {
         let schema = schema(number);
+        if job.journal == Journal::Waldio {
+            set_waldio(job, db, path, &schema)?;
+        } else {
+            let pragma = format!("{schema}.journal_mode");
+            set(db, path, &pragma, job.journal.name())?;
+        }
         let wanted = [
-            ("journal_mode", Some(job.journal.name().to_owned())),
             ("synchronous", Some(number_of(job.synchronous).to_string())),
             ("cache_size", job.cache_size.map(|size| size.to_string())),
             ("mmap_size", job.mmap_bytes.map(|size| size.to_string())),
@@ -58,16 +63,37 @@ pub(super) fn apply(job: &SqliteJob, db: &mut Connection, paths: &[&Path]) -> Re
 }
 
 fn set(db: &mut Connection, path: &Path, pragma: &str, value: &str) -> Result<()> {
-    batch(db, &format!("PRAGMA {pragma} = {value}"))?;
+    // In quotes, since some values are words of SQL, as group.
+    batch(db, &format!("PRAGMA {pragma} = '{value}'"))?;
     let kept = first(db, &format!("PRAGMA {pragma}"))?;
     if kept == value {
         return Ok(());
     }
-    Err(Error::Database {
+    Err(refused(path, pragma, &kept, value))
+}
+
+fn refused(path: &Path, pragma: &str, kept: &str, value: &str) -> Error {
+    Error::Database {
         path: path.to_owned(),
         what: format!("SQLite keeps {pragma} at {kept:?} instead of {value}"),
         hint: "choose what this SQLite and filesystem can do".into(),
-    })
+    }
+}
+
+/// The options come first: a log takes its layout from them when it begins. Where waldio leaves the
+/// log to SQLite the mode is `wal`.
+fn set_waldio(job: &SqliteJob, db: &mut Connection, path: &Path, schema: &str) -> Result<()> {
+    for (pragma, value) in super::waldio::pragmas(job) {
+        if let Some(value) = value {
+            set(db, path, &format!("{schema}.{pragma}"), &value)?;
+        }
+    }
+    let pragma = format!("{schema}.journal_mode");
+    batch(db, &format!("PRAGMA {pragma} = {}", Journal::Waldio))?;
+    match first(db, &format!("PRAGMA {pragma}"))?.as_str() {
+        "waldio" | "wal" => Ok(()),
+        kept => Err(refused(path, &pragma, kept, Journal::Waldio.name())),
+    }
 }
 
 /// Fixes the page size of a database that is still empty.

@@ -7,7 +7,7 @@ use super::databases::Databases;
 use super::library::Library;
 use super::plan::{Action, Plan, Share};
 use super::row::Version;
-use super::settings;
+use super::{settings, waldio};
 use crate::error::Result;
 
 const EXAMPLES: usize = 10;
@@ -81,7 +81,7 @@ pub(super) fn verify(
         let expected: Vec<_> = threads
             .map(|thread| Expected::after(job, thread as u32, committed[thread], initial))
             .collect();
-        let mut db = databases.connect(job, (library, None), set)?;
+        let mut db = databases.connect(job, (library, waldio::name_for(job)), set)?;
         let paths = databases.set(set);
         for (number, path) in paths.into_iter().enumerate() {
             let mut look = Look {

@@ -79,9 +79,54 @@ impl Vfs {
             unsafe { watch_fstat(below) }?;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = CString::new(format!("iostep-{number}")).expect("digits have no NUL");
+        let name = format!("iostep-{number}");
+        // SAFETY: as above.
+        unsafe { Vfs::over(library, below, name, (fsync, syncs_directories), false) }
+    }
+
+    /// Registers one that only times syncs, as the default. Its name begins as that of the VFS
+    /// below, and it stays as long as the process, for a VFS that is put over it.
+    ///
+    /// Errors: `Unsupported`.
+    pub fn register_below_another(library: Library) -> Result<std::mem::ManuallyDrop<Vfs>> {
+        // SAFETY: NULL asks for the default VFS.
+        let below = unsafe { (library.functions.sqlite3_vfs_find)(ptr::null()) };
+        if below.is_null() {
+            return Err(no_vfs("the library has no VFS"));
+        }
+        // SAFETY: a registered VFS has a name, and lives as long as its library.
+        let vfs = unsafe {
+            let name = format!("{}-iostep", text((*below).zName));
+            Vfs::over(library, below, name, (false, true), true)?
+        };
+        Ok(std::mem::ManuallyDrop::new(vfs))
+    }
+
+    /// Makes the VFS below the default again, and hides this one from everybody who does not have
+    /// it yet.
+    pub fn step_back(&self) {
+        let sqlite = &self.library.functions;
+        // SAFETY: both are registered and stay.
+        unsafe {
+            (sqlite.sqlite3_vfs_register)((*self.shim).below, 1);
+            (sqlite.sqlite3_vfs_unregister)(&raw mut (*self.shim).vfs);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `below` is a registered VFS of the library, for good.
+    unsafe fn over(
+        library: Library,
+        below: *mut ffi::sqlite3_vfs,
+        name: String,
+        (fsync, syncs_directories): (bool, bool),
+        is_default: bool,
+    ) -> Result<Vfs> {
+        let sqlite = &library.functions;
+        let name = CString::new(name).expect("a name of C's and digits have no NUL");
         let shim = Box::into_raw(Box::new(Shim {
-            // SAFETY: as above.
+            // SAFETY: as the caller promises.
             vfs: unsafe { forwarding(&*below) },
             name,
             below,
@@ -92,7 +137,7 @@ impl Vfs {
         let code = unsafe {
             (*shim).vfs.zName = (*shim).name.as_ptr();
             (*shim).vfs.pAppData = shim.cast();
-            (sqlite.sqlite3_vfs_register)(&raw mut (*shim).vfs, 0)
+            (sqlite.sqlite3_vfs_register)(&raw mut (*shim).vfs, c_int::from(is_default))
         };
         let vfs = Vfs { library, shim };
         match code {
@@ -134,6 +179,14 @@ pub(super) fn time_syncs(wanted: bool) {
 #[inline]
 pub(super) fn take_syncs(show: impl FnMut(u64)) {
     SYNCS_NS.with_borrow_mut(|syncs| syncs.drain(..).for_each(show));
+}
+
+/// Adds a sync of this thread that no VFS of ours has seen.
+#[inline]
+pub(super) fn add_sync(sync_ns: u64) {
+    if TIMES_SYNCS.get() {
+        SYNCS_NS.with_borrow_mut(|syncs| syncs.push(sync_ns));
+    }
 }
 
 fn no_vfs(what: &str) -> Error {
@@ -363,9 +416,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
             (false, None) => ffi::SQLITE_OK,
         }
     };
-    if TIMES_SYNCS.get() {
-        SYNCS_NS.with_borrow_mut(|syncs| syncs.push(mono_ns() - begin_ns));
-    }
+    add_sync(mono_ns() - begin_ns);
     code
 }
 

@@ -22,6 +22,8 @@ const MILLISECOND_NS: u64 = 1_000_000;
 pub(super) struct Hooks {
     library: Library,
     timeout_ns: u64,
+    /// Whose xSleep to wait in; the system's if `None`.
+    sleeper: Option<NonNull<ffi::sqlite3_vfs>>,
     /// Checkpoint in the hook from so many pages on.
     checkpoint_pages: Option<u32>,
     mode: CheckpointMode,
@@ -45,6 +47,7 @@ impl Hooks {
         Hooks {
             library,
             timeout_ns,
+            sleeper: None,
             checkpoint_pages,
             mode,
             stop: Cell::new(None),
@@ -53,6 +56,31 @@ impl Hooks {
             timed_out: Cell::new(false),
             checkpoints_ns: RefCell::new(Vec::with_capacity(64)),
             checkpoint_failed: Cell::new(false),
+        }
+    }
+
+    /// Waits in the VFS, as SQLite's own busy handler does.
+    ///
+    /// # Safety
+    ///
+    /// The VFS is registered as long as the hooks live.
+    pub unsafe fn sleep_in(self, vfs: NonNull<ffi::sqlite3_vfs>) -> Hooks {
+        Hooks {
+            sleeper: Some(vfs),
+            ..self
+        }
+    }
+
+    fn sleep(&self, nap_ns: u64) {
+        let Some(vfs) = self.sleeper else {
+            return std::thread::sleep(Duration::from_nanos(nap_ns));
+        };
+        let nap_us = c_int::try_from(nap_ns.div_ceil(1000)).unwrap_or(c_int::MAX);
+        // SAFETY: as promised to `sleep_in`.
+        unsafe {
+            if let Some(sleep) = vfs.as_ref().xSleep {
+                sleep(vfs.as_ptr(), nap_us);
+            }
         }
     }
 
@@ -134,7 +162,7 @@ impl Hooks {
             return false;
         }
         let nap = NAPS_MS[(earlier.max(0) as usize).min(NAPS_MS.len() - 1)];
-        std::thread::sleep(Duration::from_nanos(left_ns.min(nap * MILLISECOND_NS)));
+        self.sleep(left_ns.min(nap * MILLISECOND_NS));
         self.busy_ns.set(self.busy_ns.get() + mono_ns() - now_ns);
         true
     }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use iostep_model::bench::{CheckpointPolicy, SqliteJob, Step};
-use iostep_model::pragma::Journal;
+use iostep_model::pragma::Synchronous;
 
 use super::connection::{Connection, Prepared, Sql, SqlError};
 use super::plan::{Action, Plan};
@@ -98,8 +98,8 @@ impl Writer {
                 .into_iter()
                 .map(|schema| CString::new(schema).expect("letters and digits have no NUL"))
                 .collect(),
-            checkpoint_every: match (job.journal, job.checkpoint) {
-                (Journal::Wal, CheckpointPolicy::Transactions(every)) => Some(every),
+            checkpoint_every: match (job.journal.is_log(), job.checkpoint) {
+                (true, CheckpointPolicy::Transactions(every)) => Some(every),
                 _ => None,
             },
             timeout_ns: job.busy_timeout_ns,
@@ -120,6 +120,30 @@ impl Writer {
             hooks.take_checkpoints(|_| ());
         }
         Ok(())
+    }
+
+    /// Commits without touching a row or flushing, so that the WAL gets `frames` frames long.
+    ///
+    /// Errors: SQLite's.
+    pub fn fill_wal(&mut self, frames: u64, synchronous: Synchronous) -> Sql<()> {
+        self.set_synchronous(Synchronous::Off)?;
+        for _ in 0..frames {
+            self.warm_up()?;
+        }
+        self.set_synchronous(synchronous)
+    }
+
+    fn set_synchronous(&mut self, synchronous: Synchronous) -> Sql<()> {
+        self.schemas.iter().try_for_each(|schema| {
+            let schema = schema.to_string_lossy();
+            let sql = format!("PRAGMA {schema}.synchronous = {synchronous}");
+            self.db.execute_batch(&sql)
+        })
+    }
+
+    /// The connection, between runs.
+    pub fn connection(&mut self) -> &mut Connection {
+        &mut self.db
     }
 
     /// Forgets the run that it was part of, also if its thread died.

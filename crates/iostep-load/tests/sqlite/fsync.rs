@@ -48,7 +48,8 @@ fn calls(journal: Journal, fsync: bool) -> [usize; 2] {
 
 #[test]
 fn with_fsync_every_sync_call_is_an_fsync_and_there_are_as_many() {
-    for &journal in Journal::ALL {
+    // Waldio flushes by itself, and refuses.
+    for &journal in Journal::ALL.iter().filter(|j| **j != Journal::Waldio) {
         let [plain_fsync, plain_fdatasync] = calls(journal, false);
         let [fsync, fdatasync] = calls(journal, true);
         assert_eq!(fdatasync, 0, "{journal}");

@@ -5,6 +5,7 @@ mod locks;
 mod operations;
 mod other_library;
 mod refusals;
+mod waldio;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -13,7 +14,8 @@ use iostep_load::engine::{Observer, Progress};
 use iostep_load::sqlite::Bench;
 use iostep_load::{Error, Result};
 use iostep_model::bench::{
-    CheckpointMode, CheckpointPolicy, KeyOrder, Limits, Pace, Run, SqliteJob, SqliteOperation, Step,
+    CheckpointMode, CheckpointPolicy, KeyOrder, Limits, Pace, Run, SqliteJob, SqliteOperation,
+    Step, WalFile, WaldioOptions,
 };
 use iostep_model::manifest::Counters;
 use iostep_model::pragma::{Journal, Synchronous};
@@ -54,6 +56,8 @@ fn job(directory: &Path) -> SqliteJob {
         mmap_bytes: None,
         checkpoint: CheckpointPolicy::Pages(1000),
         checkpoint_mode: CheckpointMode::Passive,
+        wal_file: WalFile::Fresh,
+        waldio: WaldioOptions::default(),
         fsync: false,
         library: None,
         reuse: false,

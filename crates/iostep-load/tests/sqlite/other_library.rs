@@ -5,7 +5,7 @@ use std::process::Command;
 use super::*;
 
 /// The system's library, as the dynamic linker finds it.
-fn system_library() -> PathBuf {
+pub fn system_library() -> PathBuf {
     let output = Command::new("/sbin/ldconfig").arg("-p").output();
     let output = output.expect("ldconfig is there");
     let list = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -19,7 +19,7 @@ fn system_library() -> PathBuf {
 fn the_systems_library_runs_every_operation_in_every_journal_mode() {
     let directory = directory();
     let library = system_library();
-    for &journal in Journal::ALL {
+    for &journal in Journal::ALL.iter().filter(|j| **j != Journal::Waldio) {
         for fsync in [false, true] {
             let job = SqliteJob {
                 library: Some(library.clone()),

@@ -12,7 +12,7 @@ use crate::manifest::{Device, Filesystem};
 use crate::publish;
 
 /// Version of the JSON. A reader takes this and older ones.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What is longer is no result: a day in seconds and a hundred runs have less.
 const MAX_BYTES: u64 = 1 << 30;

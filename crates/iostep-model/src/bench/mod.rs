@@ -8,6 +8,7 @@ mod file_job;
 mod histogram;
 mod run;
 mod sqlite_job;
+mod waldio;
 mod warning;
 
 pub use document::{Document, Environment, SCHEMA_VERSION, SqliteLibrary};
@@ -20,7 +21,10 @@ pub use run::{
     Cpu, Failure, Latency, MachineTime, PageCacheState, Run, RunState, Second, Step, ThreadRun,
     Verification,
 };
-pub use sqlite_job::{CheckpointMode, CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation};
+pub use sqlite_job::{
+    CheckpointMode, CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation, WalFile,
+};
+pub use waldio::{WaldioLayout, WaldioOptions, WaldioRun, WaldioSync};
 pub use warning::Warning;
 
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LatencyHistogram;
+use super::{LatencyHistogram, WaldioRun};
 use crate::manifest::Counters;
 
 /// One repetition of a job.
@@ -30,6 +30,9 @@ pub struct Run {
     pub device: Option<Counters>,
     /// The page cache of the files at the start; `None` for SQLite and devices.
     pub page_cache: Option<PageCacheState>,
+    /// What waldio said, if it was asked for.
+    #[serde(default)]
+    pub waldio: Option<WaldioRun>,
     /// Each thread's share.
     pub threads: Vec<ThreadRun>,
     /// Operations that failed. The first ends the run.
@@ -53,6 +56,7 @@ impl Run {
             cpu: Cpu::default(),
             device: None,
             page_cache: None,
+            waldio: None,
             threads: Vec::new(),
             failures: Vec::new(),
             verification: None,

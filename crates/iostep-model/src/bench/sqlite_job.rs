@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Pace};
+use super::{Limits, Pace, WaldioOptions};
 use crate::names::named;
 use crate::pragma::{Journal, Synchronous};
 
@@ -52,6 +52,12 @@ pub struct SqliteJob {
     pub checkpoint: CheckpointPolicy,
     /// How.
     pub checkpoint_mode: CheckpointMode,
+    /// What the file of a WAL is like when a run begins.
+    #[serde(default)]
+    pub wal_file: WalFile,
+    /// Options of waldio, for [`Journal::Waldio`].
+    #[serde(default)]
+    pub waldio: WaldioOptions,
     /// `fsync(2)` wherever SQLite would call `fdatasync(2)`.
     pub fsync: bool,
     /// A SQLite library to load; the one inside if `None`.
@@ -129,6 +135,23 @@ pub enum CheckpointPolicy {
     /// After so many transactions of a thread.
     Transactions(u64),
 }
+
+/// What the file of a WAL is like when a run begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WalFile {
+    /// New: it grows with the first transactions.
+    #[default]
+    Fresh,
+    /// As long as it gets, and checkpointed: it is written again from its beginning.
+    Steady,
+}
+
+named!(
+    WalFile,
+    "state of a WAL's file",
+    Fresh = "fresh",
+    Steady = "steady",
+);
 
 /// How a WAL is checkpointed (`sqlite3_wal_checkpoint_v2`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

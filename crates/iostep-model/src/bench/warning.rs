@@ -89,6 +89,11 @@ pub enum Warning {
         /// The bound.
         bound: f64,
     },
+    /// Waldio was asked for, and SQLite's own log was used.
+    StockLog {
+        /// Why, in waldio's words.
+        reason: String,
+    },
     /// The device is a loop device: its figures are those of the file below.
     LoopDevice {
         /// Its name.

@@ -76,13 +76,20 @@ fn on_own_filesystem(kind: Kind, interrupt: &Interrupt) -> anyhow::Result<Explai
             "INSERT INTO records VALUES ('{}')",
             "x".repeat(RECORD_BYTES)
         ),
-        modes: Journal::ALL.to_vec(),
+        modes: modes(kind),
         synchronous: Some(Synchronous::Full),
         warm_up: true,
         on: On::Copy,
         disposable: vec![mount.path().to_owned()],
     };
     explain(&plan, interrupt)
+}
+
+/// All of them; waldio leaves the log to SQLite where nothing is overwritten in place.
+fn modes(kind: Kind) -> Vec<Journal> {
+    let mut modes = Journal::ALL.to_vec();
+    modes.retain(|mode| kind != Kind::Btrfs || *mode != Journal::Waldio);
+    modes
 }
 
 /// The papers' block size; mkfs.ext4 would choose 1 KB for an image as small as this one.

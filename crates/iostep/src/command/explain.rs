@@ -24,7 +24,7 @@ pub use run::{Explained, explain};
 #[command(after_help = "\
 Examples:
   iostep explain app.db \"INSERT INTO notes VALUES ('hello')\"
-  iostep explain app.db --file script.sql --journal delete,truncate,persist,wal,memory,off
+  iostep explain app.db --file script.sql --journal delete,truncate,persist,wal,waldio
 
 Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. docs/explain.md explains the numbers.")]
 pub struct Args {
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
 
-    /// Compare journal modes: delete, truncate, persist, wal, memory, off
+    /// Compare journal modes: delete, truncate, persist, wal, waldio, memory, off
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     journal: Vec<Journal>,
 

@@ -56,6 +56,7 @@ fn fact(warning: &Warning) -> String {
             let [spread, bound] = [*spread, *bound].map(percent);
             format!("the runs are known to {spread} only, not to {bound}")
         }
+        Warning::StockLog { reason } => format!("waldio left the log to SQLite: {reason}"),
         Warning::LoopDevice {
             device,
             backing_file,
@@ -86,6 +87,7 @@ fn advice(warning: &Warning) -> &'static str {
         Warning::RateNotReached { .. } => "take a lower rate or more threads",
         Warning::NotSteady { .. } => "take a longer --ramp and a longer --time",
         Warning::SpreadTooWide { .. } => "allow more runs, longer ones, or quieten the machine",
+        Warning::StockLog { .. } => "take ext4, XFS or F2FS on a device, or --journal wal",
         Warning::LoopDevice { .. } => {
             "measure the device below itself, unless this is what you want"
         }

@@ -2,7 +2,8 @@
 
 use iostep_model::bench::{
     CheckpointPolicy, Document, Environment, FileJob, Files, Job, Limits, Pace, PageCache,
-    PayloadKind, Sharing, SqliteJob, SqliteLibrary, SqliteOperation, Sync, Target,
+    PayloadKind, Sharing, SqliteJob, SqliteLibrary, SqliteOperation, Sync, Target, WalFile,
+    WaldioOptions,
 };
 
 use crate::report::quantity::{bytes, count, decimal, duration, printable};
@@ -143,15 +144,48 @@ fn sqlite(job: &SqliteJob) -> Vec<String> {
             plural(job.transactions, "transaction")
         ));
     }
-    if job.journal == iostep_model::pragma::Journal::Wal {
+    if job.journal.is_log() {
         settings.push(format!("{checkpoint}, {}", job.checkpoint_mode));
     }
+    if job.wal_file == WalFile::Steady {
+        settings.push("on a log as long as it gets".into());
+    }
+    settings.extend(waldio(&job.waldio));
     if job.fsync {
         settings.push("fsync in place of fdatasync".into());
     }
     settings.push(format!("busy timeout {}", duration(job.busy_timeout_ns)));
     settings.extend(limits(&job.limits, &job.pace, &job.cpus, job.seed));
     vec![first, shape, settings.join("; ")]
+}
+
+/// The options that are not waldio's own choice.
+fn waldio(options: &WaldioOptions) -> Vec<String> {
+    let mut words = Vec::new();
+    words.extend(options.sync.map(|sync| format!("waldio sync {sync}")));
+    words.extend(options.layout.map(|layout| format!("layout {layout}")));
+    let size = |size: u32| bytes(u64::from(size));
+    words.extend(
+        options
+            .padding_bytes
+            .map(|padding| format!("frames padded to {}", size(padding))),
+    );
+    words.extend(
+        options
+            .prealloc_bytes
+            .map(|step| format!("log extended by {} first", size(step))),
+    );
+    words.extend(options.checkpointer.map(|on| match on {
+        true => "background checkpointer".to_owned(),
+        false => "no background checkpointer".to_owned(),
+    }));
+    words.extend(
+        options
+            .library
+            .as_ref()
+            .map(|path| format!("waldio of {}", path.display())),
+    );
+    words
 }
 
 fn limits(limits: &Limits, pace: &Pace, cpus: &[u32], seed: u64) -> Vec<String> {

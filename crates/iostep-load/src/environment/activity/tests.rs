@@ -30,6 +30,7 @@ fn run() -> Run {
             }),
         },
         device: None,
+        waldio: None,
         page_cache: None,
         threads: Vec::new(),
         failures: Vec::new(),

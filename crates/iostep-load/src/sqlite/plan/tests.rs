@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use iostep_model::bench::{CheckpointMode, CheckpointPolicy, Limits, Pace};
+use iostep_model::bench::{CheckpointMode, CheckpointPolicy, Limits, Pace, WalFile, WaldioOptions};
 use iostep_model::pragma::{Journal, Synchronous};
 use proptest::prelude::*;
 
@@ -28,6 +28,8 @@ fn job(operation: SqliteOperation, keys: KeyOrder, rows: u64) -> SqliteJob {
         mmap_bytes: None,
         checkpoint: CheckpointPolicy::Never,
         checkpoint_mode: CheckpointMode::Passive,
+        wal_file: WalFile::Fresh,
+        waldio: WaldioOptions::default(),
         fsync: false,
         library: None,
         reuse: false,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use iostep_load::Result;
 use iostep_model::bench::{
-    CheckpointMode, CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation,
+    CheckpointMode, CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation, WalFile,
+    WaldioOptions, WaldioSync,
 };
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::units;
@@ -47,7 +48,7 @@ pub struct SqliteArgs {
     #[arg(long, value_name = "WEIGHTS", value_parser = value::mix)]
     mix: Option<Mix>,
 
-    /// delete, truncate, persist, wal, memory, off
+    /// delete, truncate, persist, wal, waldio, memory, off
     #[arg(long, value_name = "MODE", default_value = "delete")]
     journal: Journal,
 
@@ -119,6 +120,13 @@ pub struct SqliteArgs {
     #[arg(long, value_name = "MODE", default_value = "passive")]
     checkpoint_mode: CheckpointMode,
 
+    /// A WAL's file before each run: fresh, steady (as long as it gets)
+    #[arg(long, value_name = "STATE", default_value = "fresh")]
+    wal_file: WalFile,
+
+    #[command(flatten)]
+    waldio: WaldioArgs,
+
     /// Call fsync where SQLite would call fdatasync
     #[arg(long)]
     fsync: bool,
@@ -132,6 +140,49 @@ pub struct SqliteArgs {
 
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Options of waldio.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Options of --journal waldio")]
+struct WaldioArgs {
+    /// When a commit is durable: full, persistent, normal, group
+    #[arg(long, value_name = "MODE")]
+    waldio_sync: Option<WaldioSync>,
+
+    /// Where frames are in the log: auto, P, W, T
+    #[arg(long, value_name = "LAYOUT", default_value = "auto", value_parser = value::layout)]
+    waldio_layout: value::Layout,
+
+    /// Pad frames of layout P to a multiple: 512, 4096, 8192
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    waldio_padding: Option<u64>,
+
+    /// First step by which the log is extended ahead; 0: never
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    waldio_prealloc: Option<u64>,
+
+    /// Checkpoint in a thread of waldio's own: on, off
+    #[arg(long, value_name = "SWITCH", value_parser = value::switch)]
+    waldio_checkpointer: Option<bool>,
+
+    /// Load this waldio.so instead of the one inside
+    #[arg(long, value_name = "FILE")]
+    waldio_lib: Option<PathBuf>,
+}
+
+impl WaldioArgs {
+    fn options(&self) -> Result<WaldioOptions> {
+        let bytes = |flag, size: Option<u64>| size.map(|size| narrow(flag, size)).transpose();
+        Ok(WaldioOptions {
+            sync: self.waldio_sync,
+            layout: self.waldio_layout.0,
+            padding_bytes: bytes("--waldio-padding", self.waldio_padding)?,
+            prealloc_bytes: bytes("--waldio-prealloc", self.waldio_prealloc)?,
+            checkpointer: self.waldio_checkpointer,
+            library: self.waldio_lib.clone(),
+        })
+    }
 }
 
 /// What each statement does.
@@ -172,6 +223,8 @@ impl SqliteArgs {
             mmap_bytes: self.mmap_size,
             checkpoint: self.checkpoint,
             checkpoint_mode: self.checkpoint_mode,
+            wal_file: self.wal_file,
+            waldio: self.waldio.options()?,
             fsync: self.fsync,
             library: self.sqlite_lib.clone(),
             reuse: self.measure.reuse,
@@ -226,6 +279,7 @@ fn narrow(flag: &str, bytes: u64) -> Result<u32> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use iostep_model::bench::WaldioLayout;
 
     #[derive(Debug, Parser)]
     struct Command {
@@ -261,6 +315,10 @@ mod tests {
             (None, None, None)
         );
         assert_eq!(job.busy_timeout_ns, 10_000_000_000);
+        assert_eq!(
+            (job.wal_file, job.waldio),
+            (WalFile::Fresh, WaldioOptions::default())
+        );
     }
 
     #[test]
@@ -269,7 +327,9 @@ mod tests {
              --transactions=7 --record=1k --rows=50 --tables=3 --databases=2 --statements=4 \
              --keys=random --threads=5 --shared --busy-timeout=1s --page-size=8k \
              --cache-size=-2000 --mmap-size=1MiB --checkpoint=every:9 \
-             --checkpoint-mode=truncate --fsync --sqlite-lib=/lib/x.so --reuse --keep \
+             --checkpoint-mode=truncate --wal-file=steady --waldio-sync=group --waldio-layout=p \
+             --waldio-padding=8k --waldio-prealloc=0 --waldio-checkpointer=on \
+             --waldio-lib=/lib/w.so --fsync --sqlite-lib=/lib/x.so --reuse --keep \
              --verify --seed=2 --cpus=1 --time=2 --ramp=1 --rate=100 --think=1ms";
         let flags: Vec<&str> = flags.split_whitespace().collect();
         let job = job(&flags).expect("a job");
@@ -297,6 +357,15 @@ mod tests {
             mmap_bytes: Some(1 << 20),
             checkpoint: CheckpointPolicy::Transactions(9),
             checkpoint_mode: CheckpointMode::Truncate,
+            wal_file: WalFile::Steady,
+            waldio: WaldioOptions {
+                sync: Some(WaldioSync::Group),
+                layout: Some(WaldioLayout::P),
+                padding_bytes: Some(8192),
+                prealloc_bytes: Some(0),
+                checkpointer: Some(true),
+                library: Some("/lib/w.so".into()),
+            },
             fsync: true,
             library: Some("/lib/x.so".into()),
             reuse: true,
@@ -340,6 +409,8 @@ mod tests {
         for arguments in [
             &["--operation=upsert"][..],
             &["--journal=walrus"],
+            &["--waldio-layout=Q"],
+            &["--waldio-checkpointer=2"],
             &["--transactions=0"],
             &["--mix=insert=0"],
             &["--checkpoint=often"],

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use iostep_model::bench::{CheckpointPolicy, Mix, PayloadKind};
+use iostep_model::bench::{CheckpointPolicy, Mix, PayloadKind, WaldioLayout};
 use iostep_model::units;
 
 /// The byte that a constant payload repeats if none is named.
@@ -36,6 +36,30 @@ impl FromStr for Rate {
             Ok(rate) if rate > 0 && number != text => Ok(Rate::Bytes(rate)),
             _ => Err(format!("{text}: {example}")),
         }
+    }
+}
+
+/// A layout of waldio's log; `None` is waldio's own choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout(pub Option<WaldioLayout>);
+
+/// `auto`, or a layout.
+pub fn layout(text: &str) -> Result<Layout, String> {
+    if text.eq_ignore_ascii_case("auto") {
+        return Ok(Layout(None));
+    }
+    let layout = text.parse::<WaldioLayout>();
+    layout
+        .map(|layout| Layout(Some(layout)))
+        .map_err(|error| format!("{error}, or auto"))
+}
+
+/// `on` or `off`.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text}: expected on or off")),
     }
 }
 

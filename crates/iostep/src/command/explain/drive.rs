@@ -69,6 +69,9 @@ impl<'a> Prepared<'a> {
                 let mut start = Copy::beside(&plan.database)?;
                 driver.dispose_of(start.directory.path())?;
                 start.fill(&plan.database)?;
+                if own_mode == Journal::Waldio {
+                    make_plain(&mut driver, &start.database)?;
+                }
                 Some(start)
             }
         };
@@ -260,6 +263,19 @@ impl Copy {
         let _ = self.directory.keep();
         self.database
     }
+}
+
+/// Ends the use of waldio's log in a copy: until then no other mode can be set.
+fn make_plain(driver: &mut Driver<'_>, database: &Path) -> anyhow::Result<()> {
+    driver.open(&Database {
+        path: database.to_owned(),
+        settings: Settings {
+            busy_timeout_ms: BUSY_TIMEOUT_MS,
+            ..Settings::default()
+        },
+    })?;
+    driver.close()?;
+    Ok(())
 }
 
 /// The process that runs SQL: this program in another role.

@@ -2,9 +2,10 @@
 
 use super::title_of;
 use crate::bench::{RunSummary, Summary};
-use crate::report::quantity::{bytes, count, decimal, duration, percent};
+use crate::report::quantity::{bytes, count, decimal, duration, percent, printable};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
+use iostep_model::bench::WaldioRun;
 
 fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".into(), show)
@@ -65,6 +66,24 @@ pub(super) fn table(summary: &Summary, style: Style) -> String {
     table.titled(&title)
 }
 
+/// What waldio counted, as far as it counted anything.
+fn waldio(said: &WaldioRun) -> String {
+    let counters = said.counters.iter().filter(|(_, count)| *count != 0);
+    let counters: Vec<String> = counters
+        .map(|(name, number)| {
+            let number = count(u64::try_from(*number).unwrap_or(0));
+            format!("{number} {}", name.replace('_', " "))
+        })
+        .collect();
+    let text = format!(
+        "waldio: layout {}, sync {}: {}",
+        said.layouts.join(" and "),
+        said.sync,
+        counters.join(", ")
+    );
+    printable(&text).into_owned()
+}
+
 /// What is said of the shown run alone: the machine, the threads, the totals, the page cache.
 pub(super) fn lines(summary: &Summary, run: &RunSummary, style: Style) -> String {
     let mut lines = Vec::new();
@@ -117,6 +136,7 @@ pub(super) fn lines(summary: &Summary, run: &RunSummary, style: Style) -> String
             count(cache.pages)
         )
     }));
+    lines.extend(run.waldio.as_ref().map(waldio));
     lines.extend(run.verification.as_ref().map(|found| {
         format!(
             "read back: {} compared, {} wrong",
