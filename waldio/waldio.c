@@ -64,9 +64,16 @@
 **
 ** Options of a connection, each readable without "=...":
 **
-**     PRAGMA waldio_sync=full      a commit is durable (synchronous=FULL)
+**     PRAGMA waldio_sync=full      a commit is durable if synchronous=FULL
+**     PRAGMA waldio_sync=persistent  ... whatever synchronous is, each by a
+**                                  durable write of its own
 **     PRAGMA waldio_sync=normal    a commit is written and not flushed, even
 **                                  if synchronous=FULL
+**     PRAGMA waldio_sync='group'   a commit is durable a little later:
+**     PRAGMA waldio_group_frames=N   before N frames (64 if not set) and
+**     PRAGMA waldio_group_ms=T       before T milliseconds (10) wait for it
+**     PRAGMA waldio_durable_reads=1  read no commit that is not yet durable;
+**                                  0 if not set
 **     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
 **                                  4096 or 8192 bytes; 0 chooses the layout
 **                                  by itself.  From the next restart of the
@@ -112,6 +119,19 @@
 ** sqlite3_busy_timeout()'s does.  Once the log has 4000 frames, a checkpoint by
 ** one of these connections holds the others back until it is done, so that the
 ** log is restarted.
+**
+** In waldio_sync=group a commit is written through the page cache and returns,
+** so the death of the process loses nothing.  A thread flushes the log when
+** the oldest commit has waited T milliseconds, even if no other follows; the
+** COMMIT that makes it N frames flushes before it returns, and so does the
+** close of the connection.  A power loss costs commits with less than N frames
+** in all, of the last T milliseconds and the time of a flush, and always the
+** last ones: frames are chained by their checksums.  (If the process dies, the
+** next flush by any connection makes its last commits durable, or the kernel's
+** writeback.)  If the thread's flush fails, the next COMMIT says so.
+**
+** With waldio_durable_reads=1 a transaction that reads a page of the log first
+** waits until all that was committed when it began is durable.
 **
 ** The sync of the log's header at each restart is kept: without it, recovery
 ** could replay frames of the generation before.  When a flush fails the log is
@@ -202,7 +222,7 @@
 **
 **          0    48  a WalIndexHdr of SQLite's wal.c with version 0x57414c31
 **         48    48  the same again
-**        512    24  struct WdShared, elsewhere in other versions of the format
+**        512        struct WdShared, elsewhere in other versions of the format
 **
 ** As the wal-index itself, it is in host byte order and lost in a crash.
 */
@@ -223,6 +243,7 @@ SQLITE_EXTENSION_INIT1
 #include <linux/falloc.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +305,12 @@ typedef struct WdWaiter WdWaiter;
 #define WD_LONG_LOG        4000   /* Frames: a checkpoint stops writers */
 #define WD_PAUSE_US        5000   /* How long it waits for them */
 
+/* waldio_sync */
+#define WD_SYNC_FULL       0
+#define WD_SYNC_PERSISTENT 1
+#define WD_SYNC_NORMAL     2
+#define WD_SYNC_GROUP      3
+
 /*
 ** Where the frames of a log are.
 */
@@ -313,6 +340,8 @@ struct WdShared {
   u64 iDurable;                   /* What had ended when a flush began */
   u32 mLayout;                    /* wdLayoutWord(), 0 if not known yet */
   u32 bPoison;                    /* A flush failed: no commit any more */
+  u64 nFrames;                    /* Frames in writes that ended */
+  u64 nFramesDurable;             /* Those of them in iDurable, or less */
 };
 
 /* What is counted; columns of waldio_stat. */
@@ -358,6 +387,15 @@ struct WdBase {
   u8 bFlushing;                   /* A thread flushes, for all */
   WdDb *pWriter;                  /* The last to commit */
   int nGroup;                     /* >0: several handles commit by turns */
+  pthread_mutex_t timer;          /* Guards the flush of waldio_sync=group: */
+  pthread_cond_t timed;           /* Something below changed */
+  WdLog *pTimed;                  /* Logs that the thread may flush by */
+  WdLog *pTiming;                 /* The one it does it by now */
+  i64 iDue;                       /* When the flush is due, or 0 */
+  u64 iDueTo;                     /* What is to be durable then */
+  u8 bTimer;                      /* The thread was started */
+  u8 bStop;                       /* It has to end */
+  pthread_t timerThread;
 };
 
 /*
@@ -386,6 +424,9 @@ struct WdDb {
   WdShared *pShared;              /* In the guard region, or &priv */
   WdShared priv;
   u64 iWait;                      /* iDurable a commit waits for, or 0 */
+  u64 iRead;                      /* iDurable reads of the log wait for */
+  int nGroupFrames;               /* waldio_group_frames */
+  int msGroup;                    /* waldio_group_ms */
   int eLock;                      /* SQLITE_LOCK_... held */
   int nReserve;                   /* Reserved bytes per page */
   int szPad;                      /* waldio_padding, 0 for the sector size */
@@ -398,7 +439,8 @@ struct WdDb {
   u8 bRecycle;                    /* waldio_recycle */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
-  u8 bNoFlush;                    /* waldio_sync=normal */
+  u8 eSync;                       /* waldio_sync, WD_SYNC_... */
+  u8 bDurableReads;               /* waldio_durable_reads */
 };
 
 /*
@@ -429,6 +471,8 @@ struct WdLog {
   int iTail, nTail;               /* Frame of aTail[0], and entries in use */
   u8 aTail[WD_TAILBLOCK];         /* Tails of the run, for the tail block */
   void *pRunAlloc;                /* Allocation around aRun, which is aligned */
+  WdLog *pNextTimed;              /* In WdBase.pTimed */
+  u8 bTimed;                      /* ... where it is */
 };
 
 #define WD_SZFILE(T)  ((sizeof(T)+15) & ~(size_t)15)
@@ -457,6 +501,28 @@ static const char wdOther[] = "the log has the format of another version of "
 
 static void wdCount(WdDb *p, int eStat, i64 n){
   __atomic_fetch_add(&p->pBase->aStat[eStat], n, __ATOMIC_RELAXED);
+}
+
+/* Microseconds of a clock that only runs forward. */
+static i64 wdNow(void){
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (i64)t.tv_sec*1000000 + t.tv_nsec/1000;
+}
+
+/* A condition variable whose timeouts are in that time. */
+static void wdCondInit(pthread_cond_t *p){
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(p, &attr);
+  pthread_condattr_destroy(&attr);
+}
+static int wdCondWait(pthread_cond_t *p, pthread_mutex_t *pMutex, i64 iUntil){
+  struct timespec t;
+  t.tv_sec = (time_t)(iUntil/1000000);
+  t.tv_nsec = (long)(iUntil%1000000)*1000;
+  return pthread_cond_timedwait(p, pMutex, &t);
 }
 
 /******************************* Numbers ************************************/
@@ -824,10 +890,10 @@ static int wdPoison(WdLog *p, int rc){
   return rc;
 }
 
-/* Let iDurable reach iTo. */
-static void wdSetDurable(WdShared *pShared, u64 iTo){
-  u64 i = __atomic_load_n(&pShared->iDurable, __ATOMIC_ACQUIRE);
-  while( i<iTo && !__atomic_compare_exchange_n(&pShared->iDurable, &i, iTo, 0,
+/* Let *p reach iTo. */
+static void wdReach(u64 *p, u64 iTo){
+  u64 i = __atomic_load_n(p, __ATOMIC_ACQUIRE);
+  while( i<iTo && !__atomic_compare_exchange_n(p, &i, iTo, 0,
                       __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) ){}
 }
 
@@ -838,18 +904,20 @@ static void wdSetDurable(WdShared *pShared, u64 iTo){
 */
 static int wdFlush(WdLog *p, int flags){
   WdShared *pShared = p->pDb->pShared;
+  u64 nFrames = __atomic_load_n(&pShared->nFrames, __ATOMIC_SEQ_CST);
   u64 iTo = wdWritten(p) & ~(u64)1;
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
-  if( p->fd>=0 && p->bSyncedDir ){
+  if( p->fd>=0 && __atomic_load_n(&p->bSyncedDir, __ATOMIC_RELAXED) ){
     rc = fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
   }else{
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
   if( rc!=SQLITE_OK ) return wdPoison(p, rc);
-  p->bSyncedDir = 1;
-  wdSetDurable(pShared, iTo);
+  __atomic_store_n(&p->bSyncedDir, 1, __ATOMIC_RELAXED);
+  wdReach(&pShared->iDurable, iTo);
+  wdReach(&pShared->nFramesDurable, nFrames);
   return SQLITE_OK;
 }
 
@@ -902,6 +970,116 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
   pthread_mutex_unlock(&pBase->flush);
   if( bWaited ) wdCount(p->pDb, WD_STAT_WAITS, 1);
   return rc;
+}
+
+/*
+** The thread that flushes for waldio_sync=group, by any log that has something
+** to flush.  A failure poisons the log, so that the next commit fails.
+*/
+static void *wdTimerMain(void *pArg){
+  WdBase *p = (WdBase*)pArg;
+  pthread_mutex_lock(&p->timer);
+  while( !p->bStop ){
+    if( p->iDue==0 || p->pTimed==0 ){
+      pthread_cond_wait(&p->timed, &p->timer);
+    }else if( wdNow()<p->iDue ){
+      (void)wdCondWait(&p->timed, &p->timer, p->iDue);
+    }else{
+      WdLog *pLog = p->pTimed;
+      u64 iTo = p->iDueTo;
+      p->iDue = 0;
+      p->pTiming = pLog;
+      pthread_mutex_unlock(&p->timer);
+      (void)wdWaitDurable(pLog, iTo);
+      pthread_mutex_lock(&p->timer);
+      p->pTiming = 0;
+      pthread_cond_broadcast(&p->timed);
+    }
+  }
+  pthread_mutex_unlock(&p->timer);
+  return 0;
+}
+
+/* Start a thread that takes none of the program's signals. */
+static int wdStart(pthread_t *p, void *(*xMain)(void*), void *pArg){
+  sigset_t all, old;
+  int rc;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  rc = pthread_create(p, 0, xMain, pArg);
+  pthread_sigmask(SIG_SETMASK, &old, 0);
+  return rc==0;
+}
+
+/*
+** A commit in waldio_sync=group.  The thread will flush it in time, unless too
+** many frames wait already or there can be no thread.
+*/
+static int wdWaitGroup(WdLog *p, u64 iTo){
+  WdDb *pDb = p->pDb;
+  WdBase *pBase = pDb->pBase;
+  WdShared *pShared = pDb->pShared;
+  u64 n = __atomic_load_n(&pShared->nFramesDurable, __ATOMIC_SEQ_CST);
+  int bTimer;
+  n = __atomic_load_n(&pShared->nFrames, __ATOMIC_SEQ_CST) - n;
+  if( n>=(u64)pDb->nGroupFrames || pDb->msGroup==0 ){
+    return wdWaitDurable(p, iTo);
+  }
+  pthread_mutex_lock(&pBase->timer);
+  while( pBase->bStop ) pthread_cond_wait(&pBase->timed, &pBase->timer);
+  if( !pBase->bTimer ){
+    pBase->bTimer = (u8)wdStart(&pBase->timerThread, wdTimerMain, pBase);
+  }
+  bTimer = pBase->bTimer;
+  if( bTimer ){
+    i64 iDue = wdNow() + (i64)pDb->msGroup*1000;
+    if( !p->bTimed ){
+      p->pNextTimed = pBase->pTimed;
+      pBase->pTimed = p;
+      p->bTimed = 1;
+    }
+    if( pBase->iDueTo<iTo ) pBase->iDueTo = iTo;
+    if( pBase->iDue==0 || iDue<pBase->iDue ){
+      pBase->iDue = iDue;
+      pthread_cond_broadcast(&pBase->timed);
+    }
+  }
+  pthread_mutex_unlock(&pBase->timer);
+  if( bTimer ) return SQLITE_OK;
+  wdCount(pDb, WD_STAT_FALLBACKS, 1);
+  return wdWaitDurable(p, iTo);
+}
+
+/*
+** A log is about to be closed: its commits are flushed, and the thread must not
+** use it any more.  With the last log the thread ends.
+*/
+static void wdLeaveGroup(WdLog *p){
+  WdBase *pBase = p->pDb->pBase;
+  WdLog **pp;
+  u64 iTo;
+  if( !p->bTimed ) return;
+  pthread_mutex_lock(&pBase->timer);
+  iTo = pBase->iDueTo;
+  pthread_mutex_unlock(&pBase->timer);
+  if( !wdPoisoned(p) ) (void)wdWaitDurable(p, iTo);
+  pthread_mutex_lock(&pBase->timer);
+  while( pBase->pTiming==p ) pthread_cond_wait(&pBase->timed, &pBase->timer);
+  for(pp=&pBase->pTimed; *pp!=p; pp=&(*pp)->pNextTimed){}
+  *pp = p->pNextTimed;
+  p->bTimed = 0;
+  if( pBase->pTimed==0 && !pBase->bStop ){
+    pBase->bStop = 1;
+    pBase->iDue = 0;
+    pBase->iDueTo = 0;
+    pthread_cond_broadcast(&pBase->timed);
+    pthread_mutex_unlock(&pBase->timer);
+    pthread_join(pBase->timerThread, 0);
+    pthread_mutex_lock(&pBase->timer);
+    pBase->bTimer = pBase->bStop = 0;
+    pthread_cond_broadcast(&pBase->timed);
+  }
+  pthread_mutex_unlock(&pBase->timer);
 }
 
 /*
@@ -1215,28 +1393,35 @@ static void wdCountRun(WdBase *p, int nFrame, int bSpill){
 }
 
 /*
-** Write the gathered frames.  A commit in synchronous=FULL is one durable
-** write if it is one piece and all before it is durable already; otherwise the
-** xSync that follows flushes.  That an xSync will follow is not known before:
-** the last commit had one.
+** True if a commit may be one durable write: all before it is durable already.
+** In waldio_sync=full it is if synchronous=FULL, that is, if an xSync follows.
+** That is not known before, but the last commit had one.
 */
+static int wdWantDurable(WdLog *p){
+  WdShared *pShared = p->pDb->pShared;
+  int eSync = p->pDb->eSync;
+  if( !p->bDirect ) return 0;
+  if( eSync!=WD_SYNC_PERSISTENT
+   && (eSync!=WD_SYNC_FULL || !p->bFull || wdGroup(p)) ) return 0;
+  return __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
+}
+
+/* Write the gathered frames. */
 static int wdWriteRun(WdLog *p, int bCommit){
   WdShared *pShared = p->pDb->pShared;
   i64 iOfst = wdSlot(&p->lay, p->iRun);
   i64 n = (i64)p->nRun*p->lay.szSlot;
+  int nFrame = p->nRun;
   int rc;
-  if( p->nRun==0 ) return SQLITE_OK;
-  wdCount(p->pDb, WD_STAT_FRAMES, p->nRun);
-  wdCountRun(p->pDb->pBase, p->nRun, p->bSpill);
+  if( nFrame==0 ) return SQLITE_OK;
+  wdCount(p->pDb, WD_STAT_FRAMES, nFrame);
+  wdCountRun(p->pDb->pBase, nFrame, p->bSpill);
   p->nRun = 0;
   p->bSpill = 0;
   rc = wdPrealloc(p, iOfst+n);
   if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
-  if( bCommit && p->bFull && p->bDirect && !p->pDb->bNoFlush && !wdGroup(p)
-   && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)
-       >=wdWritten(p)
-  ){
+  if( bCommit && wdWantDurable(p) ){
     rc = wdWriteDurable(p, p->aRun, n, iOfst);
     if( rc==SQLITE_OK ){
       p->bDurable = 1;
@@ -1245,6 +1430,7 @@ static int wdWriteRun(WdLog *p, int bCommit){
     if( rc!=SQLITE_NOTFOUND ) return rc;
   }
   rc = wdLowWrite(p, p->aRun, n, iOfst);
+  __atomic_fetch_add(&pShared->nFrames, (u64)nFrame, __ATOMIC_SEQ_CST);
   if( rc==SQLITE_OK && iOfst+n>p->szFile ) p->szFile = iOfst+n;
   return rc;
 }
@@ -1269,9 +1455,16 @@ static void wdForget(WdLog *p){
   p->bRecksum = 0;
 }
 
-/* A commit frame has just been written. */
+/* A commit frame has just been written.  What its COMMIT has to wait for, it
+** does in SQLITE_FCNTL_COMMIT_PHASETWO. */
 static void wdCommitted(WdLog *p, u32 iFrame){
+  int eSync = p->pDb->eSync;
   p->bCommitted = 1;
+  if( !p->bDurable
+   && (eSync==WD_SYNC_PERSISTENT || eSync==WD_SYNC_GROUP)
+  ){
+    p->pDb->iWait = wdWritten(p);
+  }
   __atomic_store_n(&p->pDb->pBase->nFrame, iFrame, __ATOMIC_RELAXED);
   wdCount(p->pDb, WD_STAT_COMMITS, 1);
 }
@@ -1490,6 +1683,21 @@ static int wdReadPiece(WdLog *p, u8 *a, int m, u32 iFrame, int i){
   return rc;
 }
 
+/*
+** waldio_durable_reads: have all durable that was committed when the transaction
+** began.  This is not done when it begins, because SQLite begins anew if there
+** was a commit since it looked at the wal-index; without reading from the log,
+** a transaction sees what is in the database or what it has read before.
+*/
+static int wdWaitToRead(WdLog *p){
+  u64 iRead = p->pDb->iRead;
+  p->pDb->iRead = 0;
+  if( p->pDb->bReadonlyShm ){
+    return LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  }
+  return wdWaitDurable(p, iRead);
+}
+
 static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
   WdLog *p = (WdLog*)pFile;
   u8 *a = (u8*)pBuf;
@@ -1499,6 +1707,7 @@ static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
     return LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
   }
   if( rc==SQLITE_OK ) rc = wdSettle(p);
+  if( rc==SQLITE_OK && p->pDb->iRead ) rc = wdWaitToRead(p);
   while( rc==SQLITE_OK && n>0 ){
     int m;
     if( iOfst<WAL_HDRSIZE ){
@@ -1559,11 +1768,13 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   if( rc!=SQLITE_OK ) return rc;
   p->bCommitted = 0;
   if( bCommit ){
+    int eSync = p->pDb->eSync;
     p->bFull = 1;
-    if( p->bDurable || p->pDb->bNoFlush ) return SQLITE_OK;
-    if( wdGroup(p) ){
-      /* SQLITE_FCNTL_COMMIT_PHASETWO will wait for it. */
-      p->pDb->iWait = wdWritten(p);
+    if( p->bDurable || eSync==WD_SYNC_NORMAL || eSync==WD_SYNC_GROUP ){
+      return SQLITE_OK;
+    }
+    if( eSync==WD_SYNC_FULL && wdGroup(p) ){
+      p->pDb->iWait = wdWritten(p);   /* COMMIT will wait for it */
       return SQLITE_OK;
     }
   }
@@ -1625,6 +1836,7 @@ static void wdCleanClose(WdLog *p){
 static int wdLogClose(sqlite3_file *pFile){
   WdLog *p = (WdLog*)pFile;
   wdForget(p);
+  wdLeaveGroup(p);
   if( p->pDb->bMarked && p->pDb->bLastClose ) wdCleanClose(p);
   p->pDb->bLastClose = 0;
   if( p->fd>=0 ) close(p->fd);
@@ -1776,12 +1988,6 @@ static int wdDbShmMap(
 */
 static __thread WdBase *wdBusy;   /* Where this thread found the lock taken */
 
-static i64 wdNow(void){
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (i64)t.tv_sec*1000000 + t.tv_nsec/1000;
-}
-
 /* The lock is free: let the next thread have it.  The mutex is held. */
 static void wdNextTurn(WdBase *p){
   WdWaiter *pNext = p->pFirst;
@@ -1828,24 +2034,17 @@ static void wdUnlockWrite(WdDb *p){
 /* Wait for a turn, for nMicro or a little longer. */
 static void wdWaitTurn(WdBase *p, int nMicro){
   i64 iUntil = wdNow() + (nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro);
-  struct timespec t;
-  pthread_condattr_t attr;
   WdWaiter w;
   memset(&w, 0, sizeof(w));
   w.pThread = &wdBusy;
-  t.tv_sec = (time_t)(iUntil/1000000);
-  t.tv_nsec = (long)(iUntil%1000000)*1000;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&w.cond, &attr);
-  pthread_condattr_destroy(&attr);
+  wdCondInit(&w.cond);
   pthread_mutex_lock(&p->mutex);
   if( p->pHolder || p->pTurn || p->pFirst || p->pPause ){
     int rc = 0;
     if( p->pLast ) p->pLast->pNext = &w; else p->pFirst = &w;
     p->pLast = &w;
     while( !w.bTurn && rc==0 ){
-      rc = pthread_cond_timedwait(&w.cond, &p->mutex, &t);
+      rc = wdCondWait(&w.cond, &p->mutex, iUntil);
     }
     if( !w.bTurn ){
       WdWaiter *pPrev = 0;
@@ -1917,6 +2116,11 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
   if( bWrite ) wdUnlockWrite(p);
   if( rc!=SQLITE_OK ) return rc;
+  if( iOfst>=WAL_READ_LOCK0 && p->bDurableReads && p->bMarked
+   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_SHARED) && p->pLog
+  ){
+    p->iRead = wdWritten(p->pLog) & ~(u64)1;
+  }
   if( iOfst>=WAL_READ_LOCK0 && (flags & SQLITE_SHM_SHARED) ){
     __atomic_add_fetch(&p->pBase->nReader, flags & SQLITE_SHM_LOCK ? 1 : -1,
                        __ATOMIC_RELEASE);
@@ -1929,6 +2133,8 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
 /* Like the log, the file of the wal-index is deleted by the last to close. */
 static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
+  if( p->pLog ) wdLeaveGroup(p->pLog);
+  p->iWait = p->iRead = 0;
   memset(&p->priv, 0, sizeof(p->priv));
   p->pShared = &p->priv;
   p->bReadonlyShm = 0;
@@ -2044,10 +2250,37 @@ static int wdPragmaOption(WdDb *p, char **az){
     }
     if( az[2] ) p->szPrealloc = (int)roundUp(n, WD_BLOCK0);
     n = p->szPrealloc;
+  }else if( sqlite3_stricmp(z, "group_frames")==0 ){
+    if( az[2] && n<1 ) return wdPragmaError(az, "1 or more");
+    if( az[2] ) p->nGroupFrames = n;
+    n = p->nGroupFrames;
+  }else if( sqlite3_stricmp(z, "group_ms")==0 ){
+    if( az[2] && (n<0 || n>60000) ) return wdPragmaError(az, "0 to 60000");
+    if( az[2] ) p->msGroup = n;
+    n = p->msGroup;
+  }else if( sqlite3_stricmp(z, "durable_reads")==0 ){
+    if( az[2] && n!=0 && n!=1 ) return wdPragmaError(az, "0 or 1");
+    if( az[2] ) p->bDurableReads = (u8)n;
+    n = p->bDurableReads;
   }else{
     return SQLITE_NOTFOUND;
   }
   az[0] = sqlite3_mprintf("%d", n);
+  return SQLITE_OK;
+}
+
+/* PRAGMA waldio_sync */
+static int wdPragmaSync(WdDb *p, char **az){
+  static const char *const azName[] = {
+    "full", "persistent", "normal", "group"
+  };
+  int i;
+  if( az[2] ){
+    for(i=0; i<4 && sqlite3_stricmp(az[2], azName[i])!=0; i++){}
+    if( i==4 ) return wdPragmaError(az, "full, persistent, normal or group");
+    p->eSync = (u8)i;
+  }
+  az[0] = sqlite3_mprintf("%s", azName[p->eSync]);
   return SQLITE_OK;
 }
 
@@ -2066,13 +2299,7 @@ static int wdPragma(WdDb *p, char **az){
     return wdPragmaReserve(p, az);
   }
   if( sqlite3_stricmp(az[1], "waldio_sync")==0 ){
-    if( az[2] && sqlite3_stricmp(az[2], "full")!=0
-     && sqlite3_stricmp(az[2], "normal")!=0 ){
-      return wdPragmaError(az, "full or normal");
-    }
-    if( az[2] ) p->bNoFlush = sqlite3_stricmp(az[2], "normal")==0;
-    az[0] = sqlite3_mprintf(p->bNoFlush ? "normal" : "full");
-    return SQLITE_OK;
+    return wdPragmaSync(p, az);
   }
   if( sqlite3_stricmp(az[1], "waldio_layout")==0 ){
     const char *z = !p->bMarked ? (p->pLog ? "stock" : "none")
@@ -2094,6 +2321,8 @@ static void wdReleaseBase(WdBase *p){
   pthread_mutex_destroy(&p->mutex);
   pthread_mutex_destroy(&p->flush);
   pthread_cond_destroy(&p->flushed);
+  pthread_mutex_destroy(&p->timer);
+  pthread_cond_destroy(&p->timed);
   sqlite3_free(p->zName);
   sqlite3_free(p);
 }
@@ -2220,7 +2449,8 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
   if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->iWait && p->pLog ){
     u64 iWait = p->iWait;
     p->iWait = 0;
-    rc = wdWaitDurable(p->pLog, iWait);
+    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(p->pLog, iWait)
+                                 : wdWaitDurable(p->pLog, iWait);
     if( rc!=SQLITE_OK ) return rc;
   }
   if( op==SQLITE_FCNTL_PRAGMA ){
@@ -2342,6 +2572,8 @@ static WdBase *wdFindBase(const char *zName){
     pthread_mutex_init(&p->mutex, 0);
     pthread_mutex_init(&p->flush, 0);
     pthread_cond_init(&p->flushed, 0);
+    pthread_mutex_init(&p->timer, 0);
+    wdCondInit(&p->timed);
     p->iDev = iDev;
     p->iInode = iInode;
     p->pNext = wd.pBases;
@@ -2366,6 +2598,8 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   p->szPrealloc = 65536;
   p->szPad = wdPadding(sqlite3_uri_int64(zName, "waldio_padding", 0));
   p->bRecycle = 1;
+  p->nGroupFrames = 64;
+  p->msGroup = 10;
   if( wd.bUnix ) zReason = wdUseless(zName, &p->szSector);
   if( zUri && strcmp(zUri, "force")==0 ) zReason = 0;
   if( zUri && strcmp(zUri, "off")==0 ) zReason = "waldio=off";

@@ -136,6 +136,30 @@ static void poisoned(void){
   sqlite3_close(db);
 }
 
+/* The flush that the thread of waldio_sync=group makes fails: the next commit
+** says so. */
+static void poisonedLater(void){
+  sqlite3 *db;
+  int rc;
+  testBegin("the delayed flush fails");
+  prepare("file:f.db?vfs=waldio");
+  nAcked = nTried = 0;
+  db = testOpen("file:f.db?vfs=waldio");
+  testExec(db, "PRAGMA waldio_sync='group'; PRAGMA waldio_group_ms=1;"
+               "PRAGMA waldio_group_frames=1000000");
+  CHECK_INT( commit(db), SQLITE_OK );
+  faultSet(FAULT_SYNC, 0, 0, 0);
+  while( (rc = commit(db))==SQLITE_OK ){}
+  CHECK_INT( rc, SQLITE_IOERR_FSYNC );
+  CHECK_INT( commit(db), SQLITE_IOERR_FSYNC );
+  faultSet(0, -1, 0, 0);
+  sqlite3_close(db);
+  db = testOpen("file:f.db?vfs=waldio");
+  consistent(db);
+  CHECK_INT( commit(db), SQLITE_OK );
+  sqlite3_close(db);
+}
+
 /* A full disk while the log is extended ahead: it is appended to instead. */
 static void noRoomAhead(void){
   sqlite3 *db;
@@ -165,6 +189,7 @@ int main(void){
   faultRegister();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   poisoned();
+  poisonedLater();
   noRoomAhead();
   for(i=0; i<3; i++){
     prepare(azUri[i]);

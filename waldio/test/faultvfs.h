@@ -6,6 +6,7 @@
 #define WALDIO_FAULTVFS_H
 
 #include "test.h"
+#include <pthread.h>
 
 #define FAULT_READ   1
 #define FAULT_WRITE  2
@@ -29,28 +30,35 @@ struct FaultFile {
 };
 #define FAULT_LOWER(p) ((sqlite3_file*)((FaultFile*)(p)+1))
 
+static pthread_mutex_t faultMutex = PTHREAD_MUTEX_INITIALIZER;
 static sqlite3_vfs *faultLower;
 
 /* True if this call of operation mOp has to fail. */
 static int faultNow(int mOp){
-  if( (fault.mOp & mOp)==0 ) return 0;
-  fault.nCall++;
-  if( fault.nLeft<0 ) return 0;
-  if( fault.nLeft>0 ){
-    fault.nLeft--;
-    return 0;
+  int bFail = 0;
+  pthread_mutex_lock(&faultMutex);
+  if( fault.mOp & mOp ){
+    fault.nCall++;
+    if( fault.nLeft>0 ){
+      fault.nLeft--;
+    }else if( fault.nLeft==0 ){
+      if( !fault.bForever ) fault.nLeft = -1;
+      fault.nFailed++;
+      bFail = 1;
+    }
   }
-  if( !fault.bForever ) fault.nLeft = -1;
-  fault.nFailed++;
-  return 1;
+  pthread_mutex_unlock(&faultMutex);
+  return bFail;
 }
 /* The n+1st operation of a kind in mOp fails. */
 static void faultSet(int mOp, long n, int rc, int bForever){
+  pthread_mutex_lock(&faultMutex);
   memset(&fault, 0, sizeof(fault));
   fault.mOp = mOp;
   fault.nLeft = n;
   fault.rc = rc;
   fault.bForever = bForever;
+  pthread_mutex_unlock(&faultMutex);
 }
 
 static int faultClose(sqlite3_file *p){

@@ -110,7 +110,7 @@ static int pwSync(sqlite3_file *pFile, int flags){
   pthread_mutex_lock(&diskMutex);
   ppEnd = pDisk->ppLast;
   pthread_mutex_unlock(&diskMutex);
-  if( xOnWrite==0 ) usleep(100);
+  if( __atomic_load_n(&xOnWrite, __ATOMIC_RELAXED)==0 ) usleep(100);
   pthread_mutex_lock(&diskMutex);
   /* Another sync may have been here, and passed that end. */
   {
@@ -277,11 +277,13 @@ static void powerLoss(Image *aOut, unsigned nPercent){
 /****************************** The workload ********************************/
 
 static int nAcked;                /* The last commit that returned */
-static int bFull;                 /* It promised to be durable */
+static int bSure;                 /* It promised to be durable */
+static int bPrefix;               /* Commits are rows 1, 2 and so on */
 static int nState;                /* States looked at */
 
-/* Open a state and look at it.  iSure is there for sure. */
-static void verifyState(Image *a, const char *zWhere, int iSure){
+/* Open a state and look at it.  The first iSure commits are there for sure.
+** Returns how many are, and these are the first ones. */
+static int verifyState(Image *a, const char *zWhere, int iSure){
   char zName[100];
   sqlite3 *db;
   int i, n;
@@ -299,10 +301,12 @@ static void verifyState(Image *a, const char *zWhere, int iSure){
   n = atoi(testText(db, "SELECT count(*) FROM t"));
   CHECK_INT( atoi(testText(db, "SELECT n FROM acct WHERE id=2")), n );
   CHECK_INT( atoi(testText(db, "SELECT n FROM acct WHERE id=1")), -n );
+  if( bPrefix ) CHECK_INT( atoi(testText(db, "SELECT max(a) FROM t")), n );
   if( iSure ) CHECK_INT( atoi(testText(db, "SELECT count(*) FROM t WHERE a=%d",
                                        iSure)), 1 );
   sqlite3_close(db);
   __atomic_fetch_add(&nState, 1, __ATOMIC_RELAXED);
+  return n;
 }
 
 /* States kept inside of a transaction, to be looked at after it. */
@@ -313,16 +317,16 @@ static int iBusy;                 /* One of how many writes is a state */
 static void keepState(void){
   static const unsigned aPercent[] = { 0, 50, 100, 90, 10 };
   if( nKept<(int)(sizeof(aKept)/sizeof(aKept[0])) && rnd((unsigned)iBusy)==0 ){
-    aKept[nKept].iSure = bFull ? nAcked : 0;
+    aKept[nKept].iSure = bSure ? nAcked : 0;
     powerLoss(aKept[nKept++].a, aPercent[rnd(5)]);
   }
 }
 static void verifyKept(void){
   int i;
-  xOnWrite = 0;
+  __atomic_store_n(&xOnWrite, 0, __ATOMIC_RELAXED);
   for(i=0; i<nKept; i++) verifyState(aKept[i].a, "q", aKept[i].iSure);
   nKept = 0;
-  xOnWrite = keepState;
+  __atomic_store_n(&xOnWrite, keepState, __ATOMIC_RELAXED);
 }
 
 static int transfer(sqlite3 *db, int i){
@@ -344,25 +348,41 @@ static void create(int szPage, int cLayout){
   sqlite3_close(db);
 }
 
+/* What a connection promises. */
+static const struct Promise { const char *zSet; int bSure; } aPromise[] = {
+  { "synchronous=FULL", 1 },
+  { "synchronous=NORMAL", 0 },
+  { "waldio_sync=persistent", 1 },
+  { "synchronous=NORMAL; PRAGMA waldio_sync=persistent", 1 },
+  { "synchronous=FULL; PRAGMA waldio_sync=normal", 0 },
+  { "waldio_sync='group'; PRAGMA waldio_group_ms=1", 0 },
+  { "waldio_sync='group'; PRAGMA waldio_group_frames=1", 1 },
+};
+#define FULL       0
+#define NORMAL     1
+#define PERSISTENT 2
+#define GROUP      5
+
 /* One connection, all kinds of work, a state at each iEach-th write or so. */
-static void alone(int szPage, int cLayout, int bSyncFull, int iEach){
+static void alone(int szPage, int cLayout, int iPromise, int iEach){
   char zUri[100];
   sqlite3 *db;
+  const struct Promise *pPromise = &aPromise[iPromise];
   int i, j = 0;
-  testBegin("page size %d, layout %c, synchronous=%s", szPage, cLayout,
-            bSyncFull ? "FULL" : "NORMAL");
+  testBegin("page size %d, layout %c, %s", szPage, cLayout, pPromise->zSet);
   create(szPage, cLayout);
   snprintf(zUri, sizeof(zUri), "file:p.db?vfs=waldio%s", testLayout(cLayout));
   powerOn("p.db");
   iBusy = iEach;
   nAcked = 0;
-  bFull = bSyncFull;
-  xOnWrite = keepState;
+  bSure = pPromise->bSure;
+  bPrefix = 1;
+  __atomic_store_n(&xOnWrite, keepState, __ATOMIC_RELAXED);
   for(i=0; i<4; i++){
     db = testOpen(zUri);
-    testExec(db, "PRAGMA synchronous=%s; PRAGMA wal_autocheckpoint=%d;"
+    testExec(db, "PRAGMA %s; PRAGMA wal_autocheckpoint=%d;"
                  "PRAGMA waldio_prealloc=%d; PRAGMA cache_size=10",
-                 bSyncFull ? "FULL" : "NORMAL", i%2 ? 12 : 0, i<2 ? 8192 : 0);
+                 pPromise->zSet, i%2 ? 12 : 0, i<2 ? 8192 : 0);
     while( rnd(12) ){
       CHECK_INT( transfer(db, ++j), SQLITE_OK );
       nAcked = j;
@@ -380,17 +400,81 @@ static void alone(int szPage, int cLayout, int bSyncFull, int iEach){
     sqlite3_close(db);
     verifyKept();
   }
-  xOnWrite = 0;
+  __atomic_store_n(&xOnWrite, 0, __ATOMIC_RELAXED);
+  bPrefix = 0;
+}
+
+/* waldio_sync='group' loses the last commits, of less than nMax frames, and with
+** no more to come none for ever. */
+static void delayed(int cLayout, int nMax){
+  sqlite3 *db;
+  int aFrame[201], i, n, nLost = 0;
+  Image a[2];
+  testBegin("group sync, layout %c, %d frames", cLayout, nMax);
+  create(1024, cLayout);
+  powerOn("p.db");
+  bPrefix = 1;
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "PRAGMA waldio_sync='group'; PRAGMA waldio_group_ms=60000;"
+    "PRAGMA waldio_group_frames=%d; PRAGMA wal_autocheckpoint=50", nMax);
+  aFrame[0] = 0;
+  for(i=1; i<=200; i++){
+    CHECK_INT( transfer(db, i), SQLITE_OK );
+    aFrame[i] = atoi(testText(db, "SELECT frames FROM waldio_stat WHERE database"
+                                  " LIKE '%%/p.db'"));
+    powerLoss(a, i%2 ? 0 : 50);
+    n = verifyState(a, "q", 0);
+    CHECK( aFrame[i]-aFrame[n]<nMax );
+    if( n<i ) nLost++;
+  }
+  CHECK( nLost>20 );
+  testExec(db, "PRAGMA waldio_group_ms=5");
+  CHECK_INT( transfer(db, i), SQLITE_OK );
+  do{
+    powerLoss(a, 0);
+  }while( verifyState(a, "q", 0)<i );
+  testExec(db, "PRAGMA waldio_group_ms=60000");
+  CHECK_INT( transfer(db, ++i), SQLITE_OK );
+  sqlite3_close(db);
+  powerLoss(a, 0);
+  CHECK_INT( verifyState(a, "q", 0), i );
+  bPrefix = 0;
+}
+
+/* A reader with waldio_durable_reads sees nothing that a power loss undoes. */
+static void durableReads(int iWriter){
+  sqlite3 *db, *dbRead;
+  Image a[2];
+  int i, n;
+  testBegin("durable reads, writer with %s", aPromise[iWriter].zSet);
+  create(1024, 'W');
+  powerOn("p.db");
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "PRAGMA %s; PRAGMA waldio_group_ms=60000;"
+               "PRAGMA wal_autocheckpoint=50", aPromise[iWriter].zSet);
+  dbRead = testOpen("file:p.db?vfs=waldio");
+  for(i=1; i<=100; i++){
+    testExec(dbRead, "PRAGMA waldio_durable_reads=%d", i>1);
+    CHECK_INT( transfer(db, i), SQLITE_OK );
+    n = atoi(testText(dbRead, "SELECT max(a) FROM t"));
+    CHECK_INT( n, i );
+    powerLoss(a, 0);
+    n = verifyState(a, "q", 0);
+    CHECK_INT( n, i>1 ? i : 0 );
+  }
+  sqlite3_close(dbRead);
+  sqlite3_close(db);
 }
 
 /* Threads commit in groups; each cuts the power when its commit returned. */
 static int iNext;
+static const char *zGroup;        /* Their option */
 static void *groupMain(void *pArg){
   char zWhere[20];
   int i;
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
   snprintf(zWhere, sizeof(zWhere), "q%ld", (long)pArg);
-  testExec(db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=40");
+  testExec(db, "PRAGMA %s; PRAGMA wal_autocheckpoint=40", zGroup);
   for(i=0; i<40; i++){
     int iRow = __atomic_add_fetch(&iNext, 1, __ATOMIC_RELAXED);
     Image a[2];
@@ -401,11 +485,12 @@ static void *groupMain(void *pArg){
   sqlite3_close(db);
   return 0;
 }
-static void groups(int cLayout){
+static void groups(int cLayout, int iPromise){
   pthread_t a[4];
   sqlite3 *db;
   long i;
-  testBegin("group commit, layout %c", cLayout);
+  zGroup = aPromise[iPromise].zSet;
+  testBegin("4 threads, layout %c, %s", cLayout, zGroup);
   create(1024, cLayout);
   powerOn("p.db");
   iNext = 0;
@@ -413,8 +498,10 @@ static void groups(int cLayout){
   testExec(db, "SELECT * FROM t");
   for(i=0; i<4; i++) CHECK_INT( pthread_create(&a[i], 0, groupMain, (void*)i), 0 );
   for(i=0; i<4; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
-  CHECK( atoi(testText(db, "SELECT groups FROM waldio_stat WHERE database"
-                           " LIKE '%%/p.db'"))>0 );
+  if( iPromise==FULL ){
+    CHECK( atoi(testText(db, "SELECT groups FROM waldio_stat WHERE database"
+                             " LIKE '%%/p.db'"))>0 );
+  }
   CHECK_STR( testText(db, "SELECT count(*) FROM t"), "160" );
   sqlite3_close(db);
 }
@@ -429,20 +516,25 @@ int main(void){
   CHECK_INT( waldio_register(0), SQLITE_OK );
   for(i=0; i<2*nRound; i++){
     bSingle = i%2;
-    alone(512, 'P', 1, 4);
-    alone(512, 'T', 1, 4);
-    alone(512, 'W', 1, 4);
-    alone(1024, 'P', 0, 4);
-    alone(1024, 'T', 0, 4);
-    alone(4096, 'W', 0, 3);
-    alone(4096, 'W', 1, 3);
-    alone(4096, 'T', 1, 3);
-    alone(65536, 'P', 1, 2);
-    alone(65536, 'T', 1, 2);
+    alone(512, 'P', FULL, 4);
+    alone(512, 'T', FULL, 4);
+    alone(512, 'W', FULL, 4);
+    alone(1024, 'P', NORMAL, 4);
+    alone(1024, 'T', NORMAL, 4);
+    alone(4096, 'W', NORMAL, 3);
+    alone(4096, 'W', FULL, 3);
+    alone(4096, 'T', FULL, 3);
+    alone(65536, 'P', FULL, 2);
+    alone(65536, 'T', FULL, 2);
+    alone(1024, "WTP"[i%3], PERSISTENT, 4);
+    alone(1024, "WTP"[i%3], PERSISTENT+1+i%4, 4);
   }
   for(i=0; i<nRound; i++){
     bSingle = i%2==0;
-    groups("WTP"[i%3]);
+    groups("WTP"[i%3], FULL);
+    groups("WTP"[i%3], PERSISTENT);
+    delayed("WTP"[i%3], 10+i%4*20);
+    durableReads(i%2 ? NORMAL : GROUP);
   }
   CHECK( nSingle>0 );
   printf("%d states after a power loss\n", nState);

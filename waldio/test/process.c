@@ -13,13 +13,13 @@
 #define NTHREAD 4
 #define NPROC   4
 
-static const char *zSync = "FULL";
+static const char *zSync = "synchronous=FULL";
 
 static sqlite3 *openWorker(int iWho){
   static const int aPad[] = { 0, 4096, 512, 8192 };
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
   sqlite3_busy_timeout(db, 60000);
-  testExec(db, "PRAGMA synchronous=%s; PRAGMA wal_autocheckpoint=%d; "
+  testExec(db, "PRAGMA %s; PRAGMA wal_autocheckpoint=%d; "
                "PRAGMA waldio_padding=%d", zSync, 20+10*iWho, aPad[iWho%4]);
   return db;
 }
@@ -59,7 +59,7 @@ static void threads(void){
   pthread_t a[NTHREAD];
   sqlite3 *db;
   int i;
-  testBegin("%d threads, synchronous=%s", NTHREAD, zSync);
+  testBegin("%d threads, %s", NTHREAD, zSync);
   create();
   for(i=0; i<NTHREAD; i++){
     CHECK_INT( pthread_create(&a[i], 0, threadMain, (void*)(long)i), 0 );
@@ -134,7 +134,7 @@ static void killed(int nKill, int bOther){
   sqlite3 *db = 0;
   unsigned r = 12345;
   int i, nAck = 0;
-  testBegin("%d processes killed at random, synchronous=%s, %s", NPROC, zSync,
+  testBegin("%d processes killed at random, %s, %s", NPROC, zSync,
             bOther ? "one stays" : "none stays");
   create();
   memset(a, 0, sizeof(a));
@@ -247,10 +247,16 @@ int main(void){
   bounded(0);
   bounded(1);
   threads();
-  zSync = "NORMAL";
+  zSync = "waldio_sync=persistent";
+  threads();
+  killed(40, 1);
+  zSync = "waldio_sync='group'";
+  threads();
+  killed(40, 0);
+  zSync = "synchronous=NORMAL";
   threads();
   killed(120, 0);
-  zSync = "FULL";
+  zSync = "synchronous=FULL";
   killed(120, 1);
   killed(120, 0);
   testLeave("process");

@@ -40,7 +40,14 @@ static void plain(const char *zName, int n){
 static void options(void){
   static const struct { const char *zSet, *zGet; } a[] = {
     { "waldio_sync=normal", "normal" }, { "waldio_sync", "normal" },
-    { "waldio_sync=full", "full" },     { "waldio_sync=maybe", 0 },
+    { "waldio_sync='group'", "group" },   { "waldio_sync=maybe", 0 },
+    { "waldio_sync=persistent", "persistent" },
+    { "waldio_sync=full", "full" },     { "waldio_sync", "full" },
+    { "waldio_group_frames", "64" },    { "waldio_group_frames=4", "4" },
+    { "waldio_group_frames=0", 0 },     { "waldio_group_ms", "10" },
+    { "waldio_group_ms=60001", 0 },     { "waldio_group_ms=2", "2" },
+    { "waldio_durable_reads", "0" },    { "waldio_durable_reads=2", 0 },
+    { "waldio_durable_reads=1", "1" },
     { "waldio_padding", "0" },          { "waldio_padding=8192", "8192" },
     { "waldio_padding=1000", 0 },       { "waldio_padding", "8192" },
     { "waldio_prealloc", "65536" },     { "waldio_prealloc=5000", "8192" },
