@@ -1,11 +1,11 @@
 /*
  * Processes that insert rows into one database, each row a transaction of its own.
  *
- *   processes FILE VFS PRAGMAS PROCESSES RAMP_MS MILLISECONDS
+ *   processes FILE VFS PRAGMAS PROCESSES steady|again RAMP_MS MILLISECONDS
  *
  * FILE is made anew. VFS is a name, or "waldio=EXTENSION" for the one of that extension. PRAGMAS
- * are run on every connection. The log is as long as it gets before the start, and what happens in
- * the first RAMP_MS is not counted.
+ * are run on every connection. Before the start the log becomes as long as it gets: in a session
+ * that goes on (steady), or in one before (again). What happens in the first RAMP_MS is not counted.
  */
 #define _GNU_SOURCE
 #include "driver.h"
@@ -77,8 +77,10 @@ static void insert(sqlite3_stmt *statement)
 }
 
 /* Stock SQLite deletes the log when nobody uses it, so whoever does this stays. */
-static void lengthen_log(sqlite3 *db, sqlite3_stmt *statement, const char *pragmas)
+static void lengthen_log(sqlite3_stmt *statement, const char *pragmas)
 {
+	sqlite3 *db = sqlite3_db_handle(statement);
+
 	execute(db, "PRAGMA synchronous = normal");
 	for (int i = 0; i < COMMITS_BEFORE; i++)
 		insert(statement);
@@ -86,20 +88,31 @@ static void lengthen_log(sqlite3 *db, sqlite3_stmt *statement, const char *pragm
 	execute(db, pragmas);
 }
 
+static sqlite3_stmt *prepare(sqlite3 *db)
+{
+	static const char sql[] = "INSERT INTO t0 (value) VALUES (?1)";
+	static const char value[VALUE_BYTES] = "a row";
+	sqlite3_stmt *statement;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
+		errx(1, "%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_bind_blob(statement, 1, value, sizeof(value), SQLITE_STATIC);
+	return statement;
+}
+
+static int is_steady(char **argv)
+{
+	return strcmp(argv[5], "steady") == 0;
+}
+
 static void insert_rows(int number, char **argv)
 {
 	sqlite3 *db = open_database(argv);
-	char value[VALUE_BYTES];
+	sqlite3_stmt *statement = prepare(db);
 	uint64_t begin_ns, end_ns, count = 0;
-	sqlite3_stmt *statement;
 
-	memset(value, 'a' + number % 26, sizeof(value));
-	if (sqlite3_prepare_v2(db, "INSERT INTO t0 (value) VALUES (?1)", -1, &statement, NULL) !=
-	    SQLITE_OK)
-		errx(1, "%s", sqlite3_errmsg(db));
-	sqlite3_bind_blob(statement, 1, value, sizeof(value), SQLITE_STATIC);
-	if (number == 0)
-		lengthen_log(db, statement, argv[3]);
+	if (number == 0 && is_steady(argv))
+		lengthen_log(statement, argv[3]);
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->go, __ATOMIC_SEQ_CST))
 		usleep(100);
@@ -133,6 +146,12 @@ static void make_database(char **argv)
 	sqlite3 *db = open_database(argv);
 
 	execute(db, "CREATE TABLE t0 (key INTEGER PRIMARY KEY, value BLOB NOT NULL)");
+	if (!is_steady(argv)) {
+		sqlite3_stmt *statement = prepare(db);
+
+		lengthen_log(statement, argv[3]);
+		sqlite3_finalize(statement);
+	}
 	if (sqlite3_close(db) != SQLITE_OK)
 		errx(1, "close: %s", sqlite3_errmsg(db));
 }
@@ -173,8 +192,8 @@ int main(int argc, char **argv)
 	pid_t children[MAX_PROCESSES];
 	int count;
 
-	if (argc != 7)
-		errx(2, "usage: processes FILE VFS PRAGMAS PROCESSES RAMP_MS MILLISECONDS");
+	if (argc != 8)
+		errx(2, "usage: processes FILE VFS PRAGMAS PROCESSES steady|again RAMP_MS MS");
 	count = atoi(argv[4]);
 	if (count < 1 || count > MAX_PROCESSES)
 		errx(2, "1 to %d processes", MAX_PROCESSES);
@@ -201,8 +220,8 @@ int main(int argc, char **argv)
 			errx(1, "a process failed");
 		usleep(1000);
 	}
-	shared->start_ns = now_ns() + strtoull(argv[5], NULL, 10) * 1000000;
-	shared->end_ns = shared->start_ns + strtoull(argv[6], NULL, 10) * 1000000;
+	shared->start_ns = now_ns() + strtoull(argv[6], NULL, 10) * 1000000;
+	shared->end_ns = shared->start_ns + strtoull(argv[7], NULL, 10) * 1000000;
 	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
 	sleep_until(shared->start_ns);
 	before = read_counters(argv[1]);

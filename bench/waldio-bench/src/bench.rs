@@ -11,6 +11,7 @@ use crate::ground::Ground;
 use crate::sample::Sample;
 use crate::stats;
 use crate::table::{Place, Row, Table, Work};
+use crate::volume::{self, Volume};
 
 /// The SQL that every process of a table runs on its connection.
 const PROCESS_PRAGMAS: &str = "PRAGMA journal_mode=wal; PRAGMA synchronous=full";
@@ -102,21 +103,7 @@ impl Bench {
 
     /// One measurement.
     pub fn run(&mut self, place: Place, work: &Work) -> Result<Sample> {
-        self.make_ground(place)?;
-        let (_, ground) = self
-            .grounds
-            .iter()
-            .find(|(made, _)| *made == place)
-            .context("no such filesystem")?;
-        let root = ground.path();
-        if let Work::Sqlite {
-            before: Some(flags),
-            ..
-        } = work
-        {
-            self.call(self.sqlite(&root, flags, false))?;
-        }
-        ground.settle()?;
+        let root = self.root(place)?;
         let text = self.call(self.command(&root, work))?;
         match work {
             Work::Sqlite { .. } => Sample::from_iostep(&text),
@@ -126,6 +113,28 @@ impl Bench {
             }
             Work::Processes { .. } | Work::Floor(_) => Sample::from_driver(&text),
         }
+    }
+
+    /// What one insert writes in each journal mode.
+    pub fn explain(&mut self, place: Place) -> Result<Vec<Volume>> {
+        let root = self.root(place)?;
+        let database = root.join("explained.db");
+        std::fs::write(&database, "").context("cannot make a database")?;
+        let mut command = Command::new(&self.programs.iostep);
+        command.args(["explain", "--json", "--journal", &volume::modes()]);
+        command.arg(&database).arg(volume::SQL);
+        let text = self.call(command)?;
+        std::fs::remove_file(&database).context("cannot clear up")?;
+        volume::parse(&text)
+    }
+
+    /// A filesystem's root, with nothing left to write.
+    fn root(&mut self, place: Place) -> Result<PathBuf> {
+        self.make_ground(place)?;
+        let mut made = self.grounds.iter().filter(|(made, _)| *made == place);
+        let (_, ground) = made.next().context("no such filesystem")?;
+        ground.settle()?;
+        Ok(ground.path())
     }
 
     fn make_ground(&mut self, place: Place) -> Result<()> {
@@ -141,7 +150,11 @@ impl Bench {
             Work::Sqlite {
                 flags, slow_flush, ..
             } => self.sqlite(root, flags, *slow_flush),
-            Work::Processes { waldio, count } => self.processes(root, *waldio, *count),
+            Work::Processes {
+                waldio,
+                count,
+                again,
+            } => self.processes(root, *waldio, *count, *again),
             Work::Floor(mode) => {
                 let mut command = Command::new(self.programs.drivers.join("floor"));
                 command.arg(root.join("floor")).arg(mode);
@@ -167,7 +180,8 @@ impl Bench {
         command
     }
 
-    fn processes(&self, root: &Path, waldio: bool, count: u32) -> Command {
+    fn processes(&self, root: &Path, waldio: bool, count: u32, again: bool) -> Command {
+        let ramp_ms = if again { 0 } else { self.pace.long_ms / 2 };
         let extension = self.programs.drivers.join("waldio.so");
         let vfs = format!("waldio={}", extension.display());
         let mut command = Command::new(self.programs.drivers.join("processes"));
@@ -176,7 +190,8 @@ impl Bench {
             .arg(if waldio { &vfs } else { "unix" })
             .arg(PROCESS_PRAGMAS)
             .arg(count.to_string())
-            .arg((self.pace.long_ms / 2).to_string())
+            .arg(if again { "again" } else { "steady" })
+            .arg(ramp_ms.to_string())
             .arg(self.pace.long_ms.to_string());
         command
     }

@@ -11,13 +11,14 @@ mod sample;
 mod stats;
 mod table;
 mod tables;
+mod volume;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -74,7 +75,8 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<()> {
     let tables = chosen(&arguments.tables)?;
     if arguments.list {
-        for table in &tables {
+        println!("{:16} {}", volume::NAME, volume::TITLE);
+        for table in tables::all() {
             println!("{:16} {}", table.name, table.title);
         }
         return Ok(());
@@ -88,27 +90,45 @@ fn run(arguments: &Arguments) -> Result<()> {
     let mut bench = new_bench(arguments, interrupted);
     let about = prepare(&mut bench)?;
     println!("{about}");
+    let volumes = match wanted(&arguments.tables, volume::NAME) {
+        true => Some(explain(&mut bench)?),
+        false => None,
+    };
     let measured = measure_all(&mut bench, &tables)?;
     println!("## Goals\n\n{}", report::summary(&measured));
     if let Some(path) = &arguments.json {
-        let text = serde_json::json!({ "about": about, "tables": measured });
+        let text = serde_json::json!({ "about": about, "table1": volumes, "tables": measured });
         std::fs::write(path, format!("{text:#}\n")).with_context(|| path.display().to_string())?;
     }
-    match &arguments.markdown {
-        Some(path) => write_page(path, &about, &measured),
-        None => Ok(()),
+    let Some(path) = &arguments.markdown else {
+        return Ok(());
+    };
+    let mut blocks: Vec<(&str, String)> = Vec::new();
+    blocks.extend(volumes.map(|volumes| (volume::NAME, volume::markdown(&volumes))));
+    blocks.extend(measured.iter().map(|t| (t.name.as_str(), t.markdown())));
+    // With fewer tables the summary would forget goals.
+    if blocks.len() == tables::all().len() + 1 {
+        blocks.push(("about", about));
+        blocks.push(("goals", report::summary(&measured)));
+    } else {
+        eprintln!("bench/waldio: not all tables were measured; the summary stays as it is");
     }
+    write_page(path, &blocks)
+}
+
+fn wanted(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|wanted| wanted == name)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Table>> {
     let all = tables::all();
     for name in names {
-        if all.iter().all(|table| table.name != *name) {
+        if name != volume::NAME && all.iter().all(|table| table.name != *name) {
             bail!("{name}: no such table; see --list");
         }
     }
-    let wanted = |table: &Table| names.is_empty() || names.contains(&table.name);
-    Ok(all.into_iter().filter(wanted).collect())
+    let chosen = |table: &Table| wanted(names, &table.name);
+    Ok(all.into_iter().filter(chosen).collect())
 }
 
 fn new_bench(arguments: &Arguments, interrupted: Arc<AtomicBool>) -> Bench {
@@ -170,19 +190,18 @@ fn measure_all(bench: &mut Bench, tables: &[Table]) -> Result<Vec<Measured>> {
     Ok(all)
 }
 
-/// The summary needs all tables: with fewer it would forget goals.
-fn write_page(path: &PathBuf, about: &str, measured: &[Measured]) -> Result<()> {
+fn explain(bench: &mut Bench) -> Result<Vec<volume::Volume>> {
+    println!("## {} ({})\n", volume::TITLE, volume::NAME);
+    let volumes = bench.explain(Place::Image(iostep_lab::Kind::Ext4))?;
+    println!("{}", volume::markdown(&volumes));
+    Ok(volumes)
+}
+
+fn write_page(path: &Path, blocks: &[(&str, String)]) -> Result<()> {
     let name = || path.display().to_string();
     let mut page = std::fs::read_to_string(path).with_context(name)?;
-    for table in measured {
-        page = page::replace(&page, &table.name, &table.markdown()).with_context(name)?;
-    }
-    if measured.len() == tables::all().len() {
-        page = page::replace(&page, "about", about).with_context(name)?;
-        page = page::replace(&page, "goals", &report::summary(measured)).with_context(name)?;
-    } else {
-        ensure!(!measured.is_empty(), "nothing was measured");
-        eprintln!("bench/waldio: not all tables were measured; the summary stays as it is");
+    for (block, text) in blocks {
+        page = page::replace(&page, block, text).with_context(name)?;
     }
     std::fs::write(path, page).with_context(name)
 }

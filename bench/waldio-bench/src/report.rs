@@ -94,7 +94,7 @@ impl Measured {
         head.extend(has_paper.then_some("paper"));
         head.extend(has_note.then_some("log"));
         let mut text = line(&head);
-        text += &line(&vec!["---"; head.len()]).replace(' ', "");
+        text += &format!("|{}\n", "---|".repeat(head.len()));
         for row in &self.rows {
             let mut cells = row.cells();
             cells.extend(has_paper.then(|| row.paper.to_owned()));
@@ -156,8 +156,13 @@ impl MeasuredRow {
 }
 
 fn line(cells: &[impl AsRef<str>]) -> String {
-    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
-    format!("| {} |\n", cells.join(" | ")).replace("|  |", "| |")
+    let mut text = "|".to_owned();
+    for cell in cells.iter().map(AsRef::as_ref) {
+        text += if cell.is_empty() { "" } else { " " };
+        text += cell;
+        text += " |";
+    }
+    text + "\n"
 }
 
 /// All goals of all tables, those that are missed first.

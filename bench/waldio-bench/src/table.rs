@@ -31,8 +31,6 @@ pub enum Work {
     Sqlite {
         /// The flags, separated by blanks.
         flags: String,
-        /// Flags of a session before, whose database is used again.
-        before: Option<String>,
         /// Every flush takes a millisecond more: `slow-flush.c`.
         slow_flush: bool,
     },
@@ -42,6 +40,8 @@ pub enum Work {
         waldio: bool,
         /// How many.
         count: u32,
+        /// With the log of a session before, and from the first commit on.
+        again: bool,
     },
     /// `floor.c` with this mode.
     Floor(&'static str),

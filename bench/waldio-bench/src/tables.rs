@@ -14,7 +14,7 @@ const FRESH: &str = "--wal-file fresh --checkpoint never --transactions {count}"
 /// A log that is written from its beginning again and again.
 const STEADY: &str = "--wal-file steady --time {ms}";
 /// The same for as long as slow commits need to show.
-const STEADY_LONG: &str = "--wal-file steady --time {long}";
+const STEADY_LONG: &str = "--wal-file steady --time {long} --ramp {long}";
 
 /// Every table, in the order of the page.
 pub fn all() -> Vec<Table> {
@@ -53,7 +53,6 @@ pub fn all() -> Vec<Table> {
 fn sqlite(flags: &str, more: &str) -> Work {
     Work::Sqlite {
         flags: format!("{flags} {more}"),
-        before: None,
         slow_flush: false,
     }
 }
@@ -135,13 +134,13 @@ fn steady(name: &str, place: Place) -> Table {
 fn recycled() -> Table {
     let title = "One writer, the second session, from its first commit on, ext4";
     let mut table = Table::new("recycled", EXT4, title);
-    let session = |journal: &str| Work::Sqlite {
-        flags: format!("--journal {journal} --reuse --checkpoint never --transactions {{count}}"),
-        before: Some(format!("--journal {journal} --keep --transactions 3000")),
-        slow_flush: false,
+    let session = |waldio| Work::Processes {
+        waldio,
+        count: 1,
+        again: true,
     };
-    let full = table.row("stock WAL, FULL", session("wal"), None);
-    table.row("waldio, FULL", session("waldio"), Some(full));
+    let full = table.row("stock WAL, FULL", session(false), None);
+    table.row("waldio, FULL", session(true), Some(full));
     table.goal(Goal::Kb(4.5));
     table
 }
@@ -173,7 +172,6 @@ fn slow_flush() -> Table {
         let flags = format!("{STEADY_LONG} --threads {count} --shared");
         let slow = |journal: &str| Work::Sqlite {
             flags: format!("--journal {journal} {flags}"),
-            before: None,
             slow_flush: true,
         };
         let base = table.row(&format!("stock WAL, {count}"), slow("wal"), None);
@@ -188,7 +186,11 @@ fn processes() -> Table {
     let title = "Processes that write to one database, FULL, ext4";
     let mut table = Table::new("processes", EXT4, title);
     for count in [2, 4, 8] {
-        let of = |waldio| Work::Processes { waldio, count };
+        let of = |waldio| Work::Processes {
+            waldio,
+            count,
+            again: false,
+        };
         let base = table.row(&format!("stock WAL, {count}"), of(false), None);
         table.row(&format!("waldio, {count}"), of(true), Some(base));
         table.goal(faster(base, "stock", 1.0));
