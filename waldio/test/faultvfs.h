@@ -51,7 +51,7 @@ static int faultNow(int mOp){
   return bFail;
 }
 /* The n+1st operation of a kind in mOp fails. */
-static void faultSet(int mOp, long n, int rc, int bForever){
+static UNUSED void faultSet(int mOp, long n, int rc, int bForever){
   pthread_mutex_lock(&faultMutex);
   memset(&fault, 0, sizeof(fault));
   fault.mOp = mOp;
