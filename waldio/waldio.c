@@ -155,7 +155,8 @@
 **
 ** SQLite above the shim sees 2 in byte 19.  When the last connection closes the
 ** database, or journal_mode=delete is set, byte 19 is 2 or 1 again and the log
-** is empty or gone: any SQLite can use the file.
+** is empty or gone: any SQLite can use the file.  (If nothing was written, that
+** is not flushed: after a power loss it may take waldio to open it once more.)
 **
 ** LIMITS
 **
@@ -382,6 +383,7 @@ struct WdBase {
   u32 nFrame;                     /* Frames in the log; atomic */
   u32 nWritten, nSpill;           /* Frames written since the log's restart, and
                                   ** runs with a tail to spill; atomic */
+  u8 bSynced;                     /* The database was, with its mark; atomic */
   pthread_mutex_t flush;          /* Guards the flush for several: */
   pthread_cond_t flushed;         /* It ended */
   u8 bFlushing;                   /* A thread flushes, for all */
@@ -436,11 +438,14 @@ struct WdDb {
   u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
   u8 bReadonlyShm;                /* pShared must not be written */
   u8 bLastClose;                  /* The log is backfilled and nobody else's */
+  u8 bWritten;                    /* ... and it, or the mark, was written */
   u8 bRecycle;                    /* waldio_recycle */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
   u8 bDurableReads;               /* waldio_durable_reads */
+  u8 bUnused;                     /* Marked, and no log was opened since */
+  u8 bStockWrite;                 /* A stock log was written and not flushed */
 };
 
 /*
@@ -1394,6 +1399,8 @@ static void wdCountRun(WdBase *p, int nFrame, int bSpill){
 
 /*
 ** True if a commit may be one durable write: all before it is durable already.
+** Nobody knows that of a log that was there before the wal-index, as after the
+** death of all processes: then iWritten is 0.
 ** In waldio_sync=full it is if synchronous=FULL, that is, if an xSync follows.
 ** That is not known before, but the last commit had one.
 */
@@ -1403,7 +1410,8 @@ static int wdWantDurable(WdLog *p){
   if( !p->bDirect ) return 0;
   if( eSync!=WD_SYNC_PERSISTENT
    && (eSync!=WD_SYNC_FULL || !p->bFull || wdGroup(p)) ) return 0;
-  return __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
+  return wdWritten(p)!=0
+      && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
 }
 
 /* Write the gathered frames. */
@@ -1624,6 +1632,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   int bStock = wdLogStock(p, &rc);
   p->pDb->bLastClose = 0;
   if( bStock && (!bHdr || !p->pDb->bMarked) ){
+    p->pDb->bStockWrite = 1;
     return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
   }
   if( rc!=SQLITE_OK ) return rc;
@@ -1745,7 +1754,9 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
       n /= p->lay.szPage+WAL_FRAME_HDRSIZE;
       szFile = wdSlot(&p->lay, (u32)n) + p->lay.szSlot;
     }
+    wdBeginWrite(p);
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), szFile);
+    wdEndWrite(p);
   }
   p->szFile = 0;
   if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ){
@@ -1763,7 +1774,10 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   WdLog *p = (WdLog*)pFile;
   int bCommit = p->bCommitted;
   int rc;
-  if( wdLogStock(p, &rc) ) return LOWER(p)->pMethods->xSync(LOWER(p), flags);
+  if( wdLogStock(p, &rc) ){
+    p->pDb->bStockWrite = 0;
+    return LOWER(p)->pMethods->xSync(LOWER(p), flags);
+  }
   if( rc==SQLITE_OK ) rc = wdSettle(p);
   if( rc!=SQLITE_OK ) return rc;
   p->bCommitted = 0;
@@ -1813,13 +1827,12 @@ static void wdCleanClose(WdLog *p){
   u8 a[4] = {0,0,0,0};
   u8 eVersion = 2;
   int rc = wdLowRead(p, a, 4, 0);
-  int bWritten = !isZero(a, 4);
+  int bEmpty = isZero(a, 4);
+  int bWritten = pDb->bWritten || !bEmpty;
   if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
+  if( rc==SQLITE_OK && !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
   if( rc==SQLITE_OK && bWritten ){
-    rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
-    if( rc==SQLITE_OK ){
-      rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
-    }
+    rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
   }
   if( rc==SQLITE_OK ){
     rc = LOWER(pDb)->pMethods->xWrite(LOWER(pDb), &eVersion, 1, 19);
@@ -2327,10 +2340,32 @@ static void wdReleaseBase(WdBase *p){
   sqlite3_free(p);
 }
 
+/*
+** journal_mode=wal was set, and no transaction followed: there is no log whose
+** close would make the database a plain one.  Do so if nobody else has it.
+*/
+static void wdUnmark(WdDb *p){
+  const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
+  const u8 eVersion = 2;
+  int bLog = 1;
+  int rc = pLow->xLock(LOWER(p), SQLITE_LOCK_SHARED);
+  if( rc==SQLITE_OK ) rc = pLow->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+  if( rc==SQLITE_OK ){
+    rc = wd.pLower->xAccess(wd.pLower, p->zWal, SQLITE_ACCESS_EXISTS, &bLog);
+  }
+  if( rc==SQLITE_OK && !bLog
+   && pLow->xWrite(LOWER(p), &eVersion, 1, 19)==SQLITE_OK
+  ){
+    (void)pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  }
+  (void)pLow->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
+}
+
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb *pWriter = p;
   WdDb **pp;
+  if( p->bMarked && p->bUnused ) wdUnmark(p);
   wdUnlockWrite(p);
   __atomic_compare_exchange_n(&p->pBase->pWriter, &pWriter, (WdDb*)0, 0,
                               __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -2372,7 +2407,7 @@ static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
     return pLow->xWrite(LOWER(p), aIn, n, 0);
   }
   if( p->bWant && p->pLog==0 && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
-    p->bMarked = 1;
+    p->bMarked = p->bUnused = 1;
     wdReason(p, 0);
   }
   if( !p->bMarked ) return pLow->xWrite(LOWER(p), aIn, n, 0);
@@ -2397,6 +2432,8 @@ static int wdDbTruncate(sqlite3_file *pFile, i64 size){
   return LOWER(pFile)->pMethods->xTruncate(LOWER(pFile), size);
 }
 static int wdDbSync(sqlite3_file *pFile, int flags){
+  WdDb *p = (WdDb*)pFile;
+  if( p->bMarked ) __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
   return LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
 }
 static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
@@ -2436,6 +2473,8 @@ static int wdPersistWal(WdDb *p, int *pArg){
                                             pArg);
   if( bAsk && p->bMarked && p->pLog && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
     p->bLastClose = 1;
+    p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
+               || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
     if( p->bRecycle ) *pArg = 1;
   }
   return rc;
@@ -2451,6 +2490,12 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
     p->iWait = 0;
     rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(p->pLog, iWait)
                                  : wdWaitDurable(p->pLog, iWait);
+    if( rc!=SQLITE_OK ) return rc;
+  }
+  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->bStockWrite && p->pLog
+   && p->eSync==WD_SYNC_PERSISTENT
+  ){
+    rc = wdLogSync(&p->pLog->base, SQLITE_SYNC_NORMAL);
     if( rc!=SQLITE_OK ) return rc;
   }
   if( op==SQLITE_FCNTL_PRAGMA ){
@@ -2649,7 +2694,7 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags){
   p->base.pMethods = &p->methods;
   p->pDb = pDb;
   pDb->pLog = p;
-  pDb->bKept = 0;
+  pDb->bKept = pDb->bUnused = 0;
   return SQLITE_OK;
 }
 
