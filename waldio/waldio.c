@@ -419,6 +419,7 @@ struct WdDb {
   sqlite3_io_methods methods;     /* What the lower file offers, through here */
   const char *zName;              /* As given to xOpen: the database's identity */
   const char *zWal;               /* SQLite's name for the log */
+  const char *zJournal;           /* ... and for a rollback journal */
   WdBase *pBase;
   WdLog *pLog;                    /* The log opened for this handle, or NULL */
   WdDb *pNext;                    /* In wd.pDbs */
@@ -2638,6 +2639,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   memset(p, 0, sizeof(*p));
   p->zName = zName;
   p->zWal = sqlite3_filename_wal(zName);
+  p->zJournal = sqlite3_filename_journal(zName);
   p->pShared = &p->priv;
   p->szSector = WD_SECTOR;
   p->szPrealloc = 65536;
@@ -2725,8 +2727,27 @@ static int wdOpen(
   return rc;
 }
 
+/*
+** A hot journal was rolled back and is deleted.  If the log is there already,
+** as one that was kept is, then no flush of a new file's directory will follow
+** before the log is used; and the journal, were it to come back after a power
+** loss, would be rolled back once more, over what was committed since.
+*/
 static int wdDelete(sqlite3_vfs *pVfs, const char *zName, int bSyncDir){
-  return LOWERVFS(pVfs)->xDelete(LOWERVFS(pVfs), zName, bSyncDir);
+  sqlite3_vfs *pLower = LOWERVFS(pVfs);
+  const char *zWal = 0;
+  const WdDb *p;
+  int bLog = 0;
+  pthread_mutex_lock(&wd.mutex);
+  for(p=wd.pDbs; p && p->zJournal!=zName; p=p->pNext){}
+  if( p ) zWal = p->zWal;
+  pthread_mutex_unlock(&wd.mutex);
+  if( zWal && !bSyncDir
+   && pLower->xAccess(pLower, zWal, SQLITE_ACCESS_READWRITE, &bLog)==SQLITE_OK
+  ){
+    bSyncDir = bLog;
+  }
+  return pLower->xDelete(pLower, zName, bSyncDir);
 }
 
 /*

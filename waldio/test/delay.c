@@ -43,13 +43,27 @@ static sqlite3 *openAs(const char *zOptions, int iLayout){
   testExec(db, "PRAGMA wal_autocheckpoint=50; PRAGMA %s", zOptions);
   return db;
 }
+/* The files are those of a state, and the record begins. */
+static void beginWith(const State *p){
+  char zName[20];
+  int i, iFirst = disk.nNode + 1;
+  recordOn(0);
+  recordClear();
+  for(i=0; i<NNAME; i++){
+    const Image *pFile = &p->aFile[i];
+    snprintf(zName, sizeof(zName), "/p.db%s", azSuffix[i]);
+    diskPut(zName, pFile->bThere ? pFile->a : 0, pFile->n);
+  }
+  exploreBegin(p, iFirst);
+  iStep = 0;
+  recordOn(1);
+}
 /* A new database, all of it durable, and the record begins. */
 static void begin(int iLayout){
   sqlite3 *db;
   char zName[20];
-  int i, iFirst;
+  int i;
   recordOn(0);
-  recordClear();
   for(i=0; i<NNAME; i++){
     snprintf(zName, sizeof(zName), "/p.db%s", azSuffix[i]);
     diskPut(zName, 0, 0);
@@ -57,7 +71,6 @@ static void begin(int iLayout){
   db = openAs("page_size=1024", iLayout);
   testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
   sqlite3_close(db);
-  iFirst = disk.nNode + 1;
   for(i=0; i<NNAME; i++){
     Image *pFile = &state.aFile[i];
     const Inode *p;
@@ -68,11 +81,8 @@ static void begin(int iLayout){
     roomFor(&pFile->a, &pFile->mx, p->n);
     memcpy(pFile->a, p->a, (size_t)p->n);
     pFile->n = p->n;
-    diskPut(zName, pFile->a, pFile->n);
   }
-  exploreBegin(&state, iFirst);
-  iStep = 0;
-  recordOn(1);
+  beginWith(&state);
 }
 static void addRow(sqlite3 *db, int i){
   testExec(db, "INSERT INTO t VALUES(%d,hex(zeroblob(%d)))", i, 50+i%9*150);
@@ -150,6 +160,35 @@ static void orphaned(int iLayout){
   sqlite3_close(db);
 }
 
+/* A journal that was rolled back, beside a log that was kept, does not come back
+** once there are commits. */
+static void hotJournal(void){
+  sqlite3 *db;
+  Choice c;
+  testBegin("hot journal beside a kept log");
+  begin(0);
+  memset(&c, 0, sizeof(c));
+  c.eHow = HOW_NONE;
+  db = openAs("synchronous=FULL", 0);
+  addRow(db, 1);
+  testExec(db, "PRAGMA journal_mode=delete");
+  sqlite3_close(db);
+  do{
+    CHECK( iStep<rec.nOp );
+    exploreStep(iStep++);
+    buildState(&state, &c);
+  }while( !state.aFile[NAME_JOURNAL].bThere || !state.aFile[NAME_WAL].bThere
+       || rec.aOp[iStep].eOp!=OP_UNLINK );
+  beginWith(&state);
+  db = openAs("synchronous=FULL", 0);
+  addRow(db, 2);
+  addRow(db, 3);
+  testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+  addRow(db, 4);
+  CHECK_INT( lost(0), 4 );
+  sqlite3_close(db);
+}
+
 /* On a log that stays a stock one a commit is flushed as usual. */
 static void stockLog(void){
   sqlite3 *db, *dbStock;
@@ -184,6 +223,7 @@ int main(void){
   durableReads("synchronous=NORMAL");
   durableReads("waldio_sync='group'");
   stockLog();
+  hotJournal();
   testLeave("delay");
   return 0;
 }
