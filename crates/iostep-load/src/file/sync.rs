@@ -4,9 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use rustix::io::Result;
-
-use super::calls;
+use rustix::io::{Errno, Result};
 
 /// A way to make written bytes durable.
 pub trait SyncCall {
@@ -40,7 +38,7 @@ impl SyncCall for Fsync {
     const NAME: &'static str = "fsync";
 
     fn sync(&self, file: &File, _: Range<u64>) -> Result<()> {
-        calls::fsync(file)
+        rustix::fs::fsync(file)
     }
 }
 
@@ -52,7 +50,7 @@ impl SyncCall for Fdatasync {
     const NAME: &'static str = "fdatasync";
 
     fn sync(&self, file: &File, _: Range<u64>) -> Result<()> {
-        calls::fdatasync(file)
+        rustix::fs::fdatasync(file)
     }
 }
 
@@ -69,8 +67,17 @@ impl SyncCall for FileRange {
             | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         let (start, length) = (range.start as i64, (range.end - range.start) as i64);
         // SAFETY: no memory is involved.
-        calls::done(unsafe { libc::sync_file_range(file.as_raw_fd(), start, length, flags) })
+        let result = unsafe { libc::sync_file_range(file.as_raw_fd(), start, length, flags) };
+        match result {
+            0 => Ok(()),
+            _ => Err(last_error()),
+        }
     }
+}
+
+/// What the last call of libc in this thread failed with.
+pub fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// Writes that will be synced together.

@@ -317,4 +317,4 @@ impl Deck {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

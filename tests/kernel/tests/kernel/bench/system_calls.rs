@@ -180,18 +180,14 @@ const fn mode(
 }
 
 /// One line of strace.
-pub(super) struct Call {
-    pub thread: String,
-    pub name: String,
-    pub line: String,
+struct Call {
+    thread: String,
+    name: String,
+    line: String,
 }
 
 /// Runs bench under strace: every call that names a file of the work directory, but for its rings.
-pub(super) fn calls_of(
-    workload: &str,
-    target: &Path,
-    flags: &str,
-) -> anyhow::Result<(String, Vec<Call>)> {
+fn calls_of(workload: &str, target: &Path, flags: &str) -> anyhow::Result<(String, Vec<Call>)> {
     let log = tempfile::NamedTempFile::new()?;
     let status = Command::new("strace")
         .args(["-f", "-y", "-s", "0", "-e", &format!("trace={CALLS}"), "-o"])

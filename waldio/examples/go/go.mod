@@ -1,5 +1,0 @@
-module waldio-notes
-
-go 1.21
-
-require github.com/mattn/go-sqlite3 v1.14.24
