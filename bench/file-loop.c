@@ -1,11 +1,11 @@
 /*
  * The judge of bench/accuracy: nothing but the calls and the clock.
  *
- *   file-loop DIRECTORY THREADS MILLISECONDS fdatasync|fsync|write|read|msync
+ *   file-loop DIRECTORY THREADS MILLISECONDS fdatasync|fsync|write|read|msync KIB
  *
- * Thread N does 4 KiB at a time on DIRECTORY/file-N, whose length it keeps: fdatasync and fsync
+ * Thread N does KIB at a time on DIRECTORY/file-N, whose length it keeps: fdatasync and fsync
  * write in order and sync each write; write and read are O_DIRECT, each record once in random
- * order; msync copies to a mapping, in random order, and syncs the page. Prints the mean time of
+ * order; msync copies to a mapping, in random order, and syncs the record. Prints the mean time of
  * an operation with its sync, and p50 and p99 of the sync, or of the operation if there is none,
  * in nanoseconds.
  */
@@ -21,12 +21,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RECORD = 4096, SLOTS = 64 };
+enum { PAGE = 4096, POOL = 64 * PAGE };
+
+enum mode { FDATASYNC, FSYNC, MSYNC, WRITE, READ };
+
+static const char *const MODES[] = { "fdatasync", "fsync", "msync", "write", "read" };
+static size_t record_bytes;
 
 struct load {
 	pthread_t thread;
 	char path[4096];
-	const char *mode;
+	enum mode mode;
 	uint64_t until_ns;
 	uint64_t sum_ns;
 	uint32_t *latencies_ns;
@@ -48,11 +53,6 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-static int is(const struct load *load, const char *mode)
-{
-	return strcmp(load->mode, mode) == 0;
-}
-
 static void count(struct load *load, uint64_t whole_ns, uint64_t part_ns)
 {
 	if (load->operations == load->room) {
@@ -65,11 +65,19 @@ static void count(struct load *load, uint64_t whole_ns, uint64_t part_ns)
 	load->sum_ns += whole_ns;
 }
 
+/* Marsaglia's xorshift64. */
+static uint64_t draw(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	return *seed ^= *seed << 17;
+}
+
 /* Every record once, in another order each time. */
-static void shuffle(uint32_t *records, size_t length, unsigned *seed)
+static void shuffle(uint32_t *records, size_t length, uint64_t *seed)
 {
 	for (size_t i = length - 1; i > 0; i--) {
-		size_t other = rand_r(seed) % (i + 1);
+		size_t other = (draw(seed) >> 32) * (i + 1) >> 32;
 		uint32_t kept = records[i];
 		records[i] = records[other];
 		records[other] = kept;
@@ -78,26 +86,26 @@ static void shuffle(uint32_t *records, size_t length, unsigned *seed)
 
 static int sync_record(const struct load *load, int file, char *record)
 {
-	if (is(load, "fdatasync"))
+	if (load->mode == FDATASYNC)
 		return fdatasync(file);
-	if (is(load, "fsync"))
+	if (load->mode == FSYNC)
 		return fsync(file);
-	return msync(record, RECORD, MS_SYNC);
+	return msync(record, record_bytes, MS_SYNC);
 }
 
 /* One operation; the answer is false when the time is over. */
 static int operate(struct load *load, int file, char *slot, char *mapped, off_t offset)
 {
-	int syncs = !is(load, "write") && !is(load, "read");
+	int syncs = load->mode < WRITE;
 	uint64_t begin_ns = now_ns(), done_ns, end_ns;
 	if (begin_ns >= load->until_ns)
 		return 0;
 	if (mapped)
-		memcpy(mapped + offset, slot, RECORD);
-	else if (is(load, "read"))
-		must(pread(file, slot, RECORD, offset) == RECORD, "pread");
+		memcpy(mapped + offset, slot, record_bytes);
+	else if (load->mode == READ)
+		must(pread(file, slot, record_bytes, offset) == (ssize_t)record_bytes, "pread");
 	else
-		must(pwrite(file, slot, RECORD, offset) == RECORD, "pwrite");
+		must(pwrite(file, slot, record_bytes, offset) == (ssize_t)record_bytes, "pwrite");
 	done_ns = end_ns = now_ns();
 	if (syncs) {
 		must(sync_record(load, file, mapped ? mapped + offset : NULL) == 0, "sync");
@@ -110,20 +118,22 @@ static int operate(struct load *load, int file, char *slot, char *mapped, off_t 
 static void *run(void *argument)
 {
 	struct load *load = argument;
-	int direct = is(load, "write") || is(load, "read");
+	int direct = load->mode >= WRITE;
 	int file = open(load->path, O_RDWR | (direct ? O_DIRECT : 0));
 	struct stat status;
 	must(file >= 0 && fstat(file, &status) == 0, load->path);
-	size_t records = status.st_size / RECORD;
+	size_t records = status.st_size / record_bytes;
 	uint32_t *order = malloc(records * sizeof(*order));
-	char *slots = aligned_alloc(RECORD, SLOTS * RECORD), *mapped = NULL;
+	size_t slot_count = record_bytes < POOL ? POOL / record_bytes : 1;
+	size_t pool_bytes = slot_count * record_bytes;
+	char *slots = aligned_alloc(PAGE, pool_bytes), *mapped = NULL;
 	must(records > 0 && order && slots, "memory");
 	for (size_t i = 0; i < records; i++)
 		order[i] = i;
-	unsigned seed = 1;
-	for (size_t i = 0; i < SLOTS * RECORD; i++)
-		slots[i] = rand_r(&seed) >> 8;
-	if (is(load, "msync")) {
+	uint64_t seed = 1;
+	for (size_t i = 0; i < pool_bytes; i++)
+		slots[i] = draw(&seed) >> 32;
+	if (load->mode == MSYNC) {
 		mapped = mmap(NULL, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 		must(mapped != MAP_FAILED, "mmap");
 	}
@@ -131,9 +141,9 @@ static void *run(void *argument)
 		if (direct || mapped)
 			shuffle(order, records, &seed);
 		for (size_t i = 0; i < records; i++, number++) {
-			char *slot = slots + number % SLOTS * RECORD;
+			char *slot = slots + number % slot_count * record_bytes;
 			memcpy(slot, &number, sizeof(number));
-			if (!operate(load, file, slot, mapped, (off_t)order[i] * RECORD))
+			if (!operate(load, file, slot, mapped, (off_t)order[i] * record_bytes))
 				return NULL;
 		}
 	}
@@ -147,16 +157,20 @@ static int ascending(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	if (argc != 5) {
-		fprintf(stderr, "usage: file-loop DIRECTORY THREADS MILLISECONDS MODE\n");
+	if (argc != 6 || atoi(argv[5]) < 4 || atoi(argv[5]) % 4 != 0) {
+		fprintf(stderr, "usage: file-loop DIRECTORY THREADS MILLISECONDS MODE KIB\n");
 		return 2;
 	}
+	record_bytes = atoi(argv[5]) * 1024;
 	int threads = atoi(argv[2]);
-	struct load *loads = calloc(threads, sizeof(*loads)), all = { .mode = argv[4] };
+	struct load *loads = calloc(threads, sizeof(*loads)), all = { .mode = FDATASYNC };
+
+	while (strcmp(argv[4], MODES[all.mode]) != 0)
+		must(++all.mode <= READ, argv[4]);
 	must(loads != NULL, "calloc");
 	uint64_t until_ns = now_ns() + atoi(argv[3]) * 1000000ull;
 	for (int i = 0; i < threads; i++) {
-		loads[i].mode = argv[4];
+		loads[i].mode = all.mode;
 		loads[i].until_ns = until_ns;
 		snprintf(loads[i].path, sizeof(loads[i].path), "%s/file-%d", argv[1], i);
 		must(pthread_create(&loads[i].thread, NULL, run, &loads[i]) == 0, "thread");

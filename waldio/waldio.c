@@ -48,8 +48,6 @@
 **
 **   *  it is on ext4, XFS or F2FS and has O_DIRECT.  A file that is never
 **      overwritten in place gains nothing; its log stays SQLite's.
-**   *  a write leaves the bytes around it alone even if power fails during it,
-**      as SQLite takes for granted unless it is told otherwise (psow=0).
 **   *  the first connection is alone.  One of stock SQLite that is open already
 **      keeps the log a stock one until all are closed.
 **
@@ -111,16 +109,17 @@
 ** they go through the page cache and fdatasync() follows.  In NORMAL they go
 ** through the page cache, aligned.
 **
-** When several connections of a process commit by turns, a commit in FULL does
-** not flush while it has the WRITE lock.  It is visible to others then, and its
-** COMMIT returns only when it is durable: one thread flushes, for itself and
-** for all that wait (SQLITE_FCNTL_COMMIT_PHASETWO, after the lock is released;
-** an error there is COMMIT's error).  The read lock is held meanwhile.  So that
-** there are others to write, the WRITE lock goes round among the threads in the
-** order they asked for it, as long as the busy handler sleeps through the VFS;
-** sqlite3_busy_timeout()'s does.  Once the log has 4000 frames, a checkpoint by
-** one of these connections holds the others back until it is done, so that the
-** log is restarted.
+** When several connections commit at once, in one process or in many, a commit in
+** FULL does not flush while it has the WRITE lock.  It is visible to others then,
+** and its COMMIT returns only when it is durable: one of those that wait flushes
+** for all (SQLITE_FCNTL_COMMIT_PHASETWO, after the lock is released; an error
+** there is COMMIT's error).  The read lock is held meanwhile.  So that there are
+** others to write, the WRITE lock goes round among all threads of all processes
+** in the order they asked for it, as long as the busy handler sleeps through the
+** VFS; sqlite3_busy_timeout()'s does.  The queue is in the wal-index.  Whoever
+** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.  Once
+** the log has 4000 frames, a checkpoint by one of these connections holds the
+** others back until it is done, so that the log is restarted.
 **
 ** In waldio_sync=group a commit is written through the page cache and returns,
 ** so the death of the process loses nothing.  A thread flushes the log when
@@ -157,7 +156,8 @@
 **
 ** SQLite above the shim sees 2 in byte 19.  When the last connection closes the
 ** database, or journal_mode=delete is set, byte 19 is 2 or 1 again and the log
-** is empty or gone: any SQLite can use the file.
+** is empty or gone: any SQLite can use the file.  (If nothing was written, that
+** is not flushed: after a power loss it may take waldio to open it once more.)
 **
 ** LIMITS
 **
@@ -166,10 +166,9 @@
 ** layout T is used (waldio_reserve=8).  A commit is atomic across attached databases as far as it
 ** is in WAL mode: in each of them, not over all.  A connection that is told
 ** not to checkpoint when it closes (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) leaves
-** the log behind, and the database closed to stock SQLite.  The turns to write
-** and the shared flush are among the threads of a process; processes compete
-** as they do without waldio.  A reader that stays keeps the log from being
-** restarted, as ever.
+** the log behind, and the database closed to stock SQLite; so may processes
+** that close it at the same moment.  A reader that stays keeps the log from
+** being restarted, as ever.
 **
 ** FILE FORMAT
 **
@@ -242,14 +241,18 @@ SQLITE_EXTENSION_INIT1
 #include "waldio.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/falloc.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -269,7 +272,6 @@ typedef struct WdDb WdDb;
 typedef struct WdLayout WdLayout;
 typedef struct WdLog WdLog;
 typedef struct WdShared WdShared;
-typedef struct WdWaiter WdWaiter;
 
 /* SQLite's own WAL format, from the head of its wal.c. */
 #define WAL_HDRSIZE        32     /* Size of the log's header */
@@ -301,9 +303,14 @@ typedef struct WdWaiter WdWaiter;
 #define WD_CHUNK           65536  /* unixWrite() takes less than 128 KB */
 #define WD_RUN             (256*1024)   /* Frames written at once */
 #define WD_MXPREALLOC      (4*1024*1024)
+#define WD_NWAIT           64     /* Places in the queue of writers */
 #define WD_TURN_US         2000   /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
-#define WD_GROUP_COMMITS   32     /* Commits of one handle that end a group */
+#define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
+#define WD_CLOSE_TRIES     100
+#define WD_MXFREE          10     /* Then somebody has it who does not queue */
+#define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
+#define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
 #define WD_LONG_LOG        4000   /* Frames: a checkpoint stops writers */
 #define WD_PAUSE_US        5000   /* How long it waits for them */
 
@@ -336,6 +343,10 @@ struct WdLayout {
 ** iWritten is odd while a write is made.  Only the holder of the WRITE lock
 ** writes, but anybody may flush: what is written meanwhile may be missing from
 ** that flush.  After the death of a writer iWritten stays odd until the next.
+**
+** The rest only says who may go first.  Whoever believes it too long, because a
+** process died or writes nonsense, loses some milliseconds: every wait on it has
+** a timeout, and the locks and iDurable decide.
 */
 struct WdShared {
   u64 iWritten;                   /* Unsynced writes begun and ended */
@@ -344,6 +355,14 @@ struct WdShared {
   u32 bPoison;                    /* A flush failed: no commit any more */
   u64 nFrames;                    /* Frames in writes that ended */
   u64 nFramesDurable;             /* Those of them in iDurable, or less */
+  u32 nGroup;                     /* >0: several connections commit at once */
+  u32 iFlushing;                  /* wdStamp() of a flush for several, or 0 */
+  u32 iFlushed;                   /* Such flushes that ended */
+  u32 iPause;                     /* wdStamp() of a pause of writers, or 0 */
+  u32 iHolder;                    /* 1 while the WRITE lock is held */
+  u32 iTicket;                    /* The last ticket given out */
+  u64 iTurn;                      /* Ticket<<32 | wdStamp(), or 0 */
+  u32 aWait[WD_NWAIT];            /* Tickets of those who wait, or 0 */
 };
 
 /* What is counted; columns of waldio_stat. */
@@ -373,22 +392,13 @@ struct WdBase {
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
   i64 aStat[WD_STAT_NCOUNT];      /* Indexed by WD_STAT_... */
-  pthread_mutex_t mutex;          /* Guards the turns to write: */
-  WdDb *pHolder;                  /* Holds the WRITE lock */
-  WdWaiter *pFirst, *pLast;       /* Threads that wait until they can */
-  const void *pTurn;              /* The thread whose turn it is, or NULL */
-  i64 iTurn;                      /* When that began, in microseconds */
-  WdDb *pPause;                   /* Checkpoints and lets nobody write */
-  i64 iNextPause;                 /* No such pause before */
+  i64 iNextPause;                 /* No pause before; atomic */
+  WdDb *pClosing;                 /* Closes and is not the last; atomic */
   int nReader;                    /* READ locks of this process; atomic */
   u32 nFrame;                     /* Frames in the log; atomic */
   u32 nWritten, nSpill;           /* Frames written since the log's restart, and
                                   ** runs with a tail to spill; atomic */
-  pthread_mutex_t flush;          /* Guards the flush for several: */
-  pthread_cond_t flushed;         /* It ended */
-  u8 bFlushing;                   /* A thread flushes, for all */
-  WdDb *pWriter;                  /* The last to commit */
-  int nGroup;                     /* >0: several handles commit by turns */
+  u8 bSynced;                     /* The database was, with its mark; atomic */
   pthread_mutex_t timer;          /* Guards the flush of waldio_sync=group: */
   pthread_cond_t timed;           /* Something below changed */
   WdLog *pTimed;                  /* Logs that the thread may flush by */
@@ -401,16 +411,6 @@ struct WdBase {
 };
 
 /*
-** A thread that waits for its turn to write.
-*/
-struct WdWaiter {
-  WdWaiter *pNext;
-  const void *pThread;
-  pthread_cond_t cond;
-  u8 bTurn;
-};
-
-/*
 ** An open database file.  The lower VFS's file object follows this one in
 ** memory, WD_SZMAX bytes after its start; likewise for WdLog.
 */
@@ -419,6 +419,7 @@ struct WdDb {
   sqlite3_io_methods methods;     /* What the lower file offers, through here */
   const char *zName;              /* As given to xOpen: the database's identity */
   const char *zWal;               /* SQLite's name for the log */
+  const char *zJournal;           /* ... and for a rollback journal */
   WdBase *pBase;
   WdLog *pLog;                    /* The log opened for this handle, or NULL */
   WdDb *pNext;                    /* In wd.pDbs */
@@ -427,6 +428,8 @@ struct WdDb {
   WdShared priv;
   u64 iWait;                      /* iDurable a commit waits for, or 0 */
   u64 iRead;                      /* iDurable reads of the log wait for */
+  u32 iPause;                     /* WdShared.iPause, if it is this one's */
+  int nWaiting;                   /* Threads that wait in pShared */
   int nGroupFrames;               /* waldio_group_frames */
   int msGroup;                    /* waldio_group_ms */
   int eLock;                      /* SQLITE_LOCK_... held */
@@ -437,13 +440,16 @@ struct WdDb {
   u8 bWant;                       /* Use waldio if this is a WAL database */
   u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
   u8 bReadonlyShm;                /* pShared must not be written */
+  u8 bHolder;                     /* Holds the WRITE lock */
   u8 bLastClose;                  /* The log is backfilled and nobody else's */
-  u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
+  u8 bWritten;                    /* ... and it, or the mark, was written */
   u8 bRecycle;                    /* waldio_recycle */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
   u8 bDurableReads;               /* waldio_durable_reads */
+  u8 bUnused;                     /* Marked, and no log was opened since */
+  u8 bStockWrite;                 /* A stock log was written and not flushed */
 };
 
 /*
@@ -511,6 +517,22 @@ static i64 wdNow(void){
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (i64)t.tv_sec*1000000 + t.tv_nsec/1000;
+}
+
+/* That time as a mark in shared memory, never 0; it wraps after an hour. */
+static u32 wdStamp(void){
+  return (u32)wdNow() | 1;
+}
+
+/* Sleep while *p is i, for nMicro at most; wake all that do. */
+static void wdFutexWait(u32 *p, u32 i, i64 nMicro){
+  struct timespec t;
+  t.tv_sec = (time_t)(nMicro/1000000);
+  t.tv_nsec = (long)(nMicro%1000000)*1000;
+  (void)syscall(SYS_futex, p, FUTEX_WAIT, i, &t, 0, 0);
+}
+static void wdFutexWake(u32 *p){
+  (void)syscall(SYS_futex, p, FUTEX_WAKE, INT_MAX, 0, 0, 0);
 }
 
 /* A condition variable whose timeouts are in that time. */
@@ -801,12 +823,13 @@ static int wdDecodeBlock0(const u8 *a, WdLayout *pLay){
   u8 aLabel[8];
   memset(pLay, 0, sizeof(*pLay));
   if( (get4(a) & ~1u)!=WAL_MAGIC ) return SQLITE_OK;
-  if( get4(&a[4])!=WD_WAL_VERSION ){
-    /* SQLite's own, or of a version that SQLite refuses. */
+  if( get4(&a[4])==WAL_VERSION ){
     pLay->eKind = WD_STOCK;
     return SQLITE_OK;
   }
-  if( get4(&a[60])!=crc32c(a, 60) ) return SQLITE_OK;
+  if( get4(&a[4])!=WD_WAL_VERSION || get4(&a[60])!=crc32c(a, 60) ){
+    return SQLITE_OK;
+  }
   wdLabel(aLabel);
   if( memcmp(&a[32], aLabel, 8)!=0 ) return SQLITE_CANTOPEN;
   pLay->eKind = a[40];
@@ -924,53 +947,55 @@ static int wdFlush(WdLog *p, int flags){
 }
 
 /*
-** True if other connections of this process commit as well.  Then a commit does
-** not flush under the WRITE lock: the next one writes meanwhile, and one flush
-** serves all that wait for it.
+** True if other connections commit at the same time, of this process or another
+** one.  Then a commit does not flush under the WRITE lock: the next one writes
+** meanwhile, and one flush serves all that wait for it.
 */
 static int wdGroup(WdLog *p){
-  return __atomic_load_n(&p->pDb->pBase->nGroup, __ATOMIC_RELAXED)>0;
+  return __atomic_load_n(&p->pDb->pShared->nGroup, __ATOMIC_RELAXED)>0;
 }
-
-/* A handle commits: see whether it takes turns with others. */
-static void wdCountWriter(WdDb *p){
-  WdBase *pBase = p->pBase;
-  int n = __atomic_load_n(&pBase->nGroup, __ATOMIC_RELAXED);
-  WdDb *pLast = __atomic_exchange_n(&pBase->pWriter, p, __ATOMIC_RELAXED);
-  if( pLast && pLast!=p ) n = WD_GROUP_COMMITS;
-  else if( n>0 ) n--;
-  __atomic_store_n(&pBase->nGroup, n, __ATOMIC_RELAXED);
+static void wdSetGroup(WdShared *p){
+  __atomic_store_n(&p->nGroup, WD_GROUP_COMMITS, __ATOMIC_RELAXED);
+}
+static void wdCountGroup(WdShared *p){
+  u32 n = __atomic_load_n(&p->nGroup, __ATOMIC_RELAXED);
+  if( n>WD_GROUP_COMMITS ) n = WD_GROUP_COMMITS;
+  if( n>0 ) __atomic_store_n(&p->nGroup, n-1, __ATOMIC_RELAXED);
 }
 
 /*
 ** Wait until all writes up to iTo are durable.  The first that comes flushes;
 ** those that come meanwhile wait, and the first of them flushes for all next.
+** Flushes may overlap, so whoever believes that the other one died may flush.
 */
 static int wdWaitDurable(WdLog *p, u64 iTo){
-  WdBase *pBase = p->pDb->pBase;
   WdShared *pShared = p->pDb->pShared;
   int bWaited = 0;
   int rc = SQLITE_OK;
-  pthread_mutex_lock(&pBase->flush);
-  while( rc==SQLITE_OK
-      && __atomic_load_n(&pShared->iDurable, __ATOMIC_ACQUIRE)<iTo ){
+  while( rc==SQLITE_OK ){
+    u32 iSeq = __atomic_load_n(&pShared->iFlushed, __ATOMIC_SEQ_CST);
+    u32 iBegan = __atomic_load_n(&pShared->iFlushing, __ATOMIC_SEQ_CST);
+    u32 iNow = wdStamp();
+    if( __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=iTo ) break;
     if( wdPoisoned(p) ){
       rc = SQLITE_IOERR_FSYNC;
-    }else if( pBase->bFlushing ){
+    }else if( iBegan && iNow-iBegan<WD_FLUSH_US ){
       bWaited = 1;
-      pthread_cond_wait(&pBase->flushed, &pBase->flush);
-    }else{
-      pBase->bFlushing = 1;
-      pthread_mutex_unlock(&pBase->flush);
+      wdFutexWait(&pShared->iFlushed, iSeq, WD_FLUSH_US);
+    }else if( __atomic_compare_exchange_n(&pShared->iFlushing, &iBegan, iNow, 0,
+                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
       wdCount(p->pDb, WD_STAT_GROUPS, 1);
       rc = wdFlush(p, SQLITE_SYNC_NORMAL);
-      pthread_mutex_lock(&pBase->flush);
-      pBase->bFlushing = 0;
-      pthread_cond_broadcast(&pBase->flushed);
+      __atomic_compare_exchange_n(&pShared->iFlushing, &iNow, 0, 0,
+          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+      __atomic_fetch_add(&pShared->iFlushed, 1, __ATOMIC_SEQ_CST);
+      wdFutexWake(&pShared->iFlushed);
     }
   }
-  pthread_mutex_unlock(&pBase->flush);
-  if( bWaited ) wdCount(p->pDb, WD_STAT_WAITS, 1);
+  if( bWaited ){
+    wdSetGroup(pShared);
+    wdCount(p->pDb, WD_STAT_WAITS, 1);
+  }
   return rc;
 }
 
@@ -1311,12 +1336,11 @@ static void wdSpill(WdLog *p, u32 iFrame, const u8 *aTail){
 
 /* Write the tails of the run.  The entries between them are its own, too. */
 static int wdWriteTails(WdLog *p){
-  int rc;
-  if( p->nTail==0 ) return SQLITE_OK;
-  rc = wdLowWrite(p, p->aTail, (i64)p->nTail*WD_TAILSTEP,
-                  wdTail(&p->lay, (u32)p->iTail));
-  if( rc==SQLITE_OK ) p->nTail = 0;
-  return rc;
+  int n = p->nTail;
+  p->nTail = 0;
+  if( n==0 ) return SQLITE_OK;
+  return wdLowWrite(p, p->aTail, (i64)n*WD_TAILSTEP,
+                    wdTail(&p->lay, (u32)p->iTail));
 }
 
 /* The slot holds a page, with aHdr to come over its end. */
@@ -1397,6 +1421,8 @@ static void wdCountRun(WdBase *p, int nFrame, int bSpill){
 
 /*
 ** True if a commit may be one durable write: all before it is durable already.
+** Nobody knows that of a log that was there before the wal-index, as after the
+** death of all processes: then iWritten is 0.
 ** In waldio_sync=full it is if synchronous=FULL, that is, if an xSync follows.
 ** That is not known before, but the last commit had one.
 */
@@ -1406,15 +1432,23 @@ static int wdWantDurable(WdLog *p){
   if( !p->bDirect ) return 0;
   if( eSync!=WD_SYNC_PERSISTENT
    && (eSync!=WD_SYNC_FULL || !p->bFull || wdGroup(p)) ) return 0;
-  return __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
+  return wdWritten(p)!=0
+      && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
 }
 
-/* Put the gathered frames into the file. */
-static int wdPutRun(WdLog *p, int bCommit){
+/* Write the gathered frames. */
+static int wdWriteRun(WdLog *p, int bCommit){
   WdShared *pShared = p->pDb->pShared;
   i64 iOfst = wdSlot(&p->lay, p->iRun);
   i64 n = (i64)p->nRun*p->lay.szSlot;
-  int rc = wdPrealloc(p, iOfst+n);
+  int nFrame = p->nRun;
+  int rc;
+  if( nFrame==0 ) return SQLITE_OK;
+  wdCount(p->pDb, WD_STAT_FRAMES, nFrame);
+  wdCountRun(p->pDb->pBase, nFrame, p->bSpill);
+  p->nRun = 0;
+  p->bSpill = 0;
+  rc = wdPrealloc(p, iOfst+n);
   if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
   if( bCommit && wdWantDurable(p) ){
@@ -1426,25 +1460,8 @@ static int wdPutRun(WdLog *p, int bCommit){
     if( rc!=SQLITE_NOTFOUND ) return rc;
   }
   rc = wdLowWrite(p, p->aRun, n, iOfst);
-  __atomic_fetch_add(&pShared->nFrames, (u64)p->nRun, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&pShared->nFrames, (u64)nFrame, __ATOMIC_SEQ_CST);
   if( rc==SQLITE_OK && iOfst+n>p->szFile ) p->szFile = iOfst+n;
-  return rc;
-}
-
-/*
-** Write the gathered frames.  When that fails they stay, for SQLite takes them
-** for written: it may roll back a savepoint and go on.  A commit that fails is
-** rolled back in full, and must not be written later.
-*/
-static int wdWriteRun(WdLog *p, int bCommit){
-  int rc;
-  if( p->nRun==0 ) return SQLITE_OK;
-  rc = wdPutRun(p, bCommit);
-  if( rc!=SQLITE_OK && !bCommit ) return rc;
-  wdCount(p->pDb, WD_STAT_FRAMES, p->nRun);
-  wdCountRun(p->pDb->pBase, p->nRun, p->bSpill);
-  p->nRun = 0;
-  p->bSpill = 0;
   return rc;
 }
 
@@ -1452,8 +1469,9 @@ static int wdWriteRun(WdLog *p, int bCommit){
 static int wdSettle(WdLog *p){
   int rc = wdWriteRun(p, 0);
   if( rc==SQLITE_OK && p->iPend ){
-    rc = wdStoreHdr(p, p->iPend, p->aPend);
-    if( rc==SQLITE_OK ) p->iPend = 0;
+    u32 iFrame = p->iPend;
+    p->iPend = 0;
+    rc = wdStoreHdr(p, iFrame, p->aPend);
   }
   return rc;
 }
@@ -1500,7 +1518,7 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   rc = wdMakeSlot(p, iFrame, &p->aRun[(i64)p->nRun*p->lay.szSlot], aHdr, aPage);
   if( rc!=SQLITE_OK ) return rc;
   p->nRun++;
-  if( bCommit ) wdCountWriter(p->pDb);
+  if( bCommit ) wdCountGroup(p->pDb->pShared);
   if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
   if( rc==SQLITE_OK && bCommit ) wdCommitted(p, iFrame);
   return rc;
@@ -1636,6 +1654,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   int bStock = wdLogStock(p, &rc);
   p->pDb->bLastClose = 0;
   if( bStock && (!bHdr || !p->pDb->bMarked) ){
+    p->pDb->bStockWrite = 1;
     return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
   }
   if( rc!=SQLITE_OK ) return rc;
@@ -1757,7 +1776,9 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
       n /= p->lay.szPage+WAL_FRAME_HDRSIZE;
       szFile = wdSlot(&p->lay, (u32)n) + p->lay.szSlot;
     }
+    wdBeginWrite(p);
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), szFile);
+    wdEndWrite(p);
   }
   p->szFile = 0;
   if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ){
@@ -1775,7 +1796,10 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   WdLog *p = (WdLog*)pFile;
   int bCommit = p->bCommitted;
   int rc;
-  if( wdLogStock(p, &rc) ) return LOWER(p)->pMethods->xSync(LOWER(p), flags);
+  if( wdLogStock(p, &rc) ){
+    p->pDb->bStockWrite = 0;
+    return LOWER(p)->pMethods->xSync(LOWER(p), flags);
+  }
   if( rc==SQLITE_OK ) rc = wdSettle(p);
   if( rc!=SQLITE_OK ) return rc;
   p->bCommitted = 0;
@@ -1825,13 +1849,12 @@ static void wdCleanClose(WdLog *p){
   u8 a[4] = {0,0,0,0};
   u8 eVersion = 2;
   int rc = wdLowRead(p, a, 4, 0);
-  int bWritten = !isZero(a, 4);
+  int bEmpty = isZero(a, 4);
+  int bWritten = pDb->bWritten || !bEmpty;
   if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
+  if( rc==SQLITE_OK && !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
   if( rc==SQLITE_OK && bWritten ){
-    rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
-    if( rc==SQLITE_OK ){
-      rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
-    }
+    rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
   }
   if( rc==SQLITE_OK ){
     rc = LOWER(pDb)->pMethods->xWrite(LOWER(pDb), &eVersion, 1, 19);
@@ -1889,41 +1912,12 @@ static void wdReason(WdDb *p, const char *zReason){
   __atomic_store_n(&p->pBase->zReason, zReason, __ATOMIC_RELAXED);
 }
 
-/* True if there is a log of waldio's beside the database. */
-static int wdLogIsOurs(WdDb *p, int *pRc){
-  sqlite3_vfs *pLow = wd.pLower;
-  sqlite3_file *pFile = sqlite3_malloc(pLow->szOsFile);
-  int flags = SQLITE_OPEN_READONLY|SQLITE_OPEN_WAL;
-  u8 a[8];
-  int bOurs = 0;
-  if( pFile==0 ){
-    *pRc = SQLITE_NOMEM;
-    return 0;
-  }
-  pFile->pMethods = 0;
-  if( pLow->xOpen(pLow, p->zWal, pFile, flags, &flags)==SQLITE_OK ){
-    bOurs = pFile->pMethods->xRead(pFile, a, 8, 0)==SQLITE_OK
-         && (get4(a) & ~1u)==WAL_MAGIC && get4(&a[4])==WD_WAL_VERSION;
-  }
-  if( pFile->pMethods ) pFile->pMethods->xClose(pFile);
-  sqlite3_free(pFile);
-  return bOurs;
-}
-
-/*
-** Byte 19 of the file: 0 if there is none.  Where power failed while page 1
-** was copied from the log, the log tells whose it is.
-*/
+/* Byte 19 of the file: 0 if there is none. */
 static int wdReadVersion(WdDb *p, u8 *pVersion){
-  u8 a[20];
-  int rc = LOWER(p)->pMethods->xRead(LOWER(p), a, sizeof(a), 0);
-  *pVersion = a[19];
+  int rc = LOWER(p)->pMethods->xRead(LOWER(p), pVersion, 1, 19);
   if( rc==SQLITE_IOERR_SHORT_READ ){
     *pVersion = 0;
     rc = SQLITE_OK;
-  }else if( rc==SQLITE_OK && memcmp(a, "SQLite format 3", 16)!=0
-         && wdLogIsOurs(p, &rc) ){
-    *pVersion = WD_MARK;
   }
   return rc;
 }
@@ -2010,96 +2004,161 @@ static int wdDbShmMap(
     return pLow->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
   }
   if( p->pShared==&p->priv ){
-    void volatile *pGuard = 0;
-    int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, &pGuard);
-    /* SQLite keeps what *pp is even if this fails. */
-    *pp = 0;
-    if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || pGuard==0 ) return rc;
+    int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, pp);
+    if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || *pp==0 ) return rc;
     p->bReadonlyShm = rc==SQLITE_READONLY;
-    if( rc==SQLITE_OK ) wdGuard(pGuard);
-    p->pShared = (WdShared*)((u8*)pGuard + WD_SHARED_OFST);
+    if( rc==SQLITE_OK ) wdGuard(*pp);
+    pthread_mutex_lock(&wd.mutex);
+    p->pShared = (WdShared*)((u8*)*pp + WD_SHARED_OFST);
+    pthread_mutex_unlock(&wd.mutex);
   }
   return pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
 }
 
 /*
-** The WRITE lock goes round among the threads of a process.  SQLite's busy
-** handler sleeps longer and longer, whoever comes late may get the lock first,
-** and a flush shared by many needs writers that do not sleep.  So a thread that
-** cannot have the lock waits, in the xSleep() the busy handler calls, until it
-** is its turn, and nobody else gets the lock meanwhile.  Other processes take
-** part as before.
+** The WRITE lock goes round among those who want it, threads and processes, in
+** the order they asked for it.  SQLite's busy handler sleeps longer and longer,
+** whoever comes late may get the lock first, and a flush shared by many needs
+** writers that do not sleep.  So whoever cannot have the lock takes a ticket and
+** waits, in the xSleep() the busy handler calls, until it is called; nobody else
+** gets the lock meanwhile.
 */
-static __thread WdBase *wdBusy;   /* Where this thread found the lock taken */
+static __thread struct {
+  WdDb *pDb;                      /* Where this thread found the lock taken */
+  u32 iTicket;                    /* Its ticket there, or 0 */
+  int bAsked;                     /* ... in the last call */
+  int nFree;                      /* Times it was not held any more */
+} wdQueue;
 
-/* The lock is free: let the next thread have it.  The mutex is held. */
-static void wdNextTurn(WdBase *p){
-  WdWaiter *pNext = p->pFirst;
-  p->pHolder = 0;
-  if( pNext && p->pTurn==0 && p->pPause==0 ){
-    p->pFirst = pNext->pNext;
-    if( p->pFirst==0 ) p->pLast = 0;
-    p->pTurn = pNext->pThread;
-    p->iTurn = wdNow();
-    pNext->bTurn = 1;
-    pthread_cond_signal(&pNext->cond);
-  }
+/* True if a ticket has the turn to write, and did not miss it. */
+static int wdTurnTaken(u64 iTurn){
+  return iTurn!=0 && wdStamp()-(u32)iTurn<WD_TURN_US;
+}
+
+/* True if a checkpoint of another connection lets nobody write. */
+static int wdPaused(WdDb *p){
+  u32 i = __atomic_load_n(&p->pShared->iPause, __ATOMIC_SEQ_CST);
+  return i!=0 && i!=p->iPause && wdStamp()-i<2*WD_PAUSE_US;
 }
 
 static int wdLockWrite(WdDb *p, int flags){
-  WdBase *pBase = p->pBase;
+  WdShared *pShared = p->pShared;
+  u64 iTurn = __atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST);
   int rc = SQLITE_BUSY;
-  pthread_mutex_lock(&pBase->mutex);
-  if( pBase->pTurn && wdNow()-pBase->iTurn>WD_TURN_US ) pBase->pTurn = 0;
-  if( pBase->pHolder || (pBase->pTurn && pBase->pTurn!=&wdBusy)
-   || (pBase->pPause && pBase->pPause!=p)
-  ){
-    wdBusy = pBase;
-  }else{
-    rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
-    if( rc==SQLITE_OK ){
-      pBase->pHolder = p;
-      pBase->pTurn = 0;
-      wdBusy = 0;
-    }
+  if( wdQueue.pDb!=p ){
+    wdQueue.pDb = p;
+    wdQueue.iTicket = 0;
+    wdQueue.nFree = 0;
   }
-  pthread_mutex_unlock(&pBase->mutex);
+  if( ((u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn))
+   && !wdPaused(p)
+  ){
+    rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
+  }
+  wdQueue.bAsked = rc==SQLITE_BUSY;
+  if( rc==SQLITE_OK ){
+    wdQueue.iTicket = 0;
+    wdQueue.nFree = 0;
+    p->bHolder = 1;
+    __atomic_store_n(&pShared->iHolder, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&pShared->iTurn, 0, __ATOMIC_SEQ_CST);
+  }
   return rc;
 }
 
-/* The handle no longer has the WRITE lock. */
-static void wdUnlockWrite(WdDb *p){
-  WdBase *pBase = p->pBase;
-  pthread_mutex_lock(&pBase->mutex);
-  if( pBase->pHolder==p ) wdNextTurn(pBase);
-  pthread_mutex_unlock(&pBase->mutex);
-}
-
-/* Wait for a turn, for nMicro or a little longer. */
-static void wdWaitTurn(WdBase *p, int nMicro){
-  i64 iUntil = wdNow() + (nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro);
-  WdWaiter w;
-  memset(&w, 0, sizeof(w));
-  w.pThread = &wdBusy;
-  wdCondInit(&w.cond);
-  pthread_mutex_lock(&p->mutex);
-  if( p->pHolder || p->pTurn || p->pFirst || p->pPause ){
-    int rc = 0;
-    if( p->pLast ) p->pLast->pNext = &w; else p->pFirst = &w;
-    p->pLast = &w;
-    while( !w.bTurn && rc==0 ){
-      rc = wdCondWait(&w.cond, &p->mutex, iUntil);
-    }
-    if( !w.bTurn ){
-      WdWaiter *pPrev = 0;
-      WdWaiter **pp;
-      for(pp=&p->pFirst; *pp!=&w; pp=&(*pp)->pNext) pPrev = *pp;
-      *pp = w.pNext;
-      if( p->pLast==&w ) p->pLast = pPrev;
+/*
+** The WRITE lock is about to be given up: choose who is next.  The turn begins
+** before the lock is free, so that nobody can come between.
+*/
+static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
+  WdShared *pShared = p->pShared;
+  u32 *pNext = 0;
+  u32 iNext = 0;
+  int i;
+  p->bHolder = 0;
+  __atomic_store_n(&pShared->iHolder, 0, __ATOMIC_SEQ_CST);
+  for(i=0; i<WD_NWAIT; i++){
+    u32 iTicket = __atomic_load_n(&pShared->aWait[i], __ATOMIC_SEQ_CST);
+    if( iTicket!=0 && (pNext==0 || (int)(iTicket-iNext)<0) ){
+      pNext = &pShared->aWait[i];
+      iNext = iTicket;
     }
   }
-  pthread_mutex_unlock(&p->mutex);
-  pthread_cond_destroy(&w.cond);
+  if( pNext ){
+    __atomic_store_n(&pShared->iTurn, ((u64)iNext<<32)|wdStamp(),
+                     __ATOMIC_SEQ_CST);
+    wdSetGroup(pShared);
+  }
+  *piTicket = iNext;
+  return pNext;
+}
+
+/* Call the one who is next; its place in the queue is free again. */
+static void wdCall(u32 *pNext, u32 iTicket){
+  if( pNext && __atomic_compare_exchange_n(pNext, &iTicket, 0, 0,
+                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
+    wdFutexWake(pNext);
+  }
+}
+
+static int wdUnlockWrite(WdDb *p, int flags){
+  u32 iTicket;
+  u32 *pNext = wdNextTurn(p, &iTicket);
+  int rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
+  wdCall(pNext, iTicket);
+  return rc;
+}
+
+/* Wait to be called, for nMicro or a little longer. */
+static void wdWaitTurn(WdShared *pShared, int nMicro){
+  i64 nLeft = nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro;
+  i64 iUntil = wdNow() + nLeft;
+  u32 *pMine = 0;
+  u32 iMine = wdQueue.iTicket;
+  int i;
+  while( iMine==0 ){
+    iMine = __atomic_add_fetch(&pShared->iTicket, 1, __ATOMIC_SEQ_CST);
+  }
+  wdQueue.iTicket = iMine;
+  for(i=0; i<WD_NWAIT && pMine==0; i++){
+    u32 iFree = 0;
+    pMine = &pShared->aWait[(iMine+(u32)i)%WD_NWAIT];
+    if( !__atomic_compare_exchange_n(pMine, &iFree, iMine, 0,
+             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) pMine = 0;
+  }
+  if( pMine==0 ){
+    wd.pLower->xSleep(wd.pLower, 1000);
+    return;
+  }
+  while( nLeft>0 && __atomic_load_n(pMine, __ATOMIC_SEQ_CST)==iMine ){
+    if( __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
+     && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST))
+     && __atomic_load_n(&pShared->iPause, __ATOMIC_SEQ_CST)==0
+     && wdQueue.nFree<WD_MXFREE
+    ){
+      wdQueue.nFree++;            /* Just given up, and nobody was called */
+      sched_yield();
+      break;
+    }
+    wdFutexWait(pMine, iMine, nLeft);
+    nLeft = iUntil - wdNow();
+  }
+  (void)__atomic_compare_exchange_n(pMine, &iMine, 0, 0,
+            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* The pause is over: call whoever waits. */
+static void wdResume(WdDb *p){
+  u32 iPause = p->iPause;
+  p->iPause = 0;
+  if( iPause && __atomic_compare_exchange_n(&p->pShared->iPause, &iPause, 0, 0,
+                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+   && __atomic_load_n(&p->pShared->iHolder, __ATOMIC_SEQ_CST)==0
+  ){
+    u32 iTicket;
+    u32 *pNext = wdNextTurn(p, &iTicket);
+    wdCall(pNext, iTicket);
+  }
 }
 
 /*
@@ -2112,42 +2171,32 @@ static void wdWaitTurn(WdBase *p, int nMicro){
 */
 static void wdPause(WdDb *p){
   WdBase *pBase = p->pBase;
-  i64 iEnd;
+  WdShared *pShared = p->pShared;
+  u32 iNone = 0;
+  i64 iEnd = wdNow();
   int bReady = 0;
-  if( !__atomic_load_n(&pBase->nGroup, __ATOMIC_RELAXED)
-   || __atomic_load_n(&pBase->nFrame, __ATOMIC_RELAXED)<WD_LONG_LOG ) return;
-  iEnd = wdNow();
-  pthread_mutex_lock(&pBase->mutex);
-  if( pBase->pPause || iEnd<pBase->iNextPause ){
-    pthread_mutex_unlock(&pBase->mutex);
+  if( !__atomic_load_n(&pShared->nGroup, __ATOMIC_RELAXED)
+   || __atomic_load_n(&pBase->nFrame, __ATOMIC_RELAXED)<WD_LONG_LOG
+   || iEnd<__atomic_load_n(&pBase->iNextPause, __ATOMIC_RELAXED) ) return;
+  p->iPause = wdStamp();
+  if( !__atomic_compare_exchange_n(&pShared->iPause, &iNone, p->iPause, 0,
+           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
+    p->iPause = 0;
+    if( wdStamp()-iNone>=2*WD_PAUSE_US ){
+      __atomic_store_n(&pShared->iPause, 0, __ATOMIC_SEQ_CST);
+    }
     return;
   }
-  pBase->pPause = p;
-  pthread_mutex_unlock(&pBase->mutex);
   iEnd += WD_PAUSE_US;
   while( !bReady && wdNow()<iEnd ){
-    pthread_mutex_lock(&pBase->mutex);
-    bReady = pBase->pHolder==0
+    bReady = __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
           && __atomic_load_n(&pBase->nReader, __ATOMIC_ACQUIRE)==0;
-    pthread_mutex_unlock(&pBase->mutex);
     if( !bReady ) wd.pLower->xSleep(wd.pLower, 100);
   }
   if( !bReady ){
-    pthread_mutex_lock(&pBase->mutex);
-    pBase->pPause = 0;
-    pBase->iNextPause = iEnd + 1000000;
-    pthread_mutex_unlock(&pBase->mutex);
+    wdResume(p);
+    __atomic_store_n(&pBase->iNextPause, iEnd+1000000, __ATOMIC_RELAXED);
   }
-}
-
-static void wdResume(WdDb *p){
-  WdBase *pBase = p->pBase;
-  pthread_mutex_lock(&pBase->mutex);
-  if( pBase->pPause==p ){
-    pBase->pPause = 0;
-    if( pBase->pHolder==0 ) wdNextTurn(pBase);
-  }
-  pthread_mutex_unlock(&pBase->mutex);
 }
 
 static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
@@ -2156,9 +2205,11 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
             && (flags & SQLITE_SHM_EXCLUSIVE)!=0;
   int rc;
   if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ) return wdLockWrite(p, flags);
-  if( bWrite ) wdForget(p->pLog);
+  if( bWrite ){
+    wdForget(p->pLog);
+    return wdUnlockWrite(p, flags);
+  }
   rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
-  if( bWrite ) wdUnlockWrite(p);
   if( rc!=SQLITE_OK ) return rc;
   if( iOfst>=WAL_READ_LOCK0 && p->bDurableReads && p->bMarked
    && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_SHARED) && p->pLog
@@ -2174,19 +2225,23 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   }
   return SQLITE_OK;
 }
-/* As in SQLite, the last to close deletes the file of the wal-index, unless
-** PERSIST_WAL is set. */
+/* Like the log, the file of the wal-index is deleted by the last to close. */
 static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
   if( p->pLog ) wdLeaveGroup(p->pLog);
   p->iWait = p->iRead = 0;
-  memset(&p->priv, 0, sizeof(p->priv));
-  p->pShared = &p->priv;
-  p->bReadonlyShm = 0;
-  wdUnlockWrite(p);
   wdResume(p);
-  return LOWER(p)->pMethods->xShmUnmap(LOWER(p),
-             bDelete || (p->bLastClose && !p->bPersist));
+  if( p->bHolder ) (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
+  memset(&p->priv, 0, sizeof(p->priv));
+  pthread_mutex_lock(&wd.mutex);
+  p->pShared = &p->priv;
+  pthread_mutex_unlock(&wd.mutex);
+  p->bReadonlyShm = 0;
+  /* A thread that was told SQLITE_BUSY and sleeps on its own account. */
+  while( __atomic_load_n(&p->nWaiting, __ATOMIC_ACQUIRE)>0 ){
+    wd.pLower->xSleep(wd.pLower, 500);
+  }
+  return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete || p->bLastClose);
 }
 
 static void wdDbShmBarrier(sqlite3_file *pFile){
@@ -2364,22 +2419,37 @@ static void wdReleaseBase(WdBase *p){
   if( --p->nRef>0 ) return;
   for(pp=&wd.pBases; *pp!=p; pp=&(*pp)->pNext){}
   *pp = p->pNext;
-  pthread_mutex_destroy(&p->mutex);
-  pthread_mutex_destroy(&p->flush);
-  pthread_cond_destroy(&p->flushed);
   pthread_mutex_destroy(&p->timer);
   pthread_cond_destroy(&p->timed);
   sqlite3_free(p->zName);
   sqlite3_free(p);
 }
 
+/*
+** journal_mode=wal was set, and no transaction followed: there is no log whose
+** close would make the database a plain one.  Do so if nobody else has it.
+*/
+static void wdUnmark(WdDb *p){
+  const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
+  const u8 eVersion = 2;
+  int bLog = 1;
+  int rc = pLow->xLock(LOWER(p), SQLITE_LOCK_SHARED);
+  if( rc==SQLITE_OK ) rc = pLow->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+  if( rc==SQLITE_OK ){
+    rc = wd.pLower->xAccess(wd.pLower, p->zWal, SQLITE_ACCESS_EXISTS, &bLog);
+  }
+  if( rc==SQLITE_OK && !bLog
+   && pLow->xWrite(LOWER(p), &eVersion, 1, 19)==SQLITE_OK
+  ){
+    (void)pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  }
+  (void)pLow->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
+}
+
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
-  WdDb *pWriter = p;
   WdDb **pp;
-  wdUnlockWrite(p);
-  __atomic_compare_exchange_n(&p->pBase->pWriter, &pWriter, (WdDb*)0, 0,
-                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if( p->bMarked && p->bUnused ) wdUnmark(p);
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
   if( *pp ) *pp = p->pNext;
@@ -2418,7 +2488,7 @@ static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
     return pLow->xWrite(LOWER(p), aIn, n, 0);
   }
   if( p->bWant && p->pLog==0 && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
-    p->bMarked = 1;
+    p->bMarked = p->bUnused = 1;
     wdReason(p, 0);
   }
   if( !p->bMarked ) return pLow->xWrite(LOWER(p), aIn, n, 0);
@@ -2443,10 +2513,30 @@ static int wdDbTruncate(sqlite3_file *pFile, i64 size){
   return LOWER(pFile)->pMethods->xTruncate(LOWER(pFile), size);
 }
 static int wdDbSync(sqlite3_file *pFile, int flags){
+  WdDb *p = (WdDb*)pFile;
+  if( p->bMarked ) __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
   return LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
 }
 static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
   return LOWER(pFile)->pMethods->xFileSize(LOWER(pFile), pSize);
+}
+
+/*
+** A connection that closes asks for EXCLUSIVE to find out whether it is the
+** last.  Of several that close at the same time none would be: all but one wait
+** until that one is gone.
+*/
+static int wdLockLast(WdDb *p){
+  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+  int i;
+  for(i=0; rc==SQLITE_BUSY && i<WD_CLOSE_TRIES; i++){
+    WdDb *pNone = 0;
+    if( __atomic_compare_exchange_n(&p->pBase->pClosing, &pNone, p, 0,
+            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) break;
+    wd.pLower->xSleep(wd.pLower, 200);
+    rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+  }
+  return rc;
 }
 
 static int wdDbLock(sqlite3_file *pFile, int eLock){
@@ -2455,6 +2545,8 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
   p->bLastClose = 0;
   if( p->eLock==SQLITE_LOCK_NONE && eLock==SQLITE_LOCK_SHARED ){
     rc = wdLockShared(p);
+  }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE ){
+    rc = wdLockLast(p);
   }else{
     rc = LOWER(p)->pMethods->xLock(LOWER(p), eLock);
   }
@@ -2464,8 +2556,12 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
 
 static int wdDbUnlock(sqlite3_file *pFile, int eLock){
   WdDb *p = (WdDb*)pFile;
+  WdDb *pClosing = p;
+  int rc = LOWER(p)->pMethods->xUnlock(LOWER(p), eLock);
   if( eLock<p->eLock ) p->eLock = eLock;
-  return LOWER(p)->pMethods->xUnlock(LOWER(p), eLock);
+  (void)__atomic_compare_exchange_n(&p->pBase->pClosing, &pClosing, (WdDb*)0, 0,
+            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return rc;
 }
 
 static int wdDbCheckReservedLock(sqlite3_file *pFile, int *pOut){
@@ -2482,7 +2578,8 @@ static int wdPersistWal(WdDb *p, int *pArg){
                                             pArg);
   if( bAsk && p->bMarked && p->pLog && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
     p->bLastClose = 1;
-    p->bPersist = *pArg>0;
+    p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
+               || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
     if( p->bRecycle ) *pArg = 1;
   }
   return rc;
@@ -2500,6 +2597,12 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
                                  : wdWaitDurable(p->pLog, iWait);
     if( rc!=SQLITE_OK ) return rc;
   }
+  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->bStockWrite && p->pLog
+   && p->eSync==WD_SYNC_PERSISTENT
+  ){
+    rc = wdLogSync(&p->pLog->base, SQLITE_SYNC_NORMAL);
+    if( rc!=SQLITE_OK ) return rc;
+  }
   if( op==SQLITE_FCNTL_PRAGMA ){
     rc = wdPragma(p, (char**)pArg);
     if( rc!=SQLITE_NOTFOUND ) return rc;
@@ -2515,8 +2618,12 @@ static int wdDbSectorSize(sqlite3_file *pFile){
   return LOWER(pFile)->pMethods->xSectorSize(LOWER(pFile));
 }
 
+/* No write to a slot touches a sector of another one, so the log needs none of
+** the padding SQLite adds without POWERSAFE_OVERWRITE. */
 static int wdDbDeviceCharacteristics(sqlite3_file *pFile){
-  return LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
+  int m = LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
+  if( ((WdDb*)pFile)->bMarked ) m |= SQLITE_IOCAP_POWERSAFE_OVERWRITE;
+  return m;
 }
 
 /* Page 1 is not mapped, since its byte 19 would show. */
@@ -2612,9 +2719,6 @@ static WdBase *wdFindBase(const char *zName){
       sqlite3_free(p);
       return 0;
     }
-    pthread_mutex_init(&p->mutex, 0);
-    pthread_mutex_init(&p->flush, 0);
-    pthread_cond_init(&p->flushed, 0);
     pthread_mutex_init(&p->timer, 0);
     wdCondInit(&p->timed);
     p->iDev = iDev;
@@ -2636,6 +2740,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   memset(p, 0, sizeof(*p));
   p->zName = zName;
   p->zWal = sqlite3_filename_wal(zName);
+  p->zJournal = sqlite3_filename_journal(zName);
   p->pShared = &p->priv;
   p->szSector = WD_SECTOR;
   p->szPrealloc = 65536;
@@ -2648,11 +2753,6 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   if( zUri && strcmp(zUri, "off")==0 ) zReason = "waldio=off";
   if( flags & SQLITE_OPEN_READONLY ) zReason = "opened read-only";
   wdMethods(&p->methods, &wdDbMethods, LOWER(p)->pMethods);
-  if( (wdDbDeviceCharacteristics(&p->base) & SQLITE_IOCAP_POWERSAFE_OVERWRITE)
-      ==0 ){
-    /* Byte 19 is overwritten alone, as are the pieces of a tail block. */
-    zReason = "no POWERSAFE_OVERWRITE (psow=0)";
-  }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
   p->bWant = zReason==0;
   pthread_mutex_lock(&wd.mutex);
@@ -2697,7 +2797,7 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags){
   p->base.pMethods = &p->methods;
   p->pDb = pDb;
   pDb->pLog = p;
-  pDb->bKept = 0;
+  pDb->bKept = pDb->bUnused = 0;
   return SQLITE_OK;
 }
 
@@ -2728,8 +2828,27 @@ static int wdOpen(
   return rc;
 }
 
+/*
+** A hot journal was rolled back and is deleted.  If the log is there already,
+** as one that was kept is, then no flush of a new file's directory will follow
+** before the log is used; and the journal, were it to come back after a power
+** loss, would be rolled back once more, over what was committed since.
+*/
 static int wdDelete(sqlite3_vfs *pVfs, const char *zName, int bSyncDir){
-  return LOWERVFS(pVfs)->xDelete(LOWERVFS(pVfs), zName, bSyncDir);
+  sqlite3_vfs *pLower = LOWERVFS(pVfs);
+  const char *zWal = 0;
+  const WdDb *p;
+  int bLog = 0;
+  pthread_mutex_lock(&wd.mutex);
+  for(p=wd.pDbs; p && p->zJournal!=zName; p=p->pNext){}
+  if( p ) zWal = p->zWal;
+  pthread_mutex_unlock(&wd.mutex);
+  if( zWal && !bSyncDir
+   && pLower->xAccess(pLower, zWal, SQLITE_ACCESS_READWRITE, &bLog)==SQLITE_OK
+  ){
+    bSyncDir = bLog;
+  }
+  return pLower->xDelete(pLower, zName, bSyncDir);
 }
 
 /*
@@ -2772,23 +2891,22 @@ static int wdRandomness(sqlite3_vfs *pVfs, int nByte, char *zOut){
 /* The thread may have left the database where it was busy, so that is looked
 ** for before it is used. */
 static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
-  WdBase *pBusy = wdBusy;
-  WdBase *p = 0;
-  wdBusy = 0;
-  if( pBusy ){
+  WdShared *pShared = 0;
+  WdDb *p = 0;
+  if( wdQueue.bAsked && nMicro<=WD_MXSLEEP_US ){
     pthread_mutex_lock(&wd.mutex);
-    for(p=wd.pBases; p && p!=pBusy; p=p->pNext){}
-    if( p ) p->nRef++;
+    for(p=wd.pDbs; p && p!=wdQueue.pDb; p=p->pNext){}
+    if( p && p->pShared!=&p->priv ){
+      pShared = p->pShared;
+      __atomic_add_fetch(&p->nWaiting, 1, __ATOMIC_ACQ_REL);
+    }
     pthread_mutex_unlock(&wd.mutex);
   }
-  if( p ){
-    wdWaitTurn(p, nMicro);
-    pthread_mutex_lock(&wd.mutex);
-    wdReleaseBase(p);
-    pthread_mutex_unlock(&wd.mutex);
-    return nMicro;
-  }
-  return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
+  wdQueue.bAsked = 0;
+  if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
+  wdWaitTurn(pShared, nMicro);
+  __atomic_add_fetch(&p->nWaiting, -1, __ATOMIC_ACQ_REL);
+  return nMicro;
 }
 static int wdCurrentTime(sqlite3_vfs *pVfs, double *pTime){
   return LOWERVFS(pVfs)->xCurrentTime(LOWERVFS(pVfs), pTime);
@@ -2819,23 +2937,6 @@ static sqlite3_vfs wdVfs = {
   wdDlClose, wdRandomness, wdSleep, wdCurrentTime, wdGetLastError,
   wdCurrentTimeInt64, wdSetSystemCall, wdGetSystemCall, wdNextSystemCall
 };
-
-/*
-** Have pVfs stand on pLower.  SQLite does without these methods where they are
-** NULL.
-*/
-static void wdStandOn(sqlite3_vfs *pVfs, sqlite3_vfs *pLower){
-  int n = pLower->iVersion;
-  pVfs->iVersion = n<3 ? n : 3;
-  pVfs->szOsFile = (int)WD_SZMAX + pLower->szOsFile;
-  pVfs->mxPathname = pLower->mxPathname;
-  pVfs->pAppData = pLower;
-  if( pLower->xGetLastError==0 ) pVfs->xGetLastError = 0;
-  if( n<2 || pLower->xCurrentTimeInt64==0 ) pVfs->xCurrentTimeInt64 = 0;
-  if( n<3 || pLower->xSetSystemCall==0 ) pVfs->xSetSystemCall = 0;
-  if( n<3 || pLower->xGetSystemCall==0 ) pVfs->xGetSystemCall = 0;
-  if( n<3 || pLower->xNextSystemCall==0 ) pVfs->xNextSystemCall = 0;
-}
 
 /****************************** waldio_stat *********************************/
 
@@ -3024,7 +3125,10 @@ int waldio_register(int bDefault){
       pthread_mutex_unlock(&wd.mutex);
       return SQLITE_ERROR;
     }
-    wdStandOn(&wdVfs, pLower);
+    wdVfs.iVersion = pLower->iVersion<3 ? pLower->iVersion : 3;
+    wdVfs.szOsFile = (int)WD_SZMAX + pLower->szOsFile;
+    wdVfs.mxPathname = pLower->mxPathname;
+    wdVfs.pAppData = pLower;
     wd.pLower = pLower;
     wd.bUnix = strncmp(pLower->zName, "unix", 4)==0;
   }

@@ -163,6 +163,20 @@ static void live(void){
   stockAccepted(&n);
 }
 
+/* No log is ever opened: the close makes the database plain all the same. */
+static void unused(void){
+  int n = 1;
+  sqlite3 *db = create();
+  testBegin("journal_mode=waldio and no transaction");
+  testExec(db, "INSERT INTO t VALUES(1,1); PRAGMA journal_mode=delete");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  CHECK_INT( byte19("g.db"), 0x57 );
+  CHECK( fileSize("g.db-wal")<0 );
+  sqlite3_close(db);
+  CHECK_INT( byte19("g.db"), 2 );
+  stockAccepted(&n);
+}
+
 /* Commit rows and die. */
 static int commitAndDie(void *pArg){
   int *pn = (int*)pArg;
@@ -338,6 +352,7 @@ int main(int argc, char **argv){
   }
   testEnter();
   live();
+  unused();
   crashed();
   outlived();
   shared();

@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
 
 #define NTHREAD 4
 #define NPROC   4
@@ -212,13 +214,17 @@ static void bounded(int bReader){
   sqlite3_close(db);
 }
 
-/* Many connections open a clean database at once, in threads and processes:
-** all find it to be waldio's. */
+/* Many threads open a clean database at once: all find it to be waldio's.  Then
+** they close it at once, and it is stock SQLite's again. */
 static void *openMain(void *pArg){
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
   (void)pArg;
   testExec(db, "SELECT * FROM t");
   return db;
+}
+static void *closeMain(void *pArg){
+  sqlite3_close(pArg);
+  return 0;
 }
 static void together(void){
   pthread_t a[8];
@@ -236,14 +242,162 @@ static void together(void){
     for(i=0; i<8; i++){
       CHECK_STR( testText(adb[i], "SELECT reason IS NULL FROM waldio_stat"), "1" );
     }
-    for(i=0; i<8; i++) sqlite3_close(adb[i]);
+    for(i=0; i<8; i++){
+      CHECK_INT( pthread_create(&a[i], 0, closeMain, adb[i]), 0 );
+    }
+    for(i=0; i<8; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
+    adb[0] = testOpen("file:p.db?vfs=unix");
+    CHECK_STR( testText(adb[0], "SELECT count(*) FROM t"), "0" );
+    sqlite3_close(adb[0]);
+    CHECK_INT( testShell("rm -f p.db-wal p.db-shm"), 0 );
   }
+}
+
+/* What processes share in the wal-index, by its place: see struct WdShared. */
+#define SHARED       512
+#define SH_NGROUP    40
+#define SH_FLUSHING  44
+#define SH_PAUSE     52
+#define SH_HOLDER    56
+#define SH_TICKET    60
+#define SH_TURN      64
+#define SH_WAIT      72
+#define SH_END       (SH_WAIT+64*4)
+static unsigned char *mapShared(void){
+  int fd = open("p.db-shm", O_RDWR);
+  unsigned char *a = mmap(0, 32768, PROT_READ|PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK( fd>=0 && a!=MAP_FAILED );
+  close(fd);
+  return a + SHARED;
+}
+static unsigned micros(void){
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (unsigned)(t.tv_sec*1000000 + t.tv_nsec/1000) | 1;
+}
+static void put(unsigned char *a, int i, unsigned x){
+  __atomic_store_n((unsigned*)(void*)(a+i), x, __ATOMIC_RELAXED);
+}
+static unsigned get(unsigned char *a, int i){
+  return __atomic_load_n((unsigned*)(void*)(a+i), __ATOMIC_RELAXED);
+}
+
+/* A process that holds the WRITE lock until it is told to let go. */
+static void holder(Proc *p){
+  int aTell[2], aHear[2];
+  char c = 0;
+  CHECK( pipe(aTell)==0 && pipe(aHear)==0 );
+  p->pid = fork();
+  CHECK( p->pid>=0 );
+  if( p->pid==0 ){
+    sqlite3 *db = openWorker(9);
+    testExec(db, "BEGIN IMMEDIATE; UPDATE n SET n=n+1");
+    close(aHear[1]);
+    CHECK( write(aTell[1], &c, 1)==1 );
+    if( read(aHear[0], &c, 1)!=1 ) _exit(1);
+    testExec(db, "ROLLBACK");
+    _exit(0);
+  }
+  CHECK( read(aTell[0], &c, 1)==1 );
+  close(aTell[0]);
+  close(aTell[1]);
+  close(aHear[0]);
+  p->fd = aHear[1];
+}
+
+/* The process that holds the lock dies, or the one that is first in the queue:
+** the others go on. */
+static void inQueue(int bHolder){
+  Proc a[4];
+  unsigned char *aShared;
+  sqlite3 *db;
+  int i, j, st, nWait = 0;
+  char c = 0;
+  testBegin("%s of the queue is killed", bHolder ? "the holder" : "the first");
+  create();
+  memset(a, 0, sizeof(a));
+  holder(&a[0]);
+  aShared = mapShared();
+  for(i=1; i<4; i++){
+    a[i].iTried = 1;
+    spawn(&a[i], i);
+    while( nWait<i ){
+      for(j=nWait=0; j<64; j++) nWait += get(aShared, SH_WAIT+4*j)!=0;
+    }
+  }
+  if( bHolder ){
+    CHECK_INT( kill(a[0].pid, SIGKILL), 0 );
+  }else{
+    CHECK_INT( kill(a[1].pid, SIGKILL), 0 );
+    CHECK( waitpid(a[1].pid, &st, 0)==a[1].pid && WIFSIGNALED(st) );
+    close(a[1].fd);
+    CHECK( write(a[0].fd, &c, 1)==1 );
+  }
+  CHECK( waitpid(a[0].pid, &st, 0)==a[0].pid );
+  CHECK_INT( WIFSIGNALED(st), bHolder );
+  close(a[0].fd);
+  for(i=bHolder ? 1 : 2; i<4; i++){
+    for(j=0; j<20; j++) CHECK( hear(&a[i]) );
+  }
+  for(i=bHolder ? 1 : 2; i<4; i++) reap(&a[i], 0, i);
+  db = testOpen("file:p.db?vfs=waldio");
+  whole(db);
+  sqlite3_close(db);
+  munmap(aShared-SHARED, 32768);
+}
+
+/* Others write nonsense where the queue is: everything goes on. */
+static unsigned char *aHostile;
+static void *hostileMain(void *pArg){
+  unsigned r = 1;
+  while( !__atomic_load_n((int*)pArg, __ATOMIC_RELAXED) ){
+    int i;
+    for(i=SH_NGROUP; i<SH_END; i+=4){
+      r = r*1664525u + 1013904223u;
+      if( r>>29 ) continue;
+      put(aHostile, i, i==SH_HOLDER ? 1 : r&1<<28 ? micros() : r);
+    }
+    usleep(1000);
+  }
+  return 0;
+}
+static void hostile(void){
+  pthread_t a[NTHREAD+1];
+  sqlite3 *db;
+  int i, bEnd = 0;
+  testBegin("nonsense in the queue");
+  create();
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "SELECT * FROM t; PRAGMA synchronous=FULL");
+  aHostile = mapShared();
+  put(aHostile, SH_NGROUP, 1000);
+  put(aHostile, SH_FLUSHING, micros());
+  addRow(db, 9, 1);
+  put(aHostile, SH_PAUSE, micros());
+  addRow(db, 9, 2);
+  put(aHostile, SH_TURN+4, 77);
+  put(aHostile, SH_TURN, micros());
+  addRow(db, 9, 3);
+  CHECK_INT( pthread_create(&a[NTHREAD], 0, hostileMain, &bEnd), 0 );
+  for(i=0; i<NTHREAD; i++){
+    CHECK_INT( pthread_create(&a[i], 0, threadMain, (void*)(long)i), 0 );
+  }
+  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
+  __atomic_store_n(&bEnd, 1, __ATOMIC_RELAXED);
+  CHECK_INT( pthread_join(a[NTHREAD], 0), 0 );
+  whole(db);
+  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), NTHREAD*60+3 );
+  sqlite3_close(db);
+  munmap(aHostile-SHARED, 32768);
 }
 
 int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   together();
+  inQueue(0);
+  inQueue(1);
+  hostile();
   bounded(0);
   bounded(1);
   threads();

@@ -25,12 +25,13 @@ usage: cargo xtask TASK
   doc            rustdoc, warnings are errors
   build          the command and every test
   commands       every command has its page in docs
-  waldio         the SQLite extension's tests, plain and under sanitizers
+  waldio         the SQLite extension's tests: two SQLites, sanitizers, languages
   test           unit tests, then the tests that need root and a real kernel
 
 Environment:
   IOSTEP_REQUIRE  comma-separated requirements (root,btf,ext4,xfs,btrfs,..., or all) that a test
-                  may not miss: a skip becomes a failure. All of them where CI=true.
+                  may not miss: a skip becomes a failure. All of them where CI=true, but for the
+                  examples of waldio (node, go, ...), which come from registries.
 ";
 
 fn main() -> ExitCode {

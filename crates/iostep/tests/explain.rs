@@ -43,6 +43,10 @@ fn main() -> ExitCode {
             "every_bad_input_has_its_error_and_leaves_nothing",
             bad_input,
         ),
+        trial(
+            "a_database_that_waldio_has_in_use_or_left_in_a_crash_is_explained",
+            in_use_by_waldio,
+        ),
         trial("a_full_disk_is_an_error_and_leaves_nothing", full_disk),
         trial("a_signal_ends_it_and_leaves_nothing", signals),
     ];
@@ -253,6 +257,49 @@ fn costs_what_the_kernel_counted(
         check(cost["background_bytes"] == 0, "somebody else wrote")?;
     }
     Ok(())
+}
+
+/// The files of a directory but for the shared memory, which holds locks and marks.
+fn files(directory: &Path) -> Result<Vec<(String, Vec<u8>)>, Failed> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_file() && !name.ends_with("-shm") {
+            files.push((name, fs::read(entry.path())?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn in_use_by_waldio() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Ext4, 64)?;
+    let connection = waldio::open(lab.database())?;
+    connection.execute_batch(INSERT)?;
+    let crashed = tempfile::tempdir_in(lab.mount.path())?;
+    for (name, bytes) in files(lab.mount.path())? {
+        fs::write(crashed.path().join(name), bytes)?;
+    }
+    for directory in [lab.mount.path(), crashed.path()] {
+        let before = files(directory)?;
+        let mut command = iostep();
+        command.env("TMPDIR", lab.temporary.path());
+        command.arg("explain").arg(directory.join("app.db"));
+        command.args([INSERT, "--json", "--journal", "delete,wal,waldio"]);
+        let explanation = json(&run(command)?)?;
+        let runs = explanation["runs"].as_array().ok_or("no runs")?;
+        check(runs.len() == 3, "not every mode")?;
+        for row in runs {
+            let bytes = row["transactions"][0]["asked"]["user_bytes"].as_u64();
+            check(bytes == Some(100), row)?;
+        }
+        check(files(directory)? == before, "the original has changed")?;
+    }
+    drop(connection);
+    let left = waldio::open(crashed.path().join("app.db"))?;
+    let rows: i64 = left.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?;
+    check(rows == 1 && lab.rows()? == 1, format!("{rows} rows"))
 }
 
 fn demo() -> Result<(), Failed> {

@@ -25,9 +25,15 @@ impl Random {
     }
 
     /// Fills a buffer with bytes that do not compress.
+    #[inline]
     pub fn fill(&mut self, buffer: &mut [u8]) {
-        for chunk in buffer.chunks_mut(8) {
-            chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
+        // Of a length that is known, so that each is a store and not a call of memcpy.
+        let (chunks, rest) = buffer.as_chunks_mut::<8>();
+        for chunk in chunks {
+            *chunk = self.next_u64().to_le_bytes();
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(&self.next_u64().to_le_bytes()[..rest.len()]);
         }
     }
 }
@@ -93,6 +99,19 @@ mod tests {
         assert_eq!(first(1, 2), first(1, 2));
         assert_ne!(first(1, 2), first(1, 3));
         assert_ne!(first(1, 2), first(2, 2));
+    }
+
+    #[test]
+    fn a_buffer_is_filled_with_the_numbers_whatever_its_length() {
+        let mut random = Random::new(1, 2);
+        let numbers: Vec<u8> = (0..3)
+            .flat_map(|_| random.next_u64().to_le_bytes())
+            .collect();
+        for length in [0, 1, 7, 8, 9, 16, 23, 24] {
+            let mut buffer = vec![0; length];
+            Random::new(1, 2).fill(&mut buffer);
+            assert_eq!(buffer, numbers[..length]);
+        }
     }
 
     proptest! {

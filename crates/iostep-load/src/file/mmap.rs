@@ -5,9 +5,10 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use iostep_model::bench::{Step, Sync};
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 
 use super::bus::Guard;
+use super::calls;
 use super::lane::{Lane, Laned};
 use super::payload::Payload;
 use super::sync::{Fdatasync, FileRange, Fsync, Group, NoCall, SyncCall};
@@ -63,7 +64,7 @@ impl Mmap {
             thread.step(Step::Total, end_ns - begin_ns);
             thread.end(begin_ns, end_ns, bytes);
         }
-        lane.finish_by(thread, &sync, group, &mapping.msync(MsyncFlags::SYNC))
+        lane.finish_by(thread, &sync, group, &mapping.msync(libc::MS_SYNC))
     }
 
     fn read<const VERIFIES: bool>(
@@ -120,11 +121,11 @@ impl Worker for Mmap {
         let msync = |flags| prepared.1.msync(flags);
         match self.lane.job.sync {
             Sync::MsSync => {
-                let sync = msync(MsyncFlags::SYNC);
+                let sync = msync(libc::MS_SYNC);
                 self.write(thread, prepared, sync)
             }
             Sync::MsAsync => {
-                let sync = msync(MsyncFlags::ASYNC);
+                let sync = msync(libc::MS_ASYNC);
                 self.write(thread, prepared, sync)
             }
             Sync::Fsync => self.write(thread, prepared, Fsync),
@@ -208,7 +209,7 @@ impl Mapping {
     }
 
     /// A way to sync it. Good as long as the mapping is.
-    fn msync(&self, flags: MsyncFlags) -> Msync {
+    fn msync(&self, flags: i32) -> Msync {
         Msync {
             start: self.start,
             flags,
@@ -226,7 +227,7 @@ impl Drop for Mapping {
 /// `msync(2)` of the pages that a range of the file touches.
 struct Msync {
     start: *mut u8,
-    flags: MsyncFlags,
+    flags: i32,
 }
 
 impl SyncCall for Msync {
@@ -238,9 +239,9 @@ impl SyncCall for Msync {
         let length = (range.end - first_bytes) as usize;
         // SAFETY: the range was written through the mapping, so it is within it; the kernel
         // changes no memory.
-        unsafe {
+        calls::done(unsafe {
             let start = self.start.add(first_bytes as usize);
-            rustix::mm::msync(start.cast(), length, self.flags)
-        }
+            libc::msync(start.cast(), length, self.flags)
+        })
     }
 }

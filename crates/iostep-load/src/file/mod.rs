@@ -7,7 +7,7 @@
 //! ground      the target: work_files in a work_directory, or a device
 //! page_cache  what of the files is in memory at the start
 //! lane        what a thread works on: offsets say where, payload what (stamp: whose, when)
-//! psync       a worker that calls; sync: what is called after writes
+//! psync       a worker that calls; sync: what is called after writes; calls: how both call
 //! uring       a worker that keeps many operations under way
 //! mmap        a worker that copies; bus: how it survives SIGBUS
 //! verify      reads everything back; compare: whether a record holds what it should
@@ -15,6 +15,7 @@
 
 mod aligned;
 mod bus;
+mod calls;
 mod capability;
 mod check;
 mod compare;

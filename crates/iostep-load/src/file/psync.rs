@@ -1,11 +1,11 @@
 //! One system call after the other.
 
 use std::fs::File;
-use std::io::{IoSlice, IoSliceMut};
 
 use iostep_model::bench::{Step, Sync, Transfer};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 
+use super::calls;
 use super::lane::{Lane, Laned};
 use super::payload::Payload;
 use super::sync::{Fdatasync, FileRange, Fsync, Group, NoCall, SyncCall};
@@ -31,18 +31,17 @@ impl Psync {
     }
 
     /// Flags of each call.
-    fn flags(&self) -> ReadWriteFlags {
+    fn flags(&self) -> i32 {
         let job = &self.lane.job;
-        let from = |flag: i32| ReadWriteFlags::from_bits_retain(flag as u32);
-        let mut flags = ReadWriteFlags::empty();
-        flags.set(ReadWriteFlags::DSYNC, job.sync == Sync::RwfDsync);
-        flags.set(ReadWriteFlags::HIPRI, job.polled);
-        flags.set(
-            from(libc::RWF_DONTCACHE),
-            job.transfer == Transfer::DontCache,
-        );
-        flags.set(from(libc::RWF_ATOMIC), job.atomic);
-        flags
+        let set = [
+            (libc::RWF_DSYNC, job.sync == Sync::RwfDsync),
+            (libc::RWF_HIPRI, job.polled),
+            (libc::RWF_DONTCACHE, job.transfer == Transfer::DontCache),
+            (libc::RWF_ATOMIC, job.atomic),
+        ];
+        set.iter()
+            .filter(|(_, wanted)| *wanted)
+            .fold(0, |flags, (flag, _)| flags | flag)
     }
 
     fn write_by(
@@ -144,18 +143,14 @@ impl Worker for Psync {
 
     fn work(&mut self, thread: &mut Thread<'_>) -> std::result::Result<(), Fault> {
         let flags = self.flags();
-        match (self.lane.job.access.writes(), flags.is_empty()) {
-            (true, true) => self.write_by(thread, |file, record, offset_bytes| {
-                rustix::io::pwrite(file, record, offset_bytes)
+        match (self.lane.job.access.writes(), flags) {
+            (true, 0) => self.write_by(thread, calls::pwrite),
+            (true, _) => self.write_by(thread, |file, record, offset_bytes| {
+                calls::pwrite_with(file, record, offset_bytes, flags)
             }),
-            (true, false) => self.write_by(thread, |file, record, offset_bytes| {
-                rustix::io::pwritev2(file, &[IoSlice::new(record)], offset_bytes, flags)
-            }),
-            (false, true) => self.read_by(thread, |file, record, offset_bytes| {
-                rustix::io::pread(file, record, offset_bytes)
-            }),
-            (false, false) => self.read_by(thread, |file, record, offset_bytes| {
-                rustix::io::preadv2(file, &mut [IoSliceMut::new(record)], offset_bytes, flags)
+            (false, 0) => self.read_by(thread, calls::pread),
+            (false, _) => self.read_by(thread, |file, record, offset_bytes| {
+                calls::pread_with(file, record, offset_bytes, flags)
             }),
         }
     }

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
+
+use super::calls;
 
 /// A way to make written bytes durable.
 pub trait SyncCall {
@@ -38,7 +40,7 @@ impl SyncCall for Fsync {
     const NAME: &'static str = "fsync";
 
     fn sync(&self, file: &File, _: Range<u64>) -> Result<()> {
-        rustix::fs::fsync(file)
+        calls::fsync(file)
     }
 }
 
@@ -50,7 +52,7 @@ impl SyncCall for Fdatasync {
     const NAME: &'static str = "fdatasync";
 
     fn sync(&self, file: &File, _: Range<u64>) -> Result<()> {
-        rustix::fs::fdatasync(file)
+        calls::fdatasync(file)
     }
 }
 
@@ -67,17 +69,8 @@ impl SyncCall for FileRange {
             | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         let (start, length) = (range.start as i64, (range.end - range.start) as i64);
         // SAFETY: no memory is involved.
-        let result = unsafe { libc::sync_file_range(file.as_raw_fd(), start, length, flags) };
-        match result {
-            0 => Ok(()),
-            _ => Err(last_error()),
-        }
+        calls::done(unsafe { libc::sync_file_range(file.as_raw_fd(), start, length, flags) })
     }
-}
-
-/// What the last call of libc in this thread failed with.
-pub fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// Writes that will be synced together.

@@ -1,8 +1,5 @@
 //! What is refused before anything is made.
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
-
 use iostep_model::bench::{
     CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation, WalFile, WaldioLayout,
     WaldioOptions,
@@ -282,87 +279,11 @@ pub(super) fn library(job: &SqliteJob, library: Library, probe: &Connection) -> 
     Ok(())
 }
 
-/// Bytes that one table takes with so many rows, with some to spare: a row has a header, a page is
-/// not full, and rows that come at random fill pages by two thirds.
-fn table_bytes(job: &SqliteJob, rows: u64) -> u128 {
-    let page = u128::from(job.page_bytes.unwrap_or(4096));
-    let row = u128::from(job.record_bytes) + 20;
-    // From a quarter of a page on, rest and overflow pages are counted whole.
-    let row = if row > page / 4 {
-        row.next_multiple_of(page)
-    } else {
-        row
-    };
-    page + u128::from(rows) * row * 3 / 2
-}
-
 /// Pages of a database that a transaction writes, with some to spare.
-fn touched_pages(job: &SqliteJob) -> u128 {
+pub(super) fn touched_pages(job: &SqliteJob) -> u128 {
     let page = u128::from(job.page_bytes.unwrap_or(4096));
     let each = 2 + u128::from(job.record_bytes) / page;
     u128::from(job.tables) * u128::from(job.statements) * each
-}
-
-/// Bytes of a page, its header and padding in waldio's log.
-fn slot_bytes(job: &SqliteJob) -> u128 {
-    let frame = u128::from(job.page_bytes.unwrap_or(4096)) + 24;
-    frame.next_multiple_of(u128::from(job.waldio.padding_bytes.unwrap_or(512).max(512)))
-}
-
-/// Bytes that all databases take in the end, with their journals.
-fn bytes_needed(job: &SqliteJob) -> u128 {
-    let sets = u128::from(if job.shared { 1 } else { job.threads });
-    let writers = u64::from(if job.shared { job.threads } else { 1 });
-    let transactions = job.transactions.saturating_mul(writers);
-    let statements = transactions.saturating_mul(job.statements.into());
-    let grows = match job.operation {
-        SqliteOperation::Insert => true,
-        SqliteOperation::Mix(mix) => mix.insert > 0,
-        _ => false,
-    };
-    let inserted = if grows { statements } else { 0 };
-    let tables = u128::from(job.tables);
-    let mut each = tables * table_bytes(job, job.rows.saturating_add(inserted));
-    let page = u128::from(job.page_bytes.unwrap_or(4096));
-    let touched = touched_pages(job);
-    let log = match (job.journal.is_log(), job.checkpoint) {
-        (true, CheckpointPolicy::Never) => u128::from(transactions) * touched * page,
-        (true, CheckpointPolicy::Pages(pages)) => (u128::from(pages) + touched) * page,
-        (true, CheckpointPolicy::Transactions(every)) => {
-            u128::from(every.min(transactions)) * touched * page
-        }
-        _ => touched * page,
-    };
-    each += match job.journal {
-        // Files are extended ahead by at most half of this.
-        Journal::Waldio => log / page * slot_bytes(job) + (8 << 20),
-        _ => log,
-    };
-    sets * u128::from(job.databases) * each
-}
-
-/// Checks that the filesystem has room, counting what earlier runs left there as room.
-///
-/// Errors: `Io`, `Refused`.
-pub(super) fn space(job: &SqliteJob, directory: &OwnedFd, path: &Path) -> Result<()> {
-    let stat = rustix::fs::fstatvfs(directory)
-        .map_err(|errno| Error::io(path, "ask the free space of")(errno.into()))?;
-    let free = u128::from(stat.f_bavail) * u128::from(stat.f_frsize);
-    let needed = bytes_needed(job);
-    // A filesystem without blocks, as ramfs, does not say.
-    if needed <= free || stat.f_blocks == 0 {
-        return Ok(());
-    }
-    const MIB: u128 = 1 << 20;
-    Err(Error::Refused {
-        what: format!(
-            "{}: the databases may take {} MiB, but {} MiB are free",
-            path.display(),
-            needed.div_ceil(MIB),
-            free / MIB
-        ),
-        hint: "choose fewer --rows or --transactions, or another directory".into(),
-    })
 }
 
 /// Makes room for every thread's descriptors.

@@ -1,7 +1,7 @@
 //! Transactions of SQLite.
 //!
 //! ```text
-//! check        what is refused beforehand
+//! check        what is refused beforehand; space: how much room is needed
 //! library      the SQLite inside or another one, as a table of functions
 //! vfs          over the library's VFS: times syncs, makes them fsync(2)
 //! waldio       the extension, over such a VFS, and what it counts
@@ -27,6 +27,7 @@ mod library;
 mod plan;
 mod row;
 mod settings;
+mod space;
 mod verify;
 mod vfs;
 mod wait;
@@ -180,7 +181,7 @@ impl<'a> Bench<'a> {
             self.databases.remove = true;
             self.databases.clear();
             let path = &self.job.directory;
-            check::space(&self.job, self.databases.directory(), path)?;
+            space::check(&self.job, self.databases.directory(), path)?;
             self.databases.make(&mut Making {
                 library: self.library,
                 vfs: waldio::maker_for(&self.job),

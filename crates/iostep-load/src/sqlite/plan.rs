@@ -317,4 +317,4 @@ impl Deck {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

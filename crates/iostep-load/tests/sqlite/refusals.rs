@@ -113,8 +113,9 @@ fn the_room_that_is_asked_for_is_enough_and_not_far_too_much() {
             run(&small);
             let taken = path(&small, 0, 0).metadata().expect("there").len();
             let wanted = mebibytes_wanted(&huge) * (1 << 20) / FACTOR;
+            // Twenty transactions leave the last pages half empty.
             assert!(
-                (taken..6 * taken).contains(&(wanted + 8192)),
+                (taken..3 * taken).contains(&(wanted + 8192)),
                 "{taken} {wanted} {small:?}"
             );
         }

@@ -13,6 +13,7 @@ mod results;
 mod system_calls;
 mod trespass;
 mod verify;
+mod waldio;
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(system_calls::cases());
     all.extend(trespass::cases());
     all.extend(verify::cases());
+    all.extend(waldio::cases());
     all.into_iter().map(|case| case.about("bench")).collect()
 }
 

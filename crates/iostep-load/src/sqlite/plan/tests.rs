@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn job(operation: SqliteOperation, keys: KeyOrder, rows: u64) -> SqliteJob {
+pub(in crate::sqlite) fn job(operation: SqliteOperation, keys: KeyOrder, rows: u64) -> SqliteJob {
     SqliteJob {
         directory: PathBuf::new(),
         operation,

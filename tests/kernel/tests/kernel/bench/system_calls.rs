@@ -180,14 +180,18 @@ const fn mode(
 }
 
 /// One line of strace.
-struct Call {
-    thread: String,
-    name: String,
-    line: String,
+pub(super) struct Call {
+    pub thread: String,
+    pub name: String,
+    pub line: String,
 }
 
 /// Runs bench under strace: every call that names a file of the work directory, but for its rings.
-fn calls_of(workload: &str, target: &Path, flags: &str) -> anyhow::Result<(String, Vec<Call>)> {
+pub(super) fn calls_of(
+    workload: &str,
+    target: &Path,
+    flags: &str,
+) -> anyhow::Result<(String, Vec<Call>)> {
     let log = tempfile::NamedTempFile::new()?;
     let status = Command::new("strace")
         .args(["-f", "-y", "-s", "0", "-e", &format!("trace={CALLS}"), "-o"])
