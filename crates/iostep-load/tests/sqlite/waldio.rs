@@ -49,10 +49,13 @@ fn a_run_tells_the_layout_and_what_was_counted_or_why_the_log_is_stock() {
 
 #[test]
 fn every_option_and_shape_leaves_the_rows_that_were_committed() {
-    let shapes: [&dyn Fn(&mut SqliteJob); 6] = [
+    let shapes: [&dyn Fn(&mut SqliteJob); 9] = [
         &|job| (job.threads, job.shared) = (4, true),
         &|job| (job.threads, job.databases, job.tables) = (2, 2, 2),
         &|job| job.waldio.sync = Some(WaldioSync::Normal),
+        &|job| job.waldio.sync = Some(WaldioSync::Persistent),
+        &|job| (job.waldio.sync, job.threads) = (Some(WaldioSync::Group), 2),
+        &|job| job.waldio.layout = Some(WaldioLayout::T),
         &|job| job.waldio.padding_bytes = Some(8192),
         &|job| (job.waldio.layout, job.page_bytes) = (Some(WaldioLayout::P), Some(1024)),
         &|job| {

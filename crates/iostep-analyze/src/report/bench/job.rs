@@ -278,6 +278,8 @@ fn sqlite_library(library: &SqliteLibrary) -> String {
 mod tests {
     use super::*;
     use crate::bench::fixture;
+    use iostep_model::bench::WaldioSync;
+    use iostep_model::pragma::Journal;
 
     #[test]
     fn every_setting_that_matters_is_in_words() {
@@ -296,6 +298,26 @@ mod tests {
         job.pace.operations_per_second = Some(250.0);
         job.pace.think_ns = 1_500_000;
         insta::assert_snapshot!(lines(&document).join("\n"));
+    }
+
+    #[test]
+    fn what_was_asked_of_waldio_is_in_words_and_its_own_choices_are_not() {
+        let mut document = fixture::sqlite_wal(0);
+        let Job::Sqlite(job) = &mut document.job else {
+            panic!("a SQLite job")
+        };
+        job.journal = Journal::Waldio;
+        job.wal_file = WalFile::Steady;
+        job.waldio = WaldioOptions {
+            sync: Some(WaldioSync::Group),
+            padding_bytes: Some(8192),
+            checkpointer: Some(true),
+            ..WaldioOptions::default()
+        };
+        let words = lines(&document).join("\n");
+        let expected = "checkpoint from 1,000 pages on, passive; on a log as long as it gets; \
+                        waldio sync group; frames padded to 8 KiB; background checkpointer; busy";
+        assert!(words.contains(expected), "{words}");
     }
 
     #[test]

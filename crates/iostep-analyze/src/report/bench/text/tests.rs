@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bench::{Comparison, fixture};
-use iostep_model::bench::{Failure, Job, Sync, Verification, Warning};
+use iostep_model::bench::{Failure, Job, Sync, Verification, WaldioRun, Warning};
 
 fn shown(document: &Document) -> String {
     render(document, &Summary::of(document), Style::default())
@@ -36,6 +36,28 @@ fn several_runs_have_a_line_each_and_a_median() {
     let mut document = fixture::sqlite_wal(4);
     document.warnings = vec![Warning::OnBattery];
     insta::assert_snapshot!(shown(&document));
+}
+
+#[test]
+fn waldio_tells_what_it_did_and_why_it_did_not() {
+    let mut document = fixture::sqlite_wal(1);
+    let counters = [("commits", 400), ("durable_writes", 399), ("escapes", 0)];
+    document.runs[0].waldio = Some(WaldioRun {
+        layouts: vec!["W".into(), "stock".into()],
+        sync: "full".into(),
+        reasons: vec!["tmpfs has no disk".into()],
+        counters: counters.map(|(name, n)| (name.to_owned(), n)).into(),
+    });
+    document.warnings = vec![Warning::StockLog {
+        reason: "tmpfs has no disk".into(),
+    }];
+    let text = shown(&document);
+    let line = "waldio: layout W and stock, sync full: 400 commits, 399 durable writes\n";
+    assert!(text.contains(line), "{text}");
+    assert!(
+        text.contains("waldio left the log to SQLite: tmpfs has no disk; take ext4"),
+        "{text}"
+    );
 }
 
 #[test]
