@@ -167,7 +167,7 @@ fn prepare(bench: &mut Bench) -> Result<String> {
         "Linux {}, {cpus} CPUs; filesystems on loop devices, whose images are on disk; {rounds} \
          rounds; {ms} ms a run, {long_ms} ms with several writers, or {count} transactions. A \
          write of 4 KiB with its flush took {:.0} µs at the start.\n",
-        release.trim(),
+        release.trim().split('-').next().unwrap_or_default(),
         floor.p50_us
     ))
 }

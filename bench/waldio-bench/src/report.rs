@@ -165,6 +165,21 @@ fn line(cells: &[impl AsRef<str>]) -> String {
     text + "\n"
 }
 
+/// From here on, in percent, others' use of the CPUs spoils the figures.
+const BUSY_PERCENT: f64 = 5.0;
+
+/// What has to be said of the figures, if anything.
+fn caution(tables: &[Measured]) -> String {
+    let others = tables.iter().filter_map(|table| table.others_percent);
+    match others.fold(0.0, f64::max) {
+        most if most > BUSY_PERCENT => format!(
+            "**Other programs used up to {most:.0} % of the CPUs, so these figures say little:** \
+             repeat them on a quiet machine.\n\n"
+        ),
+        _ => String::new(),
+    }
+}
+
 /// All goals of all tables, those that are missed first.
 pub fn summary(tables: &[Measured]) -> String {
     let mut rows: Vec<(&'static str, String)> = Vec::new();
@@ -185,7 +200,8 @@ pub fn summary(tables: &[Measured]) -> String {
     // Stable: within a verdict as in the tables.
     rows.sort_by_key(|(word, _)| *word == "met");
     let met = rows.iter().filter(|(word, _)| *word == "met").count();
-    let mut text = format!("{met} of {} goals are met.\n\n", rows.len());
+    let mut text = caution(tables);
+    text += &format!("{met} of {} goals are met.\n\n", rows.len());
     text += &line(&["table", "row", "goal", "measured", "verdict"]);
     text += "|---|---|---|---|---|\n";
     for (_, row) in rows {
@@ -263,5 +279,19 @@ mod tests {
         assert!(text.starts_with("1 of 2 goals are met.\n"), "{text}");
         let missed = text.find("| missed |").expect("a missed goal");
         assert!(missed < text.find("| met |").expect("a met goal"));
+    }
+
+    #[test]
+    fn the_summary_says_that_the_machine_was_busy() {
+        let mut table = measured(None);
+        table.others_percent = Some(4.0);
+        assert!(summary(&[table]).starts_with("1 of 2"));
+        let mut table = measured(None);
+        table.others_percent = Some(42.0);
+        let text = summary(&[table]);
+        assert!(
+            text.starts_with("**Other programs used up to 42 % of the CPUs"),
+            "{text}"
+        );
     }
 }

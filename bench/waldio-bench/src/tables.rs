@@ -23,6 +23,7 @@ pub fn all() -> Vec<Table> {
         fresh("fresh-xfs", XFS, 2.1),
         steady("steady", EXT4),
         steady("steady-xfs", XFS),
+        random_updates(),
         recycled(),
         writers(),
         slow_flush(),
@@ -128,6 +129,16 @@ fn steady(name: &str, place: Place) -> Table {
         Goal::Kb(4.5),
         Goal::Flushes(1.01),
     ]);
+    table
+}
+
+/// Nearly each commit writes another page, so that a checkpoint has as many pages as the log.
+fn random_updates() -> Table {
+    let title = "One writer, updates at random in 100,000 rows, FULL, a steady log, ext4";
+    let mut table = Table::new("random-updates", EXT4, title);
+    let flags = format!("--operation update --keys random --rows 100000 {STEADY}");
+    let base = table.row("stock WAL", stock(&flags), None);
+    table.row("waldio", waldio(&flags), Some(base));
     table
 }
 
