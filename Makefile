@@ -36,7 +36,7 @@ bench-trace: ## Measure what tracing costs, with and without by turns (root)
 	$(AS_ROOT) bench/overhead $(abspath $(IOSTEP))
 
 .PHONY: bench-accuracy
-bench-accuracy: ## Compare what bench measures with fio, by turns (root, 12 min)
+bench-accuracy: ## Compare what bench measures with fio, by turns (root, 22 min)
 	scripts/setup test
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/accuracy $(abspath $(IOSTEP))
