@@ -79,7 +79,8 @@
 **                                  by itself.  From the next restart of the
 **                                  log on.
 **     PRAGMA waldio_prealloc=N     first step the log is extended by; each
-**                                  doubles the file, up to 4 MiB.  0: never.
+**                                  doubles the file, up to 4 MiB.  0: never,
+**                                  as for commits that are not flushed.
 **     PRAGMA waldio_recycle=0      delete the log at the last close
 **     PRAGMA waldio_reserve=N      reserved bytes from the next VACUUM on
 **     PRAGMA waldio_layout         W, T, P, stock or none
@@ -1172,6 +1173,13 @@ static int wdZeroFill(WdLog *p, i64 szNew){
   return rc;
 }
 
+/* True if each commit is flushed, or soon after it.  The others gain nothing
+** from zeros written ahead, and would have to wait for the flush of these. */
+static int wdFlushesCommits(WdLog *p){
+  int eSync = p->pDb->eSync;
+  return eSync==WD_SYNC_FULL ? p->bFull : eSync!=WD_SYNC_NORMAL;
+}
+
 /*
 ** The WRITE lock is held and slots up to offset iEnd are about to be written.
 ** Extend the file well beyond, so that the commits to come change no metadata.
@@ -1185,6 +1193,7 @@ static int wdPrealloc(WdLog *p, i64 iEnd){
   if( iEnd<=p->szFile ) return SQLITE_OK;
   rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
   if( rc!=SQLITE_OK || iEnd<=p->szFile || p->pDb->szPrealloc==0 ) return rc;
+  if( !wdFlushesCommits(p) ) return SQLITE_OK;
   szStep = p->szFile<p->pDb->szPrealloc ? p->pDb->szPrealloc : p->szFile;
   if( szStep>WD_MXPREALLOC ) szStep = WD_MXPREALLOC;
   if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;

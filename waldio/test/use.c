@@ -212,6 +212,35 @@ static void readonly(void){
   plain("u.db", 2);
 }
 
+/* Commits that are not flushed do not wait for zeros written ahead either. */
+static void appended(const char *zPragma){
+  static const char zCount[] =
+      "SELECT flushes || ' ' || preallocations || ' ' || bytes FROM waldio_stat";
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  char zBefore[100];
+  int i, nByte, nFrame;
+  testBegin("no preallocation with %s", zPragma);
+  testExec(db, zPragma);
+  testExec(db, "INSERT INTO t VALUES(2,2)");
+  testExec(db, "INSERT INTO t VALUES(3,3)");
+  snprintf(zBefore, sizeof(zBefore), "%s", testText(db, zCount));
+  nByte = atoi(strrchr(zBefore, ' '));
+  *strrchr(zBefore, ' ') = 0;
+  nFrame = atoi(testText(db, "SELECT frames FROM waldio_stat"));
+  for(i=4; i<=200; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(2000))");
+  CHECK( strncmp(testText(db, zCount), zBefore, strlen(zBefore))==0 );
+  nFrame = atoi(testText(db, "SELECT frames FROM waldio_stat")) - nFrame;
+  nByte = atoi(testText(db, "SELECT bytes FROM waldio_stat")) - nByte;
+  CHECK_INT( nByte, 4096*nFrame );
+  testBegin("preallocation again with flushes, after %s", zPragma);
+  testExec(db, "PRAGMA synchronous=FULL; PRAGMA waldio_sync=full");
+  for(i=0; i<100; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(2000))");
+  CHECK( strncmp(testText(db, zCount), zBefore, strlen(zBefore))!=0 );
+  CHECK_STR( testText(db, "SELECT durable_writes>90 FROM waldio_stat"), "1" );
+  sqlite3_close(db);
+  plain("u.db", 300);
+}
+
 /* A memory-mapped database shows page 1 as SQLite wants it. */
 static void mapped(void){
   sqlite3 *db = create("file:u.db?vfs=waldio");
@@ -273,6 +302,8 @@ int main(void){
   lostIndex();
   readonly();
   mapped();
+  appended("PRAGMA synchronous=NORMAL");
+  appended("PRAGMA waldio_sync=normal");
   otherFormat('1');
   otherFormat('3');
   testLeave("use");
