@@ -162,6 +162,12 @@
 **
 ** LIMITS
 **
+** As with any SQLite database, the log has the name of the database, and both
+** are to be moved together, when nobody uses them.  A file of several names
+** (hard links) keeps a stock log; by a name other than the one it is open by, a
+** database is refused (SQLITE_CANTOPEN; sqlite3_config(SQLITE_CONFIG_LOG) tells
+** why).  So is a log whose pages have another size than the database's.
+**
 ** Programs that read the log themselves (Litestream) cannot follow.  The
 ** cksumvfs extension wants 8 reserved bytes, layout W 24: with cksumvfs,
 ** layout T is used (waldio_reserve=8).  A commit is atomic across attached databases as far as it
@@ -1683,6 +1689,21 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   return wdWriteOther(p, a, n, iOfst+WAL_HDRSIZE);
 }
 
+/* A log of another page size is not that of the database, whose page 1 tells. */
+static int wdCheckPageSize(WdLog *p){
+  u8 a[18];
+  int n;
+  if( LOWER(p->pDb)->pMethods->xRead(LOWER(p->pDb), a, 18, 0)!=SQLITE_OK
+   || memcmp(a, "SQLite format 3", 16)!=0 ) return SQLITE_OK;
+  n = a[16]*256 + a[17];
+  if( n==1 ) n = WD_MXPAGE;
+  if( n==p->lay.szPage ) return SQLITE_OK;
+  sqlite3_log(SQLITE_CANTOPEN, "waldio: the log beside %s has pages of %d bytes, "
+              "the database of %d: put its own log there, or remove this one",
+              p->pDb->zName, p->lay.szPage, n);
+  return SQLITE_CANTOPEN;
+}
+
 /* Read a piece of the header: from block 0 as it is now. */
 static int wdReadWalHdr(WdLog *p, u8 *a, int n, i64 iOfst){
   u8 aBlock[WD_SZLABEL];
@@ -1693,6 +1714,8 @@ static int wdReadWalHdr(WdLog *p, u8 *a, int n, i64 iOfst){
   if( p->lay.eKind==WD_STOCK ){
     memcpy(aHdr, aBlock, sizeof(aHdr));
   }else if( p->lay.eKind!=WD_NONE ){
+    rc = wdCheckPageSize(p);
+    if( rc!=SQLITE_OK ) return rc;
     wdDecodeWalHdr(aHdr, aBlock);
   }
   memcpy(a, &aHdr[iOfst], (size_t)n);
@@ -1942,7 +1965,7 @@ static int wdAdopt(WdDb *p){
   int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   if( rc==SQLITE_OK ){
     rc = LOWER(p)->pMethods->xWrite(LOWER(p), &eMark, 1, 19);
-    p->bMarked = rc==SQLITE_OK;
+    p->bMarked = p->bUnused = rc==SQLITE_OK;
     wdReason(p, rc==SQLITE_OK ? 0 : "the database cannot be written");
     rc = SQLITE_OK;
   }
@@ -2435,8 +2458,9 @@ static void wdReleaseBase(WdBase *p){
 }
 
 /*
-** journal_mode=wal was set, and no transaction followed: there is no log whose
-** close would make the database a plain one.  Do so if nobody else has it.
+** The database was marked, and no log opened: no transaction followed, or there
+** can be none, as in a read-only directory.  So there is no log whose close
+** would make the database a plain one.  Do so if nobody else has it.
 */
 static void wdUnmark(WdDb *p){
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
@@ -2746,6 +2770,7 @@ static WdBase *wdFindBase(const char *zName){
 static int wdOpenDb(WdDb *p, const char *zName, int flags){
   const char *zUri = sqlite3_uri_parameter(zName, "waldio");
   const char *zReason = 0;
+  struct stat st;
   memset(p, 0, sizeof(*p));
   p->zName = zName;
   p->zWal = sqlite3_filename_wal(zName);
@@ -2760,6 +2785,9 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   if( wd.bUnix ) zReason = wdUseless(zName, &p->szSector);
   if( zUri && strcmp(zUri, "force")==0 ) zReason = 0;
   if( zUri && strcmp(zUri, "off")==0 ) zReason = "waldio=off";
+  if( wd.bUnix && stat(zName, &st)==0 && st.st_nlink>1 ){
+    zReason = "the file has several names (hard links)";
+  }
   if( flags & SQLITE_OPEN_READONLY ) zReason = "opened read-only";
   wdMethods(&p->methods, &wdDbMethods, LOWER(p)->pMethods);
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
@@ -2777,21 +2805,57 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
 }
 
+static WdDb *wdFindDb(const char *zName){
+  WdDb *p;
+  pthread_mutex_lock(&wd.mutex);
+  for(p=wd.pDbs; p && p->zName!=zName; p=p->pNext){}
+  pthread_mutex_unlock(&wd.mutex);
+  return p;
+}
+
+/*
+** The log of a database has the database's name.  So a database that is in use,
+** or was at a crash, cannot be opened by another name: its last commits would
+** not be seen.  Called before the log is opened, and perhaps made.
+*/
+static int wdCheckName(const char *zWal){
+  const WdDb *p = wdFindDb(sqlite3_filename_database(zWal));
+  struct stat st;
+  int nHandle;
+  if( p==0 ) return SQLITE_CANTOPEN;
+  if( !wd.bUnix || !p->bMarked ) return SQLITE_OK;
+  if( strcmp(p->zName, p->pBase->zName)!=0 ){
+    sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is open as %s; use that name",
+                p->zName, p->pBase->zName);
+    return SQLITE_CANTOPEN;
+  }
+  if( p->bUnused || access(zWal, F_OK)==0 ) return SQLITE_OK;
+  if( stat(p->zName, &st)==0 && st.st_nlink>1 ){
+    sqlite3_log(SQLITE_CANTOPEN, "waldio: %s has several names, and its log has "
+                "another one; open it by the name that was used", p->zName);
+    return SQLITE_CANTOPEN;
+  }
+  pthread_mutex_lock(&wd.mutex);
+  nHandle = p->pBase->nHandle;
+  pthread_mutex_unlock(&wd.mutex);
+  if( nHandle==1 ){
+    sqlite3_log(SQLITE_WARNING, "waldio: %s was not closed, and its log is not "
+                "there; if it was moved, move %s too", p->zName, zWal);
+  }
+  return SQLITE_OK;
+}
+
 /*
 ** Open the log of a database.  Log and database are paired by the identity of
 ** the name, never by its text: two handles of one file have the same text.
 ** A log whose database was not opened through this VFS is refused.
 */
 static int wdOpenLog(WdLog *p, const char *zName, int flags){
-  const char *zDb = sqlite3_filename_database(zName);
-  WdDb *pDb;
+  WdDb *pDb = wdFindDb(sqlite3_filename_database(zName));
   memset(p, 0, sizeof(*p));
   p->fd = -1;
   p->bFull = 1;
   p->bDirect = !wd.bUnix;
-  pthread_mutex_lock(&wd.mutex);
-  for(pDb=wd.pDbs; pDb && pDb->zName!=zDb; pDb=pDb->pNext){}
-  pthread_mutex_unlock(&wd.mutex);
   if( pDb==0 ) return SQLITE_CANTOPEN;
   if( wd.bUnix && pDb->bMarked && (flags & SQLITE_OPEN_READONLY)==0 ){
     p->fd = open(zName, O_RDWR|O_CLOEXEC|O_DIRECT);
@@ -2822,6 +2886,10 @@ static int wdOpen(
   }
   pFile->pMethods = 0;
   LOWER(pFile)->pMethods = 0;
+  if( flags & SQLITE_OPEN_WAL ){
+    rc = wdCheckName(zName);
+    if( rc!=SQLITE_OK ) return rc;
+  }
   rc = pLower->xOpen(pLower, zName, LOWER(pFile), flags, &outFlags);
   if( pOutFlags ) *pOutFlags = outFlags;
   if( rc==SQLITE_OK ){
