@@ -69,6 +69,73 @@ static void inChild(void (*x)(const char*,int), const char *z, int b){
   CHECK_INT( st, 0 );
 }
 
+/* A connection by a build of waldio: waldio.so, or another version of it. */
+static UNUSED sqlite3 *openWith(const char *zBuild){
+  sqlite3 *db = testOpen(":memory:");
+  char zSo[600];
+  snprintf(zSo, sizeof(zSo), "%s/%s", testHome, zBuild);
+  CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1,
+                               (int*)0), SQLITE_OK );
+  CHECK_INT( sqlite3_load_extension(db, zSo, "sqlite3_waldio_init", 0), 0 );
+  sqlite3_close(db);
+  return testOpen("file:two.db?vfs=waldio");
+}
+
+/* Add a row to nRow, and close the database or die; nRow<0: it is refused. */
+static UNUSED void addRow(const char *zBuild, int nRow){
+  sqlite3 *db = openWith(zBuild);
+  sqlite3 *db2 = testOpen(":memory:");
+  testBegin("%s where %d rows are", zBuild, nRow);
+  if( nRow<0 ){
+    CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+    CHECK_INT( testTry(db, "INSERT INTO t VALUES(1)"), SQLITE_CANTOPEN );
+    CHECK_STR( testText(db2, "SELECT reason FROM waldio_stat"), "the log has the "
+               "format of another version of waldio; open and close it with that "
+               "one" );
+  }else{
+    CHECK_INT( atoi(testText(db, "SELECT count(*) FROM t")), nRow );
+    testExec(db, "INSERT INTO t VALUES(1)");
+    CHECK( strcmp(testText(db, "PRAGMA waldio_layout"), "stock")!=0 );
+    if( nRow==2 ) _exit(0);
+  }
+  sqlite3_close(db2);
+  sqlite3_close(db);
+}
+
+/* Two processes with builds that differ in the format: the database is the
+** first one's until it is closed, also after a crash. */
+static UNUSED void twoFormats(void){
+  static const char *const zNext = "build/waldio-next";
+  int aPipe[4], st = 0;
+  char c = 0;
+  pid_t pid;
+  testBegin("two formats at once");
+  CHECK( pipe(aPipe)==0 && pipe(aPipe+2)==0 );
+  pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ){
+    sqlite3 *db = openWith("waldio");
+    CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+    testExec(db, "CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+    CHECK( write(aPipe[1], &c, 1)==1 && read(aPipe[2], &c, 1)==1 );
+    testExec(db, "INSERT INTO t VALUES(1)");
+    CHECK_STR( testText(db, "SELECT count(*) FROM t"), "2" );
+    sqlite3_close(db);
+    _exit(0);
+  }
+  CHECK( read(aPipe[0], &c, 1)==1 );
+  inChild(addRow, zNext, -1);
+  CHECK( write(aPipe[3], &c, 1)==1 );
+  CHECK( waitpid(pid, &st, 0)==pid );
+  CHECK_INT( st, 0 );
+  inChild(addRow, zNext, 2);      /* And dies */
+  CHECK_INT( testShell("cat two.db two.db-wal | cksum > sum"), 0 );
+  inChild(addRow, "waldio", -1);
+  CHECK_INT( testShell("cat two.db two.db-wal | cksum | cmp - sum"), 0 );
+  inChild(addRow, zNext, 3);
+  inChild(addRow, "waldio", 4);
+}
+
 static void loadStatic(const char *zUnused, int bUnused){
   char zVfs[100];
   sqlite3 *db;
@@ -99,6 +166,7 @@ int main(void){
   inChild(loadShared, 0, 0);
   inChild(loadShared, "sqlite3_waldio_default_init", 1);
   inChild(loadBoth, 0, 0);
+  twoFormats();
 #endif
   inChild(loadStatic, 0, 0);
   testLeave("load");

@@ -81,6 +81,94 @@ static void options(void){
   plain("u.db", 2);
 }
 
+/* Paddings: how many bytes a commit of one page writes. */
+static void paddings(void){
+  static const struct { int szPage, szPad, szSlot; } a[] = {
+    { 512, 512, 1024 },    { 512, 4096, 4096 },   { 512, 8192, 8192 },
+    { 4096, 512, 4608 },   { 4096, 4096, 8192 },  { 4096, 8192, 8192 },
+    { 65536, 512, 66048 }, { 65536, 4096, 69632 }, { 65536, 8192, 73728 },
+    { 512, 0, 512 },       { 4096, 0, 4096 },     { 65536, 0, 65536 }
+  };
+  const int n = (int)(sizeof(a)/sizeof(a[0]));
+  int i;
+  for(i=0; i<2*n; i++){
+    int szPage = a[i/2].szPage, szPad = a[i/2].szPad, szSlot = a[i/2].szSlot;
+    int nByte;
+    char zUri[100];
+    sqlite3 *db;
+    testBegin("page size %d, padding %d, %s", szPage, szPad,
+              i%2 ? "reserved bytes" : "no reserved bytes");
+    CHECK_INT( testShell("rm -f u.db*"), 0 );
+    snprintf(zUri, sizeof(zUri), "file:u.db?vfs=waldio&waldio_padding=%d%s",
+             szPad, testLayout(i%2 ? 'W' : 'T'));
+    db = testOpen(zUri);
+    CHECK_INT( atoi(testText(db, "PRAGMA waldio_padding")), szPad );
+    testExec(db, "PRAGMA page_size=%d; PRAGMA waldio_prealloc=0;"
+      "PRAGMA journal_mode=wal; CREATE TABLE t(a); INSERT INTO t VALUES(0)",
+      szPage);
+    CHECK_STR( testText(db, "PRAGMA waldio_layout"),
+               szPad ? "P" : i%2 ? "W" : "T" );
+    CHECK_INT( atoi(testText(db, "SELECT slot FROM waldio_stat")), szSlot );
+    nByte = atoi(testText(db, "SELECT bytes FROM waldio_stat"));
+    testExec(db, "UPDATE t SET a=1; UPDATE t SET a=2; UPDATE t SET a=3");
+    nByte = atoi(testText(db, "SELECT bytes FROM waldio_stat")) - nByte;
+    CHECK_INT( nByte, 3*szSlot );
+    sqlite3_close(db);
+    plain("u.db", 1);
+  }
+}
+
+static void insertMany(sqlite3 *db, int n, const char *zValue){
+  while( n-- > 0 ) testExec(db, "INSERT INTO t(b) VALUES(%s)", zValue);
+}
+
+/* What embedding the headers cost in the last log decides about the next. */
+static void adaptive(int cLayout){
+  char zLayout[2] = { (char)cLayout, 0 };
+  char zUri[100];
+  sqlite3 *db;
+  testBegin("pages without room for their tail, %c", cLayout);
+  CHECK_INT( testShell("rm -f u.db*"), 0 );
+  snprintf(zUri, sizeof(zUri), "file:u.db?vfs=waldio%s", testLayout(cLayout));
+  db = testOpen(zUri);
+  testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE t(a INTEGER PRIMARY KEY,b)");
+  insertMany(db, 20, "randomblob(9000)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), zLayout );
+  CHECK( (cLayout=='T')
+         ==(atoi(testText(db, "SELECT escapes FROM waldio_stat"))>=20) );
+  testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+  insertMany(db, 20, "randomblob(9000)");
+  /* Reserved bytes are zero in every page. */
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), cLayout=='T' ? "P" : "W" );
+  testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+  insertMany(db, 20, "1");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), cLayout=='T' ? "P" : "W" );
+  testBegin("pages with room again, %c", cLayout);
+  testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+  insertMany(db, 1, "1");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), zLayout );
+  sqlite3_close(db);
+  plain("u.db", 61);
+}
+
+/* The log is extended by zeros the filesystem writes, or by written ones. */
+static void extended(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  const char *zOther = "SELECT write_zeroes IN (0, preallocations)"
+                       " AND preallocations>1 FROM waldio_stat";
+  testBegin("extended ahead");
+  insertMany(db, 40, "randomblob(9000)");
+  CHECK_STR( testText(db, zOther), "1" );
+  if( atoi(testText(db, "SELECT write_zeroes FROM waldio_stat"))==0 ){
+    /* Then the zeros are among the bytes written. */
+    CHECK_STR( testText(db, "SELECT bytes>=2*131072+frames*slot"
+                            " FROM waldio_stat"), "1" );
+  }
+  CHECK( fileSize("u.db-wal")>=524288 );
+  sqlite3_close(db);
+  plain("u.db", 41);
+}
+
 /* A reason to leave the log to SQLite. */
 static void stock(const char *zUri, const char *zName, const char *zReason){
   sqlite3 *db;
@@ -295,6 +383,10 @@ int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   options();
+  paddings();
+  adaptive('T');
+  adaptive('W');
+  extended();
   reasons();
   exclusive();
   vacuum();
