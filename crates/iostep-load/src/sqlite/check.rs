@@ -2,7 +2,7 @@
 
 use iostep_model::bench::{
     CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation, WalFile, WaldioLayout,
-    WaldioOptions,
+    WaldioOptions, WaldioSync,
 };
 use iostep_model::pragma::Journal;
 use rusqlite::ffi;
@@ -129,6 +129,11 @@ fn waldio(job: &SqliteJob) -> Result<()> {
         let what = "waldio inside of iostep belongs to the SQLite inside";
         let hint = "name a waldio.so for that library with --waldio-lib (make -C waldio)";
         return Err(usage(what, hint));
+    }
+    let bounds_groups = options.group_frames.is_some() || options.group_ms.is_some();
+    if bounds_groups && options.sync != Some(WaldioSync::Group) {
+        let what = "a bound of groups in a sync mode without groups";
+        return Err(usage(what, "choose --waldio-sync group"));
     }
     if let (Some(bytes), Some(layout)) = (options.padding_bytes, options.layout)
         && layout != WaldioLayout::P

@@ -131,7 +131,7 @@ pub(super) fn reserve(job: &SqliteJob, db: &mut Connection) -> Result<()> {
 }
 
 /// The pragmas of the job's options, each with the value that is read back.
-pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 4] {
+pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 6] {
     let options = &job.waldio;
     let padding = match options.layout {
         Some(WaldioLayout::P) => Some(options.padding_bytes.unwrap_or(PADDING_BYTES)),
@@ -139,6 +139,11 @@ pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 4] {
     };
     [
         ("waldio_sync", options.sync.map(|sync| sync.to_string())),
+        (
+            "waldio_group_frames",
+            options.group_frames.map(|frames| frames.to_string()),
+        ),
+        ("waldio_group_ms", options.group_ms.map(|ms| ms.to_string())),
         ("waldio_padding", padding.map(|bytes| bytes.to_string())),
         (
             "waldio_prealloc",

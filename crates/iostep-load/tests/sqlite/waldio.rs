@@ -54,7 +54,10 @@ fn every_option_and_shape_leaves_the_rows_that_were_committed() {
         &|job| (job.threads, job.databases, job.tables) = (2, 2, 2),
         &|job| job.waldio.sync = Some(WaldioSync::Normal),
         &|job| job.waldio.sync = Some(WaldioSync::Persistent),
-        &|job| (job.waldio.sync, job.threads) = (Some(WaldioSync::Group), 2),
+        &|job| {
+            (job.waldio.sync, job.threads) = (Some(WaldioSync::Group), 2);
+            (job.waldio.group_frames, job.waldio.group_ms) = (Some(7), Some(3));
+        },
         &|job| job.waldio.layout = Some(WaldioLayout::T),
         &|job| job.waldio.padding_bytes = Some(8192),
         &|job| (job.waldio.layout, job.page_bytes) = (Some(WaldioLayout::P), Some(1024)),
@@ -156,6 +159,12 @@ fn what_contradicts_itself_is_refused() {
                 job.waldio.padding_bytes = Some(512);
             }),
             "only layout P has a padding",
+        ),
+        (
+            with(&|job| {
+                job.waldio.group_ms = Some(5);
+            }),
+            "choose --waldio-sync group",
         ),
         (
             with(&|job| {

@@ -11,6 +11,12 @@ use crate::names::named;
 pub struct WaldioOptions {
     /// When a commit is durable: `PRAGMA waldio_sync`.
     pub sync: Option<WaldioSync>,
+    /// Frames that wait before Group Sync flushes: `PRAGMA waldio_group_frames`.
+    #[serde(default)]
+    pub group_frames: Option<u32>,
+    /// How long they wait at most, milliseconds: `PRAGMA waldio_group_ms`.
+    #[serde(default)]
+    pub group_ms: Option<u32>,
     /// Where the frames of a log are.
     pub layout: Option<WaldioLayout>,
     /// Bytes that frames of layout P are padded to a multiple of: `PRAGMA waldio_padding`.

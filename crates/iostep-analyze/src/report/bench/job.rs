@@ -163,6 +163,12 @@ fn sqlite(job: &SqliteJob) -> Vec<String> {
 fn waldio(options: &WaldioOptions) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(options.sync.map(|sync| format!("waldio sync {sync}")));
+    words.extend(
+        options
+            .group_frames
+            .map(|n| format!("at most {} in a group", plural(u64::from(n), "frame"))),
+    );
+    words.extend(options.group_ms.map(|ms| format!("at most {ms} ms old")));
     words.extend(options.layout.map(|layout| format!("layout {layout}")));
     let size = |size: u32| bytes(u64::from(size));
     words.extend(
@@ -310,13 +316,16 @@ mod tests {
         job.wal_file = WalFile::Steady;
         job.waldio = WaldioOptions {
             sync: Some(WaldioSync::Group),
+            group_frames: Some(9),
+            group_ms: Some(7),
             padding_bytes: Some(8192),
             checkpointer: Some(true),
             ..WaldioOptions::default()
         };
         let words = lines(&document).join("\n");
         let expected = "checkpoint from 1,000 pages on, passive; on a log as long as it gets; \
-                        waldio sync group; frames padded to 8 KiB; background checkpointer; busy";
+                        waldio sync group; at most 9 frames in a group; at most 7 ms old; \
+                        frames padded to 8 KiB; background checkpointer; busy";
         assert!(words.contains(expected), "{words}");
     }
 

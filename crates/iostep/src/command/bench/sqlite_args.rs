@@ -150,6 +150,14 @@ struct WaldioArgs {
     #[arg(long, value_name = "MODE")]
     waldio_sync: Option<WaldioSync>,
 
+    /// Frames that wait before Group Sync flushes
+    #[arg(long, value_name = "N")]
+    waldio_group_frames: Option<u32>,
+
+    /// How long they wait at most, in milliseconds
+    #[arg(long, value_name = "N")]
+    waldio_group_ms: Option<u32>,
+
     /// Where frames are in the log: auto, P, W, T
     #[arg(long, value_name = "LAYOUT", default_value = "auto", value_parser = value::layout)]
     waldio_layout: value::Layout,
@@ -176,6 +184,8 @@ impl WaldioArgs {
         let bytes = |flag, size: Option<u64>| size.map(|size| narrow(flag, size)).transpose();
         Ok(WaldioOptions {
             sync: self.waldio_sync,
+            group_frames: self.waldio_group_frames,
+            group_ms: self.waldio_group_ms,
             layout: self.waldio_layout.0,
             padding_bytes: bytes("--waldio-padding", self.waldio_padding)?,
             prealloc_bytes: bytes("--waldio-prealloc", self.waldio_prealloc)?,
@@ -328,6 +338,7 @@ mod tests {
              --keys=random --threads=5 --shared --busy-timeout=1s --page-size=8k \
              --cache-size=-2000 --mmap-size=1MiB --checkpoint=every:9 \
              --checkpoint-mode=truncate --wal-file=steady --waldio-sync=group --waldio-layout=p \
+             --waldio-group-frames=9 --waldio-group-ms=7 \
              --waldio-padding=8k --waldio-prealloc=0 --waldio-checkpointer=on \
              --waldio-lib=/lib/w.so --fsync --sqlite-lib=/lib/x.so --reuse --keep \
              --verify --seed=2 --cpus=1 --time=2 --ramp=1 --rate=100 --think=1ms";
@@ -360,6 +371,8 @@ mod tests {
             wal_file: WalFile::Steady,
             waldio: WaldioOptions {
                 sync: Some(WaldioSync::Group),
+                group_frames: Some(9),
+                group_ms: Some(7),
                 layout: Some(WaldioLayout::P),
                 padding_bytes: Some(8192),
                 prealloc_bytes: Some(0),
