@@ -48,6 +48,8 @@
 **
 **   *  it is on ext4, XFS or F2FS and has O_DIRECT.  A file that is never
 **      overwritten in place gains nothing; its log stays SQLite's.
+**   *  a write leaves the bytes around it alone even if power fails during it,
+**      as SQLite takes for granted unless it is told otherwise (psow=0).
 **   *  the first connection is alone.  One of stock SQLite that is open already
 **      keeps the log a stock one until all are closed.
 **
@@ -450,6 +452,7 @@ struct WdDb {
   u8 bHolder;                     /* Holds the WRITE lock */
   u8 bLastClose;                  /* The log is backfilled and nobody else's */
   u8 bWritten;                    /* ... and it, or the mark, was written */
+  u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
   u8 bRecycle;                    /* waldio_recycle */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
@@ -830,13 +833,12 @@ static int wdDecodeBlock0(const u8 *a, WdLayout *pLay){
   u8 aLabel[8];
   memset(pLay, 0, sizeof(*pLay));
   if( (get4(a) & ~1u)!=WAL_MAGIC ) return SQLITE_OK;
-  if( get4(&a[4])==WAL_VERSION ){
+  if( get4(&a[4])!=WD_WAL_VERSION ){
+    /* SQLite's own, or of a version that SQLite refuses. */
     pLay->eKind = WD_STOCK;
     return SQLITE_OK;
   }
-  if( get4(&a[4])!=WD_WAL_VERSION || get4(&a[60])!=crc32c(a, 60) ){
-    return SQLITE_OK;
-  }
+  if( get4(&a[60])!=crc32c(a, 60) ) return SQLITE_OK;
   wdLabel(aLabel);
   if( memcmp(&a[32], aLabel, 8)!=0 ) return SQLITE_CANTOPEN;
   pLay->eKind = a[40];
@@ -1351,11 +1353,12 @@ static void wdSpill(WdLog *p, u32 iFrame, const u8 *aTail){
 
 /* Write the tails of the run.  The entries between them are its own, too. */
 static int wdWriteTails(WdLog *p){
-  int n = p->nTail;
-  p->nTail = 0;
-  if( n==0 ) return SQLITE_OK;
-  return wdLowWrite(p, p->aTail, (i64)n*WD_TAILSTEP,
-                    wdTail(&p->lay, (u32)p->iTail));
+  int rc;
+  if( p->nTail==0 ) return SQLITE_OK;
+  rc = wdLowWrite(p, p->aTail, (i64)p->nTail*WD_TAILSTEP,
+                  wdTail(&p->lay, (u32)p->iTail));
+  if( rc==SQLITE_OK ) p->nTail = 0;
+  return rc;
 }
 
 /* The slot holds a page, with aHdr to come over its end. */
@@ -1451,19 +1454,12 @@ static int wdWantDurable(WdLog *p){
       && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
 }
 
-/* Write the gathered frames. */
-static int wdWriteRun(WdLog *p, int bCommit){
+/* Put the gathered frames into the file. */
+static int wdPutRun(WdLog *p, int bCommit){
   WdShared *pShared = p->pDb->pShared;
   i64 iOfst = wdSlot(&p->lay, p->iRun);
   i64 n = (i64)p->nRun*p->lay.szSlot;
-  int nFrame = p->nRun;
-  int rc;
-  if( nFrame==0 ) return SQLITE_OK;
-  wdCount(p->pDb, WD_STAT_FRAMES, nFrame);
-  wdCountRun(p->pDb->pBase, nFrame, p->bSpill);
-  p->nRun = 0;
-  p->bSpill = 0;
-  rc = wdPrealloc(p, iOfst+n);
+  int rc = wdPrealloc(p, iOfst+n);
   if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
   if( bCommit && wdWantDurable(p) ){
@@ -1475,8 +1471,25 @@ static int wdWriteRun(WdLog *p, int bCommit){
     if( rc!=SQLITE_NOTFOUND ) return rc;
   }
   rc = wdLowWrite(p, p->aRun, n, iOfst);
-  __atomic_fetch_add(&pShared->nFrames, (u64)nFrame, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&pShared->nFrames, (u64)p->nRun, __ATOMIC_SEQ_CST);
   if( rc==SQLITE_OK && iOfst+n>p->szFile ) p->szFile = iOfst+n;
+  return rc;
+}
+
+/*
+** Write the gathered frames.  When that fails they stay, for SQLite takes them
+** for written: it may roll back a savepoint and go on.  A commit that fails is
+** rolled back in full, and must not be written later.
+*/
+static int wdWriteRun(WdLog *p, int bCommit){
+  int rc;
+  if( p->nRun==0 ) return SQLITE_OK;
+  rc = wdPutRun(p, bCommit);
+  if( rc!=SQLITE_OK && !bCommit ) return rc;
+  wdCount(p->pDb, WD_STAT_FRAMES, p->nRun);
+  wdCountRun(p->pDb->pBase, p->nRun, p->bSpill);
+  p->nRun = 0;
+  p->bSpill = 0;
   return rc;
 }
 
@@ -1484,9 +1497,8 @@ static int wdWriteRun(WdLog *p, int bCommit){
 static int wdSettle(WdLog *p){
   int rc = wdWriteRun(p, 0);
   if( rc==SQLITE_OK && p->iPend ){
-    u32 iFrame = p->iPend;
-    p->iPend = 0;
-    rc = wdStoreHdr(p, iFrame, p->aPend);
+    rc = wdStoreHdr(p, p->iPend, p->aPend);
+    if( rc==SQLITE_OK ) p->iPend = 0;
   }
   return rc;
 }
@@ -1944,12 +1956,41 @@ static void wdReason(WdDb *p, const char *zReason){
   __atomic_store_n(&p->pBase->zReason, zReason, __ATOMIC_RELAXED);
 }
 
-/* Byte 19 of the file: 0 if there is none. */
+/* True if there is a log of waldio's beside the database. */
+static int wdLogIsOurs(WdDb *p, int *pRc){
+  sqlite3_vfs *pLow = wd.pLower;
+  sqlite3_file *pFile = sqlite3_malloc(pLow->szOsFile);
+  int flags = SQLITE_OPEN_READONLY|SQLITE_OPEN_WAL;
+  u8 a[8];
+  int bOurs = 0;
+  if( pFile==0 ){
+    *pRc = SQLITE_NOMEM;
+    return 0;
+  }
+  pFile->pMethods = 0;
+  if( pLow->xOpen(pLow, p->zWal, pFile, flags, &flags)==SQLITE_OK ){
+    bOurs = pFile->pMethods->xRead(pFile, a, 8, 0)==SQLITE_OK
+         && (get4(a) & ~1u)==WAL_MAGIC && get4(&a[4])==WD_WAL_VERSION;
+  }
+  if( pFile->pMethods ) pFile->pMethods->xClose(pFile);
+  sqlite3_free(pFile);
+  return bOurs;
+}
+
+/*
+** Byte 19 of the file: 0 if there is none.  Where power failed while page 1
+** was copied from the log, the log tells whose it is.
+*/
 static int wdReadVersion(WdDb *p, u8 *pVersion){
-  int rc = LOWER(p)->pMethods->xRead(LOWER(p), pVersion, 1, 19);
+  u8 a[20];
+  int rc = LOWER(p)->pMethods->xRead(LOWER(p), a, sizeof(a), 0);
+  *pVersion = a[19];
   if( rc==SQLITE_IOERR_SHORT_READ ){
     *pVersion = 0;
     rc = SQLITE_OK;
+  }else if( rc==SQLITE_OK && memcmp(a, "SQLite format 3", 16)!=0
+         && wdLogIsOurs(p, &rc) ){
+    *pVersion = WD_MARK;
   }
   return rc;
 }
@@ -2036,12 +2077,15 @@ static int wdDbShmMap(
     return pLow->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
   }
   if( p->pShared==&p->priv ){
-    int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, pp);
-    if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || *pp==0 ) return rc;
+    void volatile *pGuard = 0;
+    int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, &pGuard);
+    /* SQLite keeps what *pp is even if this fails. */
+    *pp = 0;
+    if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || pGuard==0 ) return rc;
     p->bReadonlyShm = rc==SQLITE_READONLY;
-    if( rc==SQLITE_OK ) wdGuard(*pp);
+    if( rc==SQLITE_OK ) wdGuard(pGuard);
     pthread_mutex_lock(&wd.mutex);
-    p->pShared = (WdShared*)((u8*)*pp + WD_SHARED_OFST);
+    p->pShared = (WdShared*)((u8*)pGuard + WD_SHARED_OFST);
     pthread_mutex_unlock(&wd.mutex);
   }
   return pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
@@ -2257,7 +2301,8 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   }
   return SQLITE_OK;
 }
-/* Like the log, the file of the wal-index is deleted by the last to close. */
+/* As in SQLite, the last to close deletes the file of the wal-index, unless
+** PERSIST_WAL is set. */
 static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
   if( p->pLog ) wdLeaveGroup(p->pLog);
@@ -2273,7 +2318,8 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   while( __atomic_load_n(&p->nWaiting, __ATOMIC_ACQUIRE)>0 ){
     wd.pLower->xSleep(wd.pLower, 500);
   }
-  return LOWER(p)->pMethods->xShmUnmap(LOWER(p), bDelete || p->bLastClose);
+  return LOWER(p)->pMethods->xShmUnmap(LOWER(p),
+             bDelete || (p->bLastClose && !p->bPersist));
 }
 
 static void wdDbShmBarrier(sqlite3_file *pFile){
@@ -2613,6 +2659,7 @@ static int wdPersistWal(WdDb *p, int *pArg){
     p->bLastClose = 1;
     p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
                || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
+    p->bPersist = *pArg>0;
     if( p->bRecycle ) *pArg = 1;
   }
   return rc;
@@ -2651,12 +2698,8 @@ static int wdDbSectorSize(sqlite3_file *pFile){
   return LOWER(pFile)->pMethods->xSectorSize(LOWER(pFile));
 }
 
-/* No write to a slot touches a sector of another one, so the log needs none of
-** the padding SQLite adds without POWERSAFE_OVERWRITE. */
 static int wdDbDeviceCharacteristics(sqlite3_file *pFile){
-  int m = LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
-  if( ((WdDb*)pFile)->bMarked ) m |= SQLITE_IOCAP_POWERSAFE_OVERWRITE;
-  return m;
+  return LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
 }
 
 /* Page 1 is not mapped, since its byte 19 would show. */
@@ -2790,6 +2833,11 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   }
   if( flags & SQLITE_OPEN_READONLY ) zReason = "opened read-only";
   wdMethods(&p->methods, &wdDbMethods, LOWER(p)->pMethods);
+  if( (wdDbDeviceCharacteristics(&p->base) & SQLITE_IOCAP_POWERSAFE_OVERWRITE)
+      ==0 ){
+    /* Byte 19 is overwritten alone, as are the pieces of a tail block. */
+    zReason = "no POWERSAFE_OVERWRITE (psow=0)";
+  }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
   p->bWant = zReason==0;
   pthread_mutex_lock(&wd.mutex);
@@ -3015,6 +3063,23 @@ static sqlite3_vfs wdVfs = {
   wdCurrentTimeInt64, wdSetSystemCall, wdGetSystemCall, wdNextSystemCall
 };
 
+/*
+** Have pVfs stand on pLower.  SQLite does without these methods where they are
+** NULL.
+*/
+static void wdStandOn(sqlite3_vfs *pVfs, sqlite3_vfs *pLower){
+  int n = pLower->iVersion;
+  pVfs->iVersion = n<3 ? n : 3;
+  pVfs->szOsFile = (int)WD_SZMAX + pLower->szOsFile;
+  pVfs->mxPathname = pLower->mxPathname;
+  pVfs->pAppData = pLower;
+  if( pLower->xGetLastError==0 ) pVfs->xGetLastError = 0;
+  if( n<2 || pLower->xCurrentTimeInt64==0 ) pVfs->xCurrentTimeInt64 = 0;
+  if( n<3 || pLower->xSetSystemCall==0 ) pVfs->xSetSystemCall = 0;
+  if( n<3 || pLower->xGetSystemCall==0 ) pVfs->xGetSystemCall = 0;
+  if( n<3 || pLower->xNextSystemCall==0 ) pVfs->xNextSystemCall = 0;
+}
+
 /****************************** waldio_stat *********************************/
 
 /*
@@ -3202,10 +3267,7 @@ int waldio_register(int bDefault){
       pthread_mutex_unlock(&wd.mutex);
       return SQLITE_ERROR;
     }
-    wdVfs.iVersion = pLower->iVersion<3 ? pLower->iVersion : 3;
-    wdVfs.szOsFile = (int)WD_SZMAX + pLower->szOsFile;
-    wdVfs.mxPathname = pLower->mxPathname;
-    wdVfs.pAppData = pLower;
+    wdStandOn(&wdVfs, pLower);
     wd.pLower = pLower;
     wd.bUnix = strncmp(pLower->zName, "unix", 4)==0;
   }

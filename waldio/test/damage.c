@@ -251,6 +251,52 @@ static void tails(int szPage){
   sqlite3_close(pFrom);
 }
 
+/* Power failed while page 1 was copied to the database. */
+static void tornPage1(int cLayout){
+  char zCmd[200];
+  int i;
+  for(i=1; i<=2; i++){
+    testBegin("page 1 torn in a checkpoint, layout %c, %d sectors", cLayout, i);
+    makeCrashed(cLayout, 1024);
+    snprintf(zCmd, sizeof(zCmd), "cp x.db d.db && cp x.db-wal d.db-wal && "
+             "head -c %d /dev/urandom | dd of=d.db conv=notrunc status=none",
+             i*512);
+    CHECK_INT( testShell("%s", zCmd), 0 );
+    CHECK_INT( openDamaged(), NCOMMIT );
+  }
+}
+
+/* SQLite reads no log of a version it does not know, and keeps it. */
+static void unknownVersion(void){
+  unsigned char *a;
+  unsigned s1 = 0, s2 = 0, x;
+  long n;
+  int i;
+  sqlite3 *db;
+  testBegin("a log of an unknown version");
+  makeCrashed('W', 1024);
+  CHECK_INT( testShell("cp x.db d.db"), 0 );
+  a = readFile("x.db-wal", &n);
+  a[4] = 0; a[5] = 0x2d; a[6] = 0xe2; a[7] = 0x19;        /* 3007001 */
+  for(i=0; i<24; i+=4){
+    x = (a[3] & 1) ? (unsigned)a[i]<<24 | a[i+1]<<16 | a[i+2]<<8 | a[i+3]
+                   : (unsigned)a[i+3]<<24 | a[i+2]<<16 | a[i+1]<<8 | a[i];
+    if( i%8==0 ) s1 += x + s2; else s2 += x + s1;
+  }
+  for(i=0; i<4; i++){
+    a[24+i] = (unsigned char)(s1>>(24-8*i));
+    a[28+i] = (unsigned char)(s2>>(24-8*i));
+  }
+  writeFile("d.db-wal", a, n);
+  free(a);
+  CHECK_INT( testShell("cp d.db-wal keep"), 0 );
+  db = testOpen("file:d.db?vfs=waldio");
+  CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+  CHECK_INT( testTry(db, "INSERT INTO t VALUES(99,99,99)"), SQLITE_CANTOPEN );
+  sqlite3_close(db);
+  CHECK_INT( testShell("cmp d.db-wal keep"), 0 );
+}
+
 int main(void){
   int i;
   testEnter();
@@ -261,6 +307,8 @@ int main(void){
     flipped("WTP"[i], 1024);
     hostile("WTP"[i], 1024);
   }
+  for(i=0; i<3; i++) tornPage1("WTP"[i]);
+  unknownVersion();
   for(i=512; i<=65536; i*=2) tails(i);
   testLeave("damage");
   return 0;

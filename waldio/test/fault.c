@@ -179,6 +179,74 @@ static void noRoomAhead(void){
   sqlite3_close(db);
 }
 
+/* A transaction has spilled its cache.  A statement reads these pages, for which
+** they have to be written, and fails; it is undone, and the transaction goes
+** on. */
+static void spilled(const char *zUri){
+  sqlite3 *db;
+  long n;
+  long nFailed = 1;
+  for(n=0; nFailed; n++){
+    testBegin("full disk at write %ld, in a statement, %s", n, zUri);
+    faultSet(0, -1, 0, 0);
+    CHECK_INT( testShell("rm -f f.db*; cp keep/* ."), 0 );
+    db = testOpen(zUri);
+    testExec(db, "PRAGMA cache_size=10; PRAGMA temp_store=memory;"
+                 "PRAGMA waldio_prealloc=0; CREATE TABLE u(a UNIQUE)");
+    testExec(db, "BEGIN; WITH c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c"
+                 " WHERE i<30) INSERT INTO junk SELECT hex(zeroblob(400)) FROM c");
+    faultSet(FAULT_WRITE, n, SQLITE_FULL, 1);
+    testTry(db, "INSERT INTO u SELECT a||rowid FROM junk");
+    nFailed = fault.nFailed;
+    faultSet(0, -1, 0, 0);
+    if( n==0 ) CHECK_INT( sqlite3_get_autocommit(db), 0 );
+    if( !sqlite3_get_autocommit(db) ){
+      testExec(db, "COMMIT");
+      CHECK_STR( testText(db, "SELECT sum(length(a)) FROM junk"), "24000" );
+    }
+    CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+    sqlite3_close(db);
+  }
+  CHECK( n>1 );
+}
+
+/* The wal-index cannot be mapped, and later it can, by the same connection. */
+static void unmapped(void){
+  sqlite3 *db;
+  long n;
+  long nFailed = 1;
+  for(n=0; nFailed; n++){
+    testBegin("mapping %ld of the wal-index fails", n);
+    faultSet(0, -1, 0, 0);
+    CHECK_INT( testShell("rm -f f.db*; cp keep/* ."), 0 );
+    db = testOpen("file:f.db?vfs=waldio");
+    faultSet(FAULT_SHM, n, 0, 0);
+    testTry(db, "SELECT * FROM t");
+    nFailed = fault.nFailed;
+    faultSet(0, -1, 0, 0);
+    nAcked = nTried = 0;
+    CHECK_INT( commit(db), SQLITE_OK );
+    consistent(db);
+    sqlite3_close(db);
+  }
+  CHECK( n>2 );
+}
+
+/* What the VFS below lacks, SQLite does without. */
+static void lacking(void){
+  sqlite3 *db;
+  sqlite3_vfs *pFault = sqlite3_vfs_find("fault");
+  sqlite3_vfs *pWaldio = sqlite3_vfs_find("waldio");
+  testBegin("methods the VFS below lacks");
+  CHECK( pFault->xCurrentTimeInt64==0 && pFault->xGetLastError==0 );
+  CHECK( pWaldio->xCurrentTimeInt64==0 && pWaldio->xGetLastError==0 );
+  CHECK( pWaldio->xSetSystemCall==0 );
+  db = testOpen("file:f.db?vfs=waldio");
+  CHECK_STR( testText(db, "SELECT julianday('now')>2450000"), "1" );
+  CHECK_INT( sqlite3_system_errno(db), 0 );
+  sqlite3_close(db);
+}
+
 int main(void){
   static const char *const azUri[] = {
     "file:f.db?vfs=waldio", "file:f.db?vfs=waldio&waldio_reserve=0",
@@ -188,11 +256,14 @@ int main(void){
   testEnter();
   faultRegister();
   CHECK_INT( waldio_register(0), SQLITE_OK );
+  lacking();
   poisoned();
   poisonedLater();
   noRoomAhead();
   for(i=0; i<3; i++){
     prepare(azUri[i]);
+    spilled(azUri[i]);
+    unmapped();
     for(b=0; b<2; b++){
       each("full disk", azUri[i], "FULL", FAULT_WRITE, SQLITE_FULL, b, 1);
       each("full disk", azUri[i], "NORMAL", FAULT_WRITE, SQLITE_FULL, b, 3);

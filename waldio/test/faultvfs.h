@@ -13,6 +13,7 @@
 #define FAULT_SYNC   4
 #define FAULT_SIZE   8            /* xTruncate and xFileSize */
 #define FAULT_OPEN   16
+#define FAULT_SHM    32           /* xShmMap */
 
 static struct Fault {
   int mOp;                        /* Operations that count, FAULT_... */
@@ -110,6 +111,7 @@ static int faultDevice(sqlite3_file *p){
   return FAULT_LOWER(p)->pMethods->xDeviceCharacteristics(FAULT_LOWER(p));
 }
 static int faultShmMap(sqlite3_file *p, int i, int n, int b, void volatile **pp){
+  if( faultNow(FAULT_SHM) ) return SQLITE_IOERR_SHMMAP;
   return FAULT_LOWER(p)->pMethods->xShmMap(FAULT_LOWER(p), i, n, b, pp);
 }
 static int faultShmLock(sqlite3_file *p, int i, int n, int flags){
@@ -155,6 +157,9 @@ static void faultRegister(void){
   vfs.pNext = 0;
   vfs.szOsFile += (int)sizeof(FaultFile);
   vfs.xOpen = faultOpen;
+  vfs.iVersion = 2;               /* No system calls */
+  vfs.xGetLastError = 0;
+  vfs.xCurrentTimeInt64 = 0;
   CHECK_INT( sqlite3_vfs_register(&vfs, 1), SQLITE_OK );
 }
 

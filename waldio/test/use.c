@@ -185,6 +185,8 @@ static void stock(const char *zUri, const char *zName, const char *zReason){
 static void reasons(void){
   CHECK_INT( testShell("rm -f u.db*"), 0 );
   stock("file:u.db?vfs=waldio&waldio=off", "u.db", "waldio=off");
+  stock("file:u.db?vfs=waldio&psow=0", "u.db",
+        "no POWERSAFE_OVERWRITE (psow=0)");
   if( access("/dev/shm", W_OK)==0 ){
     char zName[100], zUri[200];
     snprintf(zName, sizeof(zName), "/dev/shm/waldio-%d.db", (int)getpid());
@@ -193,6 +195,24 @@ static void reasons(void){
     CHECK_INT( testShell("rm -f %s*", zName), 0 );
   }else{
     printf("skip: tmpfs, no /dev/shm\n");
+  }
+}
+
+/* SQLITE_FCNTL_PERSIST_WAL keeps the wal-index as well, as in SQLite. */
+static void persistent(void){
+  sqlite3 *db;
+  int i, bOn;
+  for(i=0; i<2; i++){
+    testBegin("PERSIST_WAL %d", i);
+    db = create("file:u.db?vfs=waldio");
+    bOn = i;
+    CHECK_INT( sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &bOn),
+               SQLITE_OK );
+    sqlite3_close(db);
+    CHECK( fileSize("u.db-wal")>0 );
+    CHECK_INT( fileSize("u.db-shm")>0, i );
+    CHECK_INT( byte19("u.db"), 2 );
+    plain("u.db", 1);
   }
 }
 
@@ -388,6 +408,7 @@ int main(void){
   adaptive('W');
   extended();
   reasons();
+  persistent();
   exclusive();
   vacuum();
   limited();
