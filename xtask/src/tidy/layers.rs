@@ -74,6 +74,8 @@ mod tests {
             findings(package("iostep-trace", "iostep-lab", Some("dev"))),
             0
         );
+        assert_eq!(findings(package("iostep-load", "waldio", None)), 0);
+        assert_eq!(findings(package("iostep-analyze", "waldio", None)), 1);
         assert_eq!(findings(package("iostep-new", "serde", None)), 1);
     }
 }
