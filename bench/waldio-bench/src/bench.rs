@@ -13,8 +13,8 @@ use crate::stats;
 use crate::table::{Place, Row, Table, Work};
 use crate::volume::{self, Volume};
 
-/// The SQL that every process of a table runs on its connection.
-const PROCESS_PRAGMAS: &str = "PRAGMA journal_mode=wal; PRAGMA synchronous=full";
+/// The SQL that every writer of `writers.c` runs on its connection.
+const PRAGMAS: &str = "PRAGMA journal_mode=wal; PRAGMA synchronous=full";
 
 /// What is run.
 pub struct Programs {
@@ -49,7 +49,6 @@ impl Pace {
     fn fill_in(&self, flags: &str) -> String {
         flags
             .replace("{ms}", &format!("{}ms", self.ms))
-            .replace("{long}", &format!("{}ms", self.long_ms))
             .replace("{count}", &self.count.to_string())
     }
 }
@@ -106,12 +105,12 @@ impl Bench {
         let root = self.root(place)?;
         let text = self.call(self.command(&root, work))?;
         match work {
-            Work::Sqlite { .. } => Sample::from_iostep(&text),
+            Work::Sqlite(_) => Sample::from_iostep(&text),
             Work::Peer(_) => {
                 std::fs::remove_dir_all(root.join("peer")).context("cannot clear up")?;
                 Sample::from_driver(&text)
             }
-            Work::Processes { .. } | Work::Floor(_) => Sample::from_driver(&text),
+            Work::Writers { .. } | Work::Floor(_) => Sample::from_driver(&text),
         }
     }
 
@@ -147,22 +146,21 @@ impl Bench {
 
     fn command(&self, root: &Path, work: &Work) -> Command {
         match work {
-            Work::Sqlite {
-                flags, slow_flush, ..
-            } => self.sqlite(root, flags, *slow_flush),
-            Work::Processes {
-                waldio,
-                count,
-                again,
-            } => self.processes(root, *waldio, *count, *again),
+            Work::Sqlite(flags) => {
+                let mut command = Command::new(&self.programs.iostep);
+                command.args(["bench", "sqlite", "--json"]).arg(root);
+                command.args(self.pace.fill_in(flags).split_whitespace());
+                command
+            }
+            Work::Writers { .. } => self.writers(root, work),
             Work::Floor(mode) => {
-                let mut command = Command::new(self.programs.drivers.join("floor"));
+                let mut command = self.driver("floor");
                 command.arg(root.join("floor")).arg(mode);
                 command.arg(self.pace.ms.to_string());
                 command
             }
             Work::Peer(store) => {
-                let mut command = Command::new(self.programs.drivers.join("peers"));
+                let mut command = self.driver("peers");
                 command.arg(store).arg(root.join("peer"));
                 command.arg(self.pace.ms.to_string());
                 command
@@ -170,29 +168,37 @@ impl Bench {
         }
     }
 
-    fn sqlite(&self, root: &Path, flags: &str, slow_flush: bool) -> Command {
-        let mut command = Command::new(&self.programs.iostep);
-        command.args(["bench", "sqlite", "--json"]).arg(root);
-        command.args(self.pace.fill_in(flags).split_whitespace());
-        if slow_flush {
-            command.env("LD_PRELOAD", self.programs.drivers.join("slow-flush.so"));
-        }
-        command
+    fn driver(&self, name: &str) -> Command {
+        Command::new(self.programs.drivers.join(name))
     }
 
-    fn processes(&self, root: &Path, waldio: bool, count: u32, again: bool) -> Command {
-        let ramp_ms = if again { 0 } else { self.pace.long_ms / 2 };
+    fn writers(&self, root: &Path, work: &Work) -> Command {
+        let mut command = self.driver("writers");
+        let Work::Writers {
+            waldio,
+            processes,
+            count,
+            again,
+            slow_flush,
+        } = work
+        else {
+            return command;
+        };
         let extension = self.programs.drivers.join("waldio.so");
         let vfs = format!("waldio={}", extension.display());
-        let mut command = Command::new(self.programs.drivers.join("processes"));
+        let ramp_ms = if *again { 0 } else { self.pace.long_ms / 2 };
         command
-            .arg(root.join("processes.db"))
-            .arg(if waldio { &vfs } else { "unix" })
-            .arg(PROCESS_PRAGMAS)
+            .arg(root.join("writers.db"))
+            .arg(if *waldio { &vfs } else { "unix" })
+            .arg(PRAGMAS)
+            .arg(if *processes { "processes" } else { "threads" })
             .arg(count.to_string())
-            .arg(if again { "again" } else { "steady" })
+            .arg(if *again { "again" } else { "steady" })
             .arg(ramp_ms.to_string())
             .arg(self.pace.long_ms.to_string());
+        if *slow_flush {
+            command.env("LD_PRELOAD", self.programs.drivers.join("slow-flush.so"));
+        }
         command
     }
 
@@ -215,8 +221,8 @@ impl Bench {
 /// The flags of a row as they are run, for whoever wants to run it alone.
 pub fn described(row: &Row, pace: &Pace) -> String {
     match &row.work {
-        Work::Sqlite { flags, .. } => format!("iostep bench sqlite {}", pace.fill_in(flags)),
-        Work::Processes { count, .. } => format!("processes.c, {count} processes"),
+        Work::Sqlite(flags) => format!("iostep bench sqlite {}", pace.fill_in(flags)),
+        Work::Writers { count, .. } => format!("writers.c, {count} writers"),
         Work::Floor(mode) => format!("floor.c {mode}"),
         Work::Peer(store) => format!("peers.c {store}"),
     }
@@ -235,8 +241,8 @@ mod tests {
 
     #[test]
     fn the_pace_is_filled_into_flags() {
-        let flags = PACE.fill_in("--time {ms} --time {long} --transactions {count}");
-        assert_eq!(flags, "--time 400ms --time 800ms --transactions 1000");
+        let flags = PACE.fill_in("--time {ms} --transactions {count}");
+        assert_eq!(flags, "--time 400ms --transactions 1000");
     }
 
     #[test]

@@ -23,25 +23,24 @@ impl Place {
     }
 }
 
-/// What a row runs. `{ms}`, `{long}` and `{count}` in flags stand for the times of a run and the
-/// number of transactions.
+/// What a row runs. `{ms}` and `{count}` in flags stand for the time of a run and the number of
+/// transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// `iostep bench sqlite` with these flags.
-    Sqlite {
-        /// The flags, separated by blanks.
-        flags: String,
-        /// Every flush takes a millisecond more: `slow-flush.c`.
-        slow_flush: bool,
-    },
-    /// `processes.c`: so many processes on one database.
-    Processes {
+    /// `iostep bench sqlite` with these flags, separated by blanks.
+    Sqlite(String),
+    /// `writers.c`: several writers of one database.
+    Writers {
         /// Through the extension.
         waldio: bool,
+        /// Processes instead of threads.
+        processes: bool,
         /// How many.
         count: u32,
         /// With the log of a session before, and from the first commit on.
         again: bool,
+        /// Every flush takes a millisecond more: `slow-flush.c`.
+        slow_flush: bool,
     },
     /// `floor.c` with this mode.
     Floor(&'static str),

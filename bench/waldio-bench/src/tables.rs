@@ -13,8 +13,6 @@ const BTRFS: Place = Place::Image(Kind::Btrfs);
 const FRESH: &str = "--wal-file fresh --checkpoint never --transactions {count}";
 /// A log that is written from its beginning again and again.
 const STEADY: &str = "--wal-file steady --time {ms}";
-/// The same for as long as slow commits need to show.
-const STEADY_LONG: &str = "--wal-file steady --time {long} --ramp {long}";
 
 /// Every table, in the order of the page.
 pub fn all() -> Vec<Table> {
@@ -52,10 +50,7 @@ pub fn all() -> Vec<Table> {
 }
 
 fn sqlite(flags: &str, more: &str) -> Work {
-    Work::Sqlite {
-        flags: format!("{flags} {more}"),
-        slow_flush: false,
-    }
+    Work::Sqlite(format!("{flags} {more}"))
 }
 
 fn stock(more: &str) -> Work {
@@ -145,10 +140,12 @@ fn random_updates() -> Table {
 fn recycled() -> Table {
     let title = "One writer, the second session, from its first commit on, ext4";
     let mut table = Table::new("recycled", EXT4, title);
-    let session = |waldio| Work::Processes {
+    let session = |waldio| Work::Writers {
         waldio,
+        processes: true,
         count: 1,
         again: true,
+        slow_flush: false,
     };
     let full = table.row("stock WAL, FULL", session(false), None);
     table.row("waldio, FULL", session(true), Some(full));
@@ -156,16 +153,25 @@ fn recycled() -> Table {
     table
 }
 
+/// Adds stock SQLite and waldio with so many writers; the answer is the row of stock SQLite.
+fn add_writers(table: &mut Table, count: u32, processes: bool, slow_flush: bool) -> usize {
+    let work = |waldio| Work::Writers {
+        waldio,
+        processes,
+        count,
+        again: false,
+        slow_flush,
+    };
+    let base = table.row(&format!("stock WAL, {count}"), work(false), None);
+    table.row(&format!("waldio, {count}"), work(true), Some(base));
+    base
+}
+
 fn writers() -> Table {
-    let mut table = Table::new(
-        "writers",
-        EXT4,
-        "Threads that write to one database, FULL, ext4",
-    );
+    let title = "Threads that write to one database, FULL, ext4";
+    let mut table = Table::new("writers", EXT4, title);
     for count in [1, 2, 4, 8, 16] {
-        let flags = format!("{STEADY_LONG} --threads {count} --shared");
-        let base = table.row(&format!("stock WAL, {count}"), stock(&flags), None);
-        table.row(&format!("waldio, {count}"), waldio(&flags), Some(base));
+        let base = add_writers(&mut table, count, false, false);
         if count > 1 {
             let by = if count == 16 { 5.0 } else { 1.0 };
             table.goal(faster(base, "stock", by));
@@ -179,16 +185,9 @@ fn writers() -> Table {
 fn slow_flush() -> Table {
     let title = "Threads that write to one database, FULL, ext4, a flush takes 1 ms more";
     let mut table = Table::new("slow-flush", EXT4, title);
-    for count in [1, 16] {
-        let flags = format!("{STEADY_LONG} --threads {count} --shared");
-        let slow = |journal: &str| Work::Sqlite {
-            flags: format!("--journal {journal} {flags}"),
-            slow_flush: true,
-        };
-        let base = table.row(&format!("stock WAL, {count}"), slow("wal"), None);
-        table.row(&format!("waldio, {count}"), slow("waldio"), Some(base));
-    }
-    table.goal(faster(2, "stock", 10.0));
+    add_writers(&mut table, 1, false, true);
+    let base = add_writers(&mut table, 16, false, true);
+    table.goal(faster(base, "stock", 10.0));
     table.goal(Goal::SlowestMs(20.0));
     table
 }
@@ -197,13 +196,7 @@ fn processes() -> Table {
     let title = "Processes that write to one database, FULL, ext4";
     let mut table = Table::new("processes", EXT4, title);
     for count in [2, 4, 8] {
-        let of = |waldio| Work::Processes {
-            waldio,
-            count,
-            again: false,
-        };
-        let base = table.row(&format!("stock WAL, {count}"), of(false), None);
-        table.row(&format!("waldio, {count}"), of(true), Some(base));
+        let base = add_writers(&mut table, count, true, false);
         table.goal(faster(base, "stock", 1.0));
     }
     table
@@ -361,10 +354,10 @@ mod tests {
     fn every_waldio_row_differs_from_its_base_by_waldios_flags_only() {
         for table in all() {
             for row in &table.rows {
-                let (Work::Sqlite { flags, .. }, Some(base)) = (&row.work, row.base) else {
+                let (Work::Sqlite(flags), Some(base)) = (&row.work, row.base) else {
                     continue;
                 };
-                let Work::Sqlite { flags: stock, .. } = &table.rows[base].work else {
+                let Work::Sqlite(stock) = &table.rows[base].work else {
                     panic!("{}: {} is compared with no SQLite", table.name, row.label);
                 };
                 for flag in stock.split(' ').filter(|word| word.starts_with("--")) {

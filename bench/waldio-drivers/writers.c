@@ -1,15 +1,17 @@
 /*
- * Processes that insert rows into one database, each row a transaction of its own.
+ * Threads or processes that insert rows into one database, each row a transaction of its own.
  *
- *   processes FILE VFS PRAGMAS PROCESSES steady|again RAMP_MS MILLISECONDS
+ *   writers FILE VFS PRAGMAS threads|processes COUNT steady|again RAMP_MS MILLISECONDS
  *
  * FILE is made anew. VFS is a name, or "waldio=EXTENSION" for the one of that extension. PRAGMAS
  * are run on every connection. Before the start the log becomes as long as it gets: in a session
  * that goes on (steady), or in one before (again). What happens in the first RAMP_MS is not counted.
+ * Keys ascend over all writers, so that a row is a page, and the pages of a log are few.
  */
 #define _GNU_SOURCE
 #include "driver.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <string.h>
@@ -18,17 +20,28 @@
 #include <sys/wait.h>
 
 #define OPEN_FLAGS (SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-/* Commits, each a frame or two, after which SQLite has checkpointed the log once. */
-enum { COMMITS_BEFORE = 1200, ROOM = 1 << 18, MAX_PROCESSES = 64 };
+/*
+ * Commits, each a frame or two, that make the log as long as writers need that never pause: waldio
+ * restarts it from 4000 frames on. None of them is checkpointed meanwhile.
+ */
+enum { COMMITS_BEFORE = 5000, ROOM = 1 << 18, MAX_WRITERS = 64 };
 
-/* What parent and children share. */
+/* What all writers share with whoever counts. */
 struct shared {
 	uint64_t start_ns, end_ns;
 	uint32_t ready, go;
 	struct {
 		uint64_t count;
+		uint32_t slowest_ns;
 		uint32_t ns[ROOM];
-	} of[MAX_PROCESSES];
+	} of[MAX_WRITERS];
+};
+
+struct writer {
+	int number;
+	char **argv;
+	pthread_t thread;
+	pid_t process;
 };
 
 static struct shared *shared;
@@ -81,10 +94,10 @@ static void lengthen_log(sqlite3_stmt *statement, const char *pragmas)
 {
 	sqlite3 *db = sqlite3_db_handle(statement);
 
-	execute(db, "PRAGMA synchronous = normal");
+	execute(db, "PRAGMA synchronous = normal; PRAGMA wal_autocheckpoint = 0");
 	for (int i = 0; i < COMMITS_BEFORE; i++)
 		insert(statement);
-	execute(db, "PRAGMA wal_checkpoint");
+	execute(db, "PRAGMA wal_checkpoint; PRAGMA wal_autocheckpoint = 1000");
 	execute(db, pragmas);
 }
 
@@ -102,17 +115,19 @@ static sqlite3_stmt *prepare(sqlite3 *db)
 
 static int is_steady(char **argv)
 {
-	return strcmp(argv[5], "steady") == 0;
+	return strcmp(argv[6], "steady") == 0;
 }
 
-static void insert_rows(int number, char **argv)
+static void *insert_rows(void *argument)
 {
-	sqlite3 *db = open_database(argv);
+	struct writer *writer = argument;
+	sqlite3 *db = open_database(writer->argv);
 	sqlite3_stmt *statement = prepare(db);
 	uint64_t begin_ns, end_ns, count = 0;
+	uint32_t latency_ns;
 
-	if (number == 0 && is_steady(argv))
-		lengthen_log(statement, argv[3]);
+	if (writer->number == 0 && is_steady(writer->argv))
+		lengthen_log(statement, writer->argv[3]);
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->go, __ATOMIC_SEQ_CST))
 		usleep(100);
@@ -120,17 +135,22 @@ static void insert_rows(int number, char **argv)
 		begin_ns = now_ns();
 		insert(statement);
 		end_ns = now_ns();
-		if (end_ns < shared->start_ns || end_ns >= shared->end_ns)
+		if (end_ns < shared->start_ns)
 			continue;
+		latency_ns = end_ns - begin_ns < UINT32_MAX ? end_ns - begin_ns : UINT32_MAX;
+		if (latency_ns > shared->of[writer->number].slowest_ns)
+			shared->of[writer->number].slowest_ns = latency_ns;
+		if (end_ns >= shared->end_ns)
+			break;
 		if (count == ROOM)
 			errx(1, "more commits than there is room for; a shorter time will do");
-		shared->of[number].ns[count++] =
-			end_ns - begin_ns < UINT32_MAX ? end_ns - begin_ns : UINT32_MAX;
+		shared->of[writer->number].ns[count++] = latency_ns;
 	} while (end_ns < shared->end_ns);
-	shared->of[number].count = count;
+	shared->of[writer->number].count = count;
 	sqlite3_finalize(statement);
 	if (sqlite3_close(db) != SQLITE_OK)
 		errx(1, "close: %s", sqlite3_errmsg(db));
+	return NULL;
 }
 
 static void sleep_until(uint64_t ns)
@@ -174,6 +194,50 @@ static pid_t start(void)
 	return child;
 }
 
+static int are_threads(char **argv)
+{
+	return strcmp(argv[4], "threads") == 0;
+}
+
+static void start_writer(struct writer *writer)
+{
+	if (are_threads(writer->argv)) {
+		if (pthread_create(&writer->thread, NULL, insert_rows, writer))
+			errx(1, "thread");
+		return;
+	}
+	writer->process = start();
+	if (writer->process == 0) {
+		insert_rows(writer);
+		exit(0);
+	}
+}
+
+static void wait_for_writer(struct writer *writer)
+{
+	if (!are_threads(writer->argv))
+		wait_for(writer->process);
+	else if (pthread_join(writer->thread, NULL))
+		errx(1, "thread");
+}
+
+/* Lets all of them begin; the answer is what the device did in the measured time. */
+static void measure(int count, char **argv, struct counters *before, struct counters *after)
+{
+	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < (uint32_t)count) {
+		if (waitpid(-1, NULL, WNOHANG) > 0)
+			errx(1, "a process failed");
+		usleep(1000);
+	}
+	shared->start_ns = now_ns() + strtoull(argv[7], NULL, 10) * 1000000;
+	shared->end_ns = shared->start_ns + strtoull(argv[8], NULL, 10) * 1000000;
+	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
+	sleep_until(shared->start_ns);
+	*before = read_counters(argv[1]);
+	sleep_until(shared->end_ns);
+	*after = read_counters(argv[1]);
+}
+
 static void remove_all(const char *path)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
@@ -189,49 +253,40 @@ int main(int argc, char **argv)
 {
 	struct latencies all = { 0 };
 	struct counters before, after;
-	pid_t children[MAX_PROCESSES];
+	struct writer writers[MAX_WRITERS];
+	pid_t maker;
 	int count;
 
-	if (argc != 8)
-		errx(2, "usage: processes FILE VFS PRAGMAS PROCESSES steady|again RAMP_MS MS");
-	count = atoi(argv[4]);
-	if (count < 1 || count > MAX_PROCESSES)
-		errx(2, "1 to %d processes", MAX_PROCESSES);
+	if (argc != 9)
+		errx(2, "usage: writers FILE VFS PRAGMAS threads|processes COUNT steady|again "
+			"RAMP_MS MS");
+	count = atoi(argv[5]);
+	if (count < 1 || count > MAX_WRITERS)
+		errx(2, "1 to %d writers", MAX_WRITERS);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
 		err(1, "mmap");
 	remove_all(argv[1]);
-	children[0] = start();
-	if (children[0] == 0) {
+	maker = start();
+	if (maker == 0) {
 		make_database(argv);
 		return 0;
 	}
-	wait_for(children[0]);
+	wait_for(maker);
 	for (int i = 0; i < count; i++) {
-		children[i] = start();
-		if (children[i] == 0) {
-			insert_rows(i, argv);
-			return 0;
-		}
+		writers[i] = (struct writer){ .number = i, .argv = argv };
+		start_writer(&writers[i]);
 	}
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < (uint32_t)count) {
-		if (waitpid(-1, NULL, WNOHANG) > 0)
-			errx(1, "a process failed");
-		usleep(1000);
-	}
-	shared->start_ns = now_ns() + strtoull(argv[6], NULL, 10) * 1000000;
-	shared->end_ns = shared->start_ns + strtoull(argv[7], NULL, 10) * 1000000;
-	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
-	sleep_until(shared->start_ns);
-	before = read_counters(argv[1]);
-	sleep_until(shared->end_ns);
-	after = read_counters(argv[1]);
+	measure(count, argv, &before, &after);
 	for (int i = 0; i < count; i++)
-		wait_for(children[i]);
-	for (int i = 0; i < count; i++)
+		wait_for_writer(&writers[i]);
+	for (int i = 0; i < count; i++) {
+		if (all.slowest_ns < shared->of[i].slowest_ns)
+			all.slowest_ns = shared->of[i].slowest_ns;
 		for (uint64_t n = 0; n < shared->of[i].count; n++)
 			count_latency(&all, shared->of[i].ns[n]);
+	}
 	print_result(&all, shared->end_ns - shared->start_ns, before, after);
 	remove_all(argv[1]);
 	return 0;
