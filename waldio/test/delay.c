@@ -78,8 +78,8 @@ static void begin(int iLayout){
     p = diskGet(zName);
     pFile->bThere = p!=0;
     if( p==0 ) continue;
-    roomFor(&pFile->a, &pFile->mx, p->n);
-    memcpy(pFile->a, p->a, (size_t)p->n);
+    roomFor(&pFile->a, &pFile->mx, p->n+1);
+    if( p->n ) memcpy(pFile->a, p->a, (size_t)p->n);
     pFile->n = p->n;
   }
   beginWith(&state);

@@ -169,7 +169,7 @@ static void inodeFree(Inode *p){
   free(p);
 }
 static void inodeSize(Inode *p, sqlite3_int64 n){
-  if( n>p->mx ){
+  if( n>=p->mx ){
     p->mx = n + n/2 + 4096;
     p->a = realloc(p->a, (size_t)p->mx);
     CHECK( p->a!=0 );
@@ -219,7 +219,7 @@ static UNUSED void diskPut(const char *zName, const unsigned char *a,
   if( a ){
     p = inodeNew(1);
     inodeSize(p, n);
-    memcpy(p->a, a, (size_t)n);
+    if( n ) memcpy(p->a, a, (size_t)n);
   }
   if( p || nameFind(zName)>=0 ) nameSet(zName, p);
 }

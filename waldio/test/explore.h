@@ -138,8 +138,8 @@ static void exploreBegin(const State *pState, int iFirst){
     ex.aiName[i] = 0;
     if( pFile->bThere ){
       Node *p = exNode(iFirst);
-      roomFor(&p->a, &p->mx, pFile->n);
-      memcpy(p->a, pFile->a, (size_t)pFile->n);
+      roomFor(&p->a, &p->mx, pFile->n+1);
+      if( pFile->n ) memcpy(p->a, pFile->a, (size_t)pFile->n);
       p->n = p->nNow = pFile->n;
       ex.aiName[i] = iFirst++;
     }
@@ -184,7 +184,7 @@ static void sizeSynced(Node *p, int iOp){
   for(i=0; i<p->nSize && p->aSize[i].iOp<=iOp; i++) n = p->aSize[i].n;
   memmove(p->aSize, &p->aSize[i], (size_t)(p->nSize-i)*sizeof(p->aSize[0]));
   p->nSize -= i;
-  roomFor(&p->a, &p->mx, n);
+  roomFor(&p->a, &p->mx, n+1);
   if( n>p->n ) memset(p->a+p->n, 0, (size_t)(n-p->n));
   p->n = n;
 }
@@ -386,8 +386,8 @@ static void buildFile(Image *pOut, int iNode, const Choice *p, int *pi){
   }
   n = chosenSize(pNode, p, nData, iCut, iFirst);
   if( n>mx ) mx = n;
-  roomFor(&pOut->a, &pOut->mx, mx);
-  memcpy(pOut->a, pNode->a, (size_t)pNode->n);
+  roomFor(&pOut->a, &pOut->mx, mx+1);
+  if( pNode->n ) memcpy(pOut->a, pNode->a, (size_t)pNode->n);
   memset(pOut->a+pNode->n, 0, (size_t)(mx-pNode->n));
   for(i=0; i<pNode->nPiece; i++){
     const Piece *q = &pNode->aPiece[i];

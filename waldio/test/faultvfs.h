@@ -14,6 +14,8 @@
 #define FAULT_SIZE   8            /* xTruncate and xFileSize */
 #define FAULT_OPEN   16
 #define FAULT_SHM    32           /* xShmMap */
+#define FAULT_NAME   64           /* xDelete and xAccess */
+#define FAULT_LOCK   128          /* xLock, and xShmLock to lock */
 
 static struct Fault {
   int mOp;                        /* Operations that count, FAULT_... */
@@ -93,6 +95,7 @@ static int faultFileSize(sqlite3_file *p, sqlite3_int64 *pn){
   return FAULT_LOWER(p)->pMethods->xFileSize(FAULT_LOWER(p), pn);
 }
 static int faultLock(sqlite3_file *p, int e){
+  if( faultNow(FAULT_LOCK) ) return SQLITE_IOERR_LOCK;
   return FAULT_LOWER(p)->pMethods->xLock(FAULT_LOWER(p), e);
 }
 static int faultUnlock(sqlite3_file *p, int e){
@@ -101,7 +104,14 @@ static int faultUnlock(sqlite3_file *p, int e){
 static int faultCheckLock(sqlite3_file *p, int *pOut){
   return FAULT_LOWER(p)->pMethods->xCheckReservedLock(FAULT_LOWER(p), pOut);
 }
+/* A durable write is a write; one that fails has written a half, too. */
 static int faultControl(sqlite3_file *p, int op, void *pArg){
+  if( op==WALDIO_FCNTL_WRITE && faultNow(FAULT_WRITE) ){
+    const waldio_write *pWrite = pArg;
+    (void)FAULT_LOWER(p)->pMethods->xWrite(FAULT_LOWER(p), pWrite->pData,
+        (int)(pWrite->nByte<65536 ? pWrite->nByte/2 : 65536), pWrite->iOfst);
+    return fault.rc;
+  }
   return FAULT_LOWER(p)->pMethods->xFileControl(FAULT_LOWER(p), op, pArg);
 }
 static int faultSector(sqlite3_file *p){
@@ -115,6 +125,7 @@ static int faultShmMap(sqlite3_file *p, int i, int n, int b, void volatile **pp)
   return FAULT_LOWER(p)->pMethods->xShmMap(FAULT_LOWER(p), i, n, b, pp);
 }
 static int faultShmLock(sqlite3_file *p, int i, int n, int flags){
+  if( (flags & SQLITE_SHM_LOCK) && faultNow(FAULT_LOCK) ) return SQLITE_IOERR_SHMLOCK;
   return FAULT_LOWER(p)->pMethods->xShmLock(FAULT_LOWER(p), i, n, flags);
 }
 static void faultShmBarrier(sqlite3_file *p){
@@ -148,6 +159,17 @@ static int faultOpen(sqlite3_vfs *pVfs, const char *zName, sqlite3_file *pFile,
   return rc;
 }
 
+static int faultDelete(sqlite3_vfs *pVfs, const char *zName, int bSyncDir){
+  (void)pVfs;
+  if( faultNow(FAULT_NAME) ) return SQLITE_IOERR_DELETE;
+  return faultLower->xDelete(faultLower, zName, bSyncDir);
+}
+static int faultAccess(sqlite3_vfs *pVfs, const char *zName, int flags, int *pOut){
+  (void)pVfs;
+  if( faultNow(FAULT_NAME) ) return SQLITE_IOERR_ACCESS;
+  return faultLower->xAccess(faultLower, zName, flags, pOut);
+}
+
 /* Register the VFS "fault" as the default. */
 static void faultRegister(void){
   static sqlite3_vfs vfs;
@@ -157,6 +179,8 @@ static void faultRegister(void){
   vfs.pNext = 0;
   vfs.szOsFile += (int)sizeof(FaultFile);
   vfs.xOpen = faultOpen;
+  vfs.xDelete = faultDelete;
+  vfs.xAccess = faultAccess;
   vfs.iVersion = 2;               /* No system calls */
   vfs.xGetLastError = 0;
   vfs.xCurrentTimeInt64 = 0;

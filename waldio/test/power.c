@@ -44,9 +44,9 @@ static void copyState(State *pTo, const State *pFrom){
   for(i=0; i<NNAME; i++){
     Image *p = &pTo->aFile[i];
     roomFor(&p->a, &p->mx, pFrom->aFile[i].n+1);
-    memcpy(p->a, pFrom->aFile[i].a, (size_t)pFrom->aFile[i].n);
-    p->n = pFrom->aFile[i].n;
     p->bThere = pFrom->aFile[i].bThere;
+    p->n = p->bThere ? pFrom->aFile[i].n : 0;
+    if( p->n ) memcpy(p->a, pFrom->aFile[i].a, (size_t)p->n);
   }
 }
 static void freeState(State *p){
@@ -153,8 +153,8 @@ static void takeNext(State *p){
     q = diskGet(zName);
     pFile->bThere = q!=0;
     if( q==0 ) continue;
-    roomFor(&pFile->a, &pFile->mx, q->n);
-    memcpy(pFile->a, q->a, (size_t)q->n);
+    roomFor(&pFile->a, &pFile->mx, q->n+1);
+    if( q->n ) memcpy(pFile->a, q->a, (size_t)q->n);
     pFile->n = q->n;
   }
 }
