@@ -188,14 +188,12 @@ static UNUSED void otherBuild(const char *zDb, int bClosed){
   CHECK_INT( st, 0 );
 }
 static void otherMain(const char *zDb, int bClosed){
-  char zSo[600], zUri[300];
-  ssize_t n = readlink("/proc/self/exe", zSo, sizeof(zSo)-1);
+  char zUri[300];
   sqlite3 *db = testOpen(":memory:");
-  CHECK( n>8 && strcmp(zSo+n-8, "test-bad")==0 );
-  snprintf(zSo+n-8, 9, "other.so");
   CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1,
                                (int*)0), SQLITE_OK );
-  CHECK_INT( sqlite3_load_extension(db, zSo, "sqlite3_waldio_init", 0), SQLITE_OK );
+  CHECK_INT( sqlite3_load_extension(db, "../waldio-next", "sqlite3_waldio_init",
+                                     0), SQLITE_OK );
   snprintf(zUri, sizeof(zUri), "file:%s?vfs=waldio&waldio=force", zDb);
   if( bClosed ){
     checkRows(zUri, 2);
