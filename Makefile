@@ -29,6 +29,10 @@ test: ## Check everything: format, lints, docs, licences, unit and kernel tests
 	scripts/setup test
 	cargo xtask ci
 
+.PHONY: test-sqlite
+test-sqlite: ## Run SQLite's own tests on waldio, in every layout (30 min)
+	scripts/sqlite-suite
+
 .PHONY: bench-trace
 bench-trace: ## Measure what tracing costs, with and without by turns (root)
 	scripts/setup test

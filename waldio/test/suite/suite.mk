@@ -1,0 +1,31 @@
+# Builds testfixture-waldio in a directory where SQLite's configure has been run:
+#
+#     make -C BUILD -f .../waldio/test/suite/suite.mk testfixture-waldio
+#
+# It is SQLite's testfixture, with the same flags, and waldio linked in.  The
+# tests' own VFSes that lose, fail or count writes are compiled so that they come
+# to stand below waldio; see init.c.
+
+suite := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
+include Makefile
+
+suite_below := test6 test_devsym test_journal test_vfs
+suite_obj = $(patsubst %.c,suite-%.o,$(notdir $(TESTFIXTURE_SRC)))
+suite_cc = $(TCC) -w -DSQLITE_NO_SYNC=1 $(TEMP_STORE) $(TESTFIXTURE_FLAGS) \
+           -DSQLITE_EXTRA_INIT=waldio_suite_init
+
+# $(1): a source file of SQLite's
+define suite_rule
+suite-$(notdir $(1:.c=.o)): $(1) sqlite3.c
+	$$(suite_cc) $$(suite_flags) -c -o $$@ $$<
+endef
+$(foreach source,$(TESTFIXTURE_SRC),$(eval $(call suite_rule,$(source))))
+
+$(suite_below:%=suite-%.o): suite_flags := -Dsqlite3_vfs_register=suite_vfs_register \
+    -Dsqlite3_vfs_unregister=suite_vfs_unregister -Dsqlite3_vfs_find=suite_vfs_find
+
+suite-init.o: $(suite)init.c $(suite)../../waldio.c $(suite)../../waldio.h sqlite3.c
+	$(TCC) -DSQLITE_CORE -I$(suite)../.. -c -o $@ $<
+
+testfixture-waldio: $(suite_obj) suite-init.o
+	$(TCC) -o $@ $^ $(LIBTCL) $(TLIBS) -lpthread -ldl
