@@ -216,7 +216,7 @@ static void checkpoint(Work *p){
 **
 ** The connection reads first.  SQLite, with and without waldio, keeps pages in
 ** its cache over the change of mode that others have written since it last
-** read, if page 1 was not among them (seen with stock 3.40.1).
+** read, if page 1 was not among them (seen with stock 3.40.1 and 3.54.1).
 */
 static void modes(Work *p){
   sqlite3 *db = p->adb[0];
