@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::table::Place;
 
-const IMAGE_BYTES: u64 = 768 << 20;
+/// More than the smallest XFS, and a multiple of what any table has in its files.
+const IMAGE_BYTES: u64 = 320 << 20;
 
 /// A filesystem; gone after the drop.
 pub struct Ground {

@@ -25,7 +25,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use bench::{Bench, Pace, Programs};
 use others::Ticks;
 use report::Measured;
-use table::{Place, Table, Work};
+use table::{Place, Table};
 
 /// Measure waldio beside stock SQLite, the device's floor and other stores.
 ///
@@ -88,7 +88,7 @@ fn run(arguments: &Arguments) -> Result<()> {
             .context("cannot catch signals")?;
     }
     let mut bench = new_bench(arguments, interrupted);
-    let about = prepare(&mut bench)?;
+    let about = prepare(&mut bench, &tables)?;
     println!("{about}");
     let volumes = match wanted(&arguments.tables, volume::NAME) {
         true => Some(explain(&mut bench)?),
@@ -150,11 +150,14 @@ fn new_bench(arguments: &Arguments, interrupted: Arc<AtomicBool>) -> Bench {
     Bench::new(programs, pace, &arguments.images, interrupted)
 }
 
-/// Measures the floor, for the number of transactions of a run; the answer is a line about all.
-fn prepare(bench: &mut Bench) -> Result<String> {
-    let ext4 = Place::Image(iostep_lab::Kind::Ext4);
-    let floor = bench.run(ext4, &Work::Floor("fdatasync"))?;
-    bench.pace.count = Pace::count_for(floor.p50_us);
+/// Makes all filesystems, and measures the floor, for the number of transactions of a run; the
+/// answer is a line about all.
+fn prepare(bench: &mut Bench, tables: &[Table]) -> Result<String> {
+    for table in tables {
+        bench.make_ground(table.place)?;
+    }
+    let floor_us = bench.steady_floor(Place::Image(iostep_lab::Kind::Ext4))?;
+    bench.pace.count = Pace::count_for(floor_us);
     let Pace {
         rounds,
         ms,
@@ -168,7 +171,7 @@ fn prepare(bench: &mut Bench) -> Result<String> {
          rounds; {ms} ms a run, {long_ms} ms with several writers, or {count} transactions. A \
          write of 4 KiB with its flush took {:.0} µs at the start.\n",
         release.trim().split('-').next().unwrap_or_default(),
-        floor.p50_us
+        floor_us
     ))
 }
 
