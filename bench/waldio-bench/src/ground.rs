@@ -77,10 +77,16 @@ fn full_image(images: &Path) -> Result<LoopImage> {
     Ok(image)
 }
 
-/// No discard, which would make holes in the image, and nothing that is finished later.
+/// No discard, which would make holes in the image, and nothing that is finished later. Without a
+/// word a small ext4 has blocks of 1 KiB.
 fn mkfs_options(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Ext4 => &["-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+        Kind::Ext4 => &[
+            "-b",
+            "4096",
+            "-E",
+            "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+        ],
         Kind::Xfs | Kind::Btrfs => &["-K"],
     }
 }
