@@ -1198,10 +1198,9 @@ static int wdFlushesCommits(WdLog *p){
 static int wdPrealloc(WdLog *p, i64 iEnd){
   i64 szStep;
   int rc;
-  if( iEnd<=p->szFile ) return SQLITE_OK;
+  if( iEnd<=p->szFile || !wdFlushesCommits(p) ) return SQLITE_OK;
   rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
   if( rc!=SQLITE_OK || iEnd<=p->szFile || p->pDb->szPrealloc==0 ) return rc;
-  if( !wdFlushesCommits(p) ) return SQLITE_OK;
   szStep = p->szFile<p->pDb->szPrealloc ? p->pDb->szPrealloc : p->szFile;
   if( szStep>WD_MXPREALLOC ) szStep = WD_MXPREALLOC;
   if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;
