@@ -60,6 +60,7 @@
 **
 **     waldio=off             leave the log a stock one
 **     waldio=force           on any filesystem
+**     waldio_checkpointer=N  as the PRAGMA, 0, 1 or auto
 **     waldio_reserve=N       reserved bytes per page of a new database, 24 if
 **                            not given; less than 24 means layout T, not W
 **     waldio_padding=N       as PRAGMA waldio_padding
@@ -76,6 +77,9 @@
 **     PRAGMA waldio_group_ms=T       before T milliseconds (10) wait for it
 **     PRAGMA waldio_durable_reads=1  read no commit that is not yet durable;
 **                                  0 if not set
+**     PRAGMA waldio_checkpointer=auto  who checkpoints after a COMMIT: a thread
+**                                  when connections commit at once; 1, always
+**                                  a thread; 0, the COMMIT
 **     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
 **                                  4096 or 8192 bytes; 0 chooses the layout
 **                                  by itself.  From the next restart of the
@@ -120,9 +124,23 @@
 ** others to write, the WRITE lock goes round among all threads of all processes
 ** in the order they asked for it, as long as the busy handler sleeps through the
 ** VFS; sqlite3_busy_timeout()'s does.  The queue is in the wal-index.  Whoever
-** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.  Once
-** the log has 4000 frames, a checkpoint by one of these connections holds the
-** others back until it is done, so that the log is restarted.
+** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.
+**
+** SQLite checkpoints at the end of the COMMIT that makes the log 1000 frames long
+** (PRAGMA wal_autocheckpoint), and it restarts the log when a writer begins and
+** finds all of it in the database.  Writers without a pause never find that, and
+** the log would grow for ever.  So when connections commit at once, a thread of
+** waldio's checkpoints, by a connection of its own that it opens each time.  It
+** copies while the others write, then queues for the WRITE lock, holds it while
+** it copies the last few frames and the readers of the log leave (5 ms at most),
+** and the next writer restarts the log.  This replaces SQLite's checkpoint alone:
+** a passive one that follows a COMMIT at once, also out of a hook of
+** sqlite3_wal_hook(), does nothing but wake the thread.  With
+** wal_autocheckpoint=0 and no such hook there is none, and other checkpoints are
+** what they always were.  The thread takes no signals, ends before the last
+** connection is closed, and does not exist for read-only connections, with
+** locking_mode=EXCLUSIVE, or in the child of a fork().  A process may exit at any
+** time.  Automatic extensions are called for its connection as for others.
 **
 ** In waldio_sync=group a commit is written through the page cache and returns,
 ** so the death of the process loses nothing.  A thread flushes the log when
@@ -313,15 +331,24 @@ typedef struct WdShared WdShared;
 #define WD_RUN             (256*1024)   /* Frames written at once */
 #define WD_MXPREALLOC      (4*1024*1024)
 #define WD_NWAIT           64     /* Places in the queue of writers */
-#define WD_TURN_US         2000   /* A turn not taken is over */
+#define WD_TURN_US         10000  /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
 #define WD_CLOSE_TRIES     100
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
-#define WD_LONG_LOG        4000   /* Frames: a checkpoint stops writers */
-#define WD_PAUSE_US        5000   /* How long it waits for them */
+#define WD_PAUSE_US        5000   /* How long a checkpoint waits for readers */
+#define WD_CKPT_FEW        100    /* Frames it copies while writers wait */
+#define WD_CKPT_ROUNDS     8      /* Times it tries to have so few */
+#define WD_CKPT_TRIES      50     /* Times it tries to get a lock */
+#define WD_CKPT_AGAIN_US   10000  /* No other one if readers were in the way, */
+#define WD_CKPT_MXFAIL     7      /* and twice as long, up to so many times */
+
+/* waldio_checkpointer */
+#define WD_CKPT_OFF        0
+#define WD_CKPT_ON         1
+#define WD_CKPT_AUTO       2
 
 /* waldio_sync */
 #define WD_SYNC_FULL       0
@@ -367,7 +394,6 @@ struct WdShared {
   u32 nGroup;                     /* >0: several connections commit at once */
   u32 iFlushing;                  /* wdStamp() of a flush for several, or 0 */
   u32 iFlushed;                   /* Such flushes that ended */
-  u32 iPause;                     /* wdStamp() of a pause of writers, or 0 */
   u32 iHolder;                    /* 1 while the WRITE lock is held */
   u32 iTicket;                    /* The last ticket given out */
   u64 iTurn;                      /* Ticket<<32 | wdStamp(), or 0 */
@@ -387,7 +413,13 @@ struct WdShared {
 #define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
 #define WD_STAT_MOVED       10    /* Tails moved to another place of the page */
 #define WD_STAT_WRITEZEROES 11    /* Extensions by FALLOC_FL_WRITE_ZEROES */
-#define WD_STAT_NCOUNT      12
+#define WD_STAT_CHECKPOINTS 12    /* Checkpoints of the checkpointer */
+#define WD_STAT_WAIT_US     13    /* Microseconds of WD_STAT_WAITS, and */
+#define WD_STAT_WAIT_MAX    14    /* the longest */
+#define WD_STAT_QUEUED      15    /* Times a thread waited for its turn, */
+#define WD_STAT_QUEUE_US    16    /* for how long, */
+#define WD_STAT_QUEUE_MAX   17    /* and the longest */
+#define WD_STAT_NCOUNT      18
 
 /*
 ** One database in this process, however many handles are open on it.
@@ -401,14 +433,14 @@ struct WdBase {
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
   i64 aStat[WD_STAT_NCOUNT];      /* Indexed by WD_STAT_... */
-  i64 iNextPause;                 /* No pause before; atomic */
   WdDb *pClosing;                 /* Closes and is not the last; atomic */
-  int nReader;                    /* READ locks of this process; atomic */
-  u32 nFrame;                     /* Frames in the log; atomic */
+  int nShared;                    /* Handles with a SHARED lock, but for the
+                                  ** checkpointer's; atomic */
   u32 nWritten, nSpill;           /* Frames written since the log's restart, and
                                   ** runs with a tail to spill; atomic */
   u8 bSynced;                     /* The database was, with its mark; atomic */
-  pthread_mutex_t timer;          /* Guards the flush of waldio_sync=group: */
+  pid_t pid;                      /* Threads do not outlive a fork() */
+  pthread_mutex_t timer;          /* Guards the threads: */
   pthread_cond_t timed;           /* Something below changed */
   WdLog *pTimed;                  /* Logs that the thread may flush by */
   WdLog *pTiming;                 /* The one it does it by now */
@@ -417,6 +449,15 @@ struct WdBase {
   u8 bTimer;                      /* The thread was started */
   u8 bStop;                       /* It has to end */
   pthread_t timerThread;
+  u8 bCkpt;                       /* The checkpointer was started */
+  u8 bCkptWake;                   /* It has work */
+  u8 bCkptBusy;                   /* It is at work, and has dbCkpt */
+  u8 bCkptStop;                   /* It has to end */
+  int nCkptHold;                  /* >0: it must not work */
+  sqlite3 *dbCkpt;
+  pthread_t ckptThread;
+  i64 iNextCkpt;                  /* No checkpoint before */
+  int nCkptFail;                  /* How often it failed in a row */
 };
 
 /*
@@ -437,7 +478,6 @@ struct WdDb {
   WdShared priv;
   u64 iWait;                      /* iDurable a commit waits for, or 0 */
   u64 iRead;                      /* iDurable reads of the log wait for */
-  u32 iPause;                     /* WdShared.iPause, if it is this one's */
   int nWaiting;                   /* Threads that wait in pShared */
   int nGroupFrames;               /* waldio_group_frames */
   int msGroup;                    /* waldio_group_ms */
@@ -449,7 +489,12 @@ struct WdDb {
   u8 bWant;                       /* Use waldio if this is a WAL database */
   u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
   u8 bReadonlyShm;                /* pShared must not be written */
-  u8 bHolder;                     /* Holds the WRITE lock */
+  u8 eCkpt;                       /* waldio_checkpointer, WD_CKPT_... */
+  u8 bCkpt;                       /* This is the checkpointer's handle */
+  u8 bAfterCommit;                /* A checkpoint now is a COMMIT's */
+  u8 bDelegate;                   /* ... and left to the checkpointer */
+  u8 bHolder;                     /* Holds the WRITE lock, */
+  u8 bJustLocked;                 /* and did nothing with it yet */
   u8 bLastClose;                  /* The log is backfilled and nobody else's */
   u8 bWritten;                    /* ... and it, or the mark, was written */
   u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
@@ -513,6 +558,7 @@ static struct WdGlobal {
 } wd = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0 };
 
 static const u8 wdZeros[WD_CHUNK] = {0};
+static sqlite3_vfs wdVfs;
 
 /* A reason that is not one for a stock log. */
 static const char wdOther[] = "the log has the format of another version of "
@@ -527,6 +573,17 @@ static i64 wdNow(void){
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (i64)t.tv_sec*1000000 + t.tv_nsec/1000;
+}
+
+/* Count a wait that began at iBegan: its number, total and longest. */
+static void wdCountWait(WdDb *p, int eStat, int eTotal, i64 iBegan){
+  i64 n = wdNow() - iBegan;
+  i64 *pMax = &p->pBase->aStat[eTotal+1];
+  i64 nMax = __atomic_load_n(pMax, __ATOMIC_RELAXED);
+  wdCount(p, eStat, 1);
+  wdCount(p, eTotal, n);
+  while( n>nMax && !__atomic_compare_exchange_n(pMax, &nMax, n, 0,
+                        __ATOMIC_RELAXED, __ATOMIC_RELAXED) ){}
 }
 
 /* That time as a mark in shared memory, never 0; it wraps after an hour. */
@@ -980,6 +1037,7 @@ static void wdCountGroup(WdShared *p){
 static int wdWaitDurable(WdLog *p, u64 iTo){
   WdShared *pShared = p->pDb->pShared;
   int bWaited = 0;
+  i64 iBegin = wdNow();
   int rc = SQLITE_OK;
   while( rc==SQLITE_OK ){
     u32 iSeq = __atomic_load_n(&pShared->iFlushed, __ATOMIC_SEQ_CST);
@@ -1003,7 +1061,7 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
   }
   if( bWaited ){
     wdSetGroup(pShared);
-    wdCount(p->pDb, WD_STAT_WAITS, 1);
+    wdCountWait(p->pDb, WD_STAT_WAITS, WD_STAT_WAIT_US, iBegin);
   }
   return rc;
 }
@@ -1513,7 +1571,7 @@ static void wdForget(WdLog *p){
 
 /* A commit frame has just been written.  What its COMMIT has to wait for, it
 ** does in SQLITE_FCNTL_COMMIT_PHASETWO. */
-static void wdCommitted(WdLog *p, u32 iFrame){
+static void wdCommitted(WdLog *p){
   int eSync = p->pDb->eSync;
   p->bCommitted = 1;
   if( !p->bDurable
@@ -1521,7 +1579,6 @@ static void wdCommitted(WdLog *p, u32 iFrame){
   ){
     p->pDb->iWait = wdWritten(p);
   }
-  __atomic_store_n(&p->pDb->pBase->nFrame, iFrame, __ATOMIC_RELAXED);
   wdCount(p->pDb, WD_STAT_COMMITS, 1);
 }
 
@@ -1546,7 +1603,7 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   p->nRun++;
   if( bCommit ) wdCountGroup(p->pDb->pShared);
   if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
-  if( rc==SQLITE_OK && bCommit ) wdCommitted(p, iFrame);
+  if( rc==SQLITE_OK && bCommit ) wdCommitted(p);
   return rc;
 }
 
@@ -1568,7 +1625,7 @@ static int wdWriteHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
     p->iStored = iFrame;
     if( rc==SQLITE_OK && get4(&aHdr[4]) ){
       p->bRecksum = 0;
-      wdCommitted(p, iFrame);
+      wdCommitted(p);
     }
     return rc;
   }
@@ -1678,7 +1735,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   int bHdr = iOfst==0 && n==WAL_HDRSIZE;
   int szFrame, rc;
   int bStock = wdLogStock(p, &rc);
-  p->pDb->bLastClose = 0;
+  p->pDb->bLastClose = p->pDb->bJustLocked = 0;
   if( bStock && (!bHdr || !p->pDb->bMarked) ){
     p->pDb->bStockWrite = 1;
     return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
@@ -2110,12 +2167,6 @@ static int wdTurnTaken(u64 iTurn){
   return iTurn!=0 && wdStamp()-(u32)iTurn<WD_TURN_US;
 }
 
-/* True if a checkpoint of another connection lets nobody write. */
-static int wdPaused(WdDb *p){
-  u32 i = __atomic_load_n(&p->pShared->iPause, __ATOMIC_SEQ_CST);
-  return i!=0 && i!=p->iPause && wdStamp()-i<2*WD_PAUSE_US;
-}
-
 static int wdLockWrite(WdDb *p, int flags){
   WdShared *pShared = p->pShared;
   u64 iTurn = __atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST);
@@ -2125,16 +2176,14 @@ static int wdLockWrite(WdDb *p, int flags){
     wdQueue.iTicket = 0;
     wdQueue.nFree = 0;
   }
-  if( ((u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn))
-   && !wdPaused(p)
-  ){
+  if( (u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn) ){
     rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
   }
   wdQueue.bAsked = rc==SQLITE_BUSY;
   if( rc==SQLITE_OK ){
     wdQueue.iTicket = 0;
     wdQueue.nFree = 0;
-    p->bHolder = 1;
+    p->bHolder = p->bJustLocked = 1;
     __atomic_store_n(&pShared->iHolder, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&pShared->iTurn, 0, __ATOMIC_SEQ_CST);
   }
@@ -2150,7 +2199,10 @@ static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
   u32 *pNext = 0;
   u32 iNext = 0;
   int i;
-  p->bHolder = 0;
+  /* SQLITE_BUSY_SNAPSHOT: somebody committed before the lock was taken.  The
+  ** busy handler would sleep, but the one who did is gone. */
+  if( p->bJustLocked ) wdQueue.bAsked = 1;
+  p->bHolder = p->bJustLocked = 0;
   __atomic_store_n(&pShared->iHolder, 0, __ATOMIC_SEQ_CST);
   for(i=0; i<WD_NWAIT; i++){
     u32 iTicket = __atomic_load_n(&pShared->aWait[i], __ATOMIC_SEQ_CST);
@@ -2208,7 +2260,6 @@ static void wdWaitTurn(WdShared *pShared, int nMicro){
   while( nLeft>0 && __atomic_load_n(pMine, __ATOMIC_SEQ_CST)==iMine ){
     if( __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
      && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST))
-     && __atomic_load_n(&pShared->iPause, __ATOMIC_SEQ_CST)==0
      && wdQueue.nFree<WD_MXFREE
     ){
       wdQueue.nFree++;            /* Just given up, and nobody was called */
@@ -2222,67 +2273,221 @@ static void wdWaitTurn(WdShared *pShared, int nMicro){
             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* The pause is over: call whoever waits. */
-static void wdResume(WdDb *p){
-  u32 iPause = p->iPause;
-  p->iPause = 0;
-  if( iPause && __atomic_compare_exchange_n(&p->pShared->iPause, &iPause, 0, 0,
-                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-   && __atomic_load_n(&p->pShared->iHolder, __ATOMIC_SEQ_CST)==0
-  ){
-    u32 iTicket;
-    u32 *pNext = wdNextTurn(p, &iTicket);
-    wdCall(pNext, iTicket);
+/************************* Database: checkpointer ***************************/
+
+static __thread int wdIsCkpt;     /* This thread is a checkpointer */
+
+/* True if the checkpointer has to stop. */
+static int wdCkptHeld(WdBase *p){
+  int b;
+  pthread_mutex_lock(&p->timer);
+  b = p->nCkptHold>0 || p->bCkptStop;
+  pthread_mutex_unlock(&p->timer);
+  return b;
+}
+
+/* The busy handler of the checkpointer's connection.  Without the WRITE lock it
+** queues for it; with it, readers have to leave the log soon. */
+typedef struct WdCkpt WdCkpt;
+struct WdCkpt {
+  WdBase *pBase;
+  WdDb *pDb;                      /* The connection's */
+  i64 iHeld;                      /* When it held the WRITE lock first */
+};
+static int wdCkptBusy(void *pArg, int n){
+  WdCkpt *p = (WdCkpt*)pArg;
+  if( n>1000 || wdCkptHeld(p->pBase) ) return 0;
+  if( !p->pDb->bHolder ){
+    wdVfs.xSleep(&wdVfs, 1000);
+    return 1;
   }
+  if( p->iHeld==0 ) p->iHeld = wdNow();
+  if( wdNow()-p->iHeld>WD_PAUSE_US ) return 0;
+  wd.pLower->xSleep(wd.pLower, 100);
+  return 1;
+}
+
+/* A commit that leaves its checkpoint to this thread holds the lock that keeps
+** checkpoints apart for a moment. */
+static int wdCkptCall(
+  WdCkpt *p, sqlite3 *db, int eMode, int *pnLog, int *pnDone
+){
+  int rc = SQLITE_BUSY;
+  int i;
+  for(i=0; rc==SQLITE_BUSY && p->iHeld==0 && i<WD_CKPT_TRIES; i++){
+    if( i>0 ) wd.pLower->xSleep(wd.pLower, 200);
+    if( wdCkptHeld(p->pBase) ) return SQLITE_INTERRUPT;
+    rc = sqlite3_wal_checkpoint_v2(db, 0, eMode, pnLog, pnDone);
+  }
+  return rc;
 }
 
 /*
-** SQLite restarts the log when a writer begins and finds all of it in the
-** database.  Writers that take turns without a pause never find that, since
-** each checkpoint ends behind the last commit.  So once the log is long, a
-** checkpoint holds the others back, which has little left to copy, because
-** checkpoints were made all along.  If readers are in the way, it is tried
-** again a second later.
+** Copy the log, while others write, until few frames are left, and then these
+** while nobody writes.  The database is flushed before that, for the pause has
+** to flush it as well.
 */
-static void wdPause(WdDb *p){
-  WdBase *pBase = p->pBase;
-  WdShared *pShared = p->pShared;
-  u32 iNone = 0;
-  i64 iEnd = wdNow();
-  int bReady = 0;
-  if( !__atomic_load_n(&pShared->nGroup, __ATOMIC_RELAXED)
-   || __atomic_load_n(&pBase->nFrame, __ATOMIC_RELAXED)<WD_LONG_LOG
-   || iEnd<__atomic_load_n(&pBase->iNextPause, __ATOMIC_RELAXED) ) return;
-  p->iPause = wdStamp();
-  if( !__atomic_compare_exchange_n(&pShared->iPause, &iNone, p->iPause, 0,
-           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
-    p->iPause = 0;
-    if( wdStamp()-iNone>=2*WD_PAUSE_US ){
-      __atomic_store_n(&pShared->iPause, 0, __ATOMIC_SEQ_CST);
+static int wdCkptCopy(WdCkpt *p, sqlite3 *db){
+  int nLog = 0, nDone = 0, nBefore = -1;
+  int i, rc;
+  for(i=0; i<WD_CKPT_ROUNDS && nDone>nBefore; i++){
+    nBefore = nDone;
+    rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_PASSIVE, &nLog, &nDone);
+    if( rc!=SQLITE_OK ) return rc;
+    if( nLog==nDone ) break;
+    rc = LOWER(p->pDb)->pMethods->xSync(LOWER(p->pDb), SQLITE_SYNC_NORMAL);
+    if( rc!=SQLITE_OK ) return rc;
+    if( nLog-nDone<WD_CKPT_FEW ) break;
+  }
+  wdCount(p->pDb, WD_STAT_CHECKPOINTS, 1);
+  return wdCkptCall(p, db, SQLITE_CHECKPOINT_RESTART, 0, 0);
+}
+
+/* One checkpoint.  The file of that name may be another one by now. */
+static int wdCkptRun(WdBase *pBase){
+  WdCkpt c;
+  sqlite3_file *pFile = 0;
+  sqlite3 *db = 0;
+  int rc = sqlite3_open_v2(pBase->zName, &db, SQLITE_OPEN_READWRITE
+               |SQLITE_OPEN_FULLMUTEX|SQLITE_OPEN_PRIVATECACHE, "waldio");
+  memset(&c, 0, sizeof(c));
+  c.pBase = pBase;
+  if( rc==SQLITE_OK ){
+    rc = sqlite3_file_control(db, 0, SQLITE_FCNTL_FILE_POINTER, &pFile);
+  }
+  if( rc==SQLITE_OK ){
+    c.pDb = (WdDb*)pFile;
+    sqlite3_busy_handler(db, wdCkptBusy, &c);
+    rc = sqlite3_exec(db, "PRAGMA synchronous=FULL; PRAGMA schema_version",
+                      0, 0, 0);
+  }
+  pthread_mutex_lock(&pBase->timer);
+  pBase->dbCkpt = db;
+  pthread_mutex_unlock(&pBase->timer);
+  if( rc==SQLITE_OK && c.pDb->pBase==pBase && c.pDb->bMarked && c.pDb->pLog ){
+    rc = wdCkptCopy(&c, db);
+  }
+  pthread_mutex_lock(&pBase->timer);
+  pBase->dbCkpt = 0;
+  pthread_mutex_unlock(&pBase->timer);
+  sqlite3_close(db);
+  return rc;
+}
+
+static void *wdCkptMain(void *pArg){
+  WdBase *p = (WdBase*)pArg;
+  wdIsCkpt = 1;
+  pthread_mutex_lock(&p->timer);
+  while( !p->bCkptStop ){
+    int rc;
+    if( !p->bCkptWake || p->nCkptHold>0 ){
+      pthread_cond_wait(&p->timed, &p->timer);
+      continue;
     }
-    return;
+    p->bCkptWake = 0;
+    p->bCkptBusy = 1;
+    pthread_mutex_unlock(&p->timer);
+    rc = wdCkptRun(p);
+    pthread_mutex_lock(&p->timer);
+    if( rc==SQLITE_OK ){
+      p->bCkptWake = 0;           /* Asked for before the log was restarted */
+      p->nCkptFail = 0;
+    }else{
+      p->iNextCkpt = wdNow() + (WD_CKPT_AGAIN_US<<p->nCkptFail);
+      if( p->nCkptFail<WD_CKPT_MXFAIL ) p->nCkptFail++;
+    }
+    p->bCkptBusy = 0;
+    pthread_cond_broadcast(&p->timed);
   }
-  iEnd += WD_PAUSE_US;
-  while( !bReady && wdNow()<iEnd ){
-    bReady = __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
-          && __atomic_load_n(&pBase->nReader, __ATOMIC_ACQUIRE)==0;
-    if( !bReady ) wd.pLower->xSleep(wd.pLower, 100);
+  pthread_mutex_unlock(&p->timer);
+  return 0;
+}
+
+/*
+** A COMMIT checkpoints.  True if that is left to the checkpointer, which is then
+** there.
+*/
+static int wdDelegate(WdDb *p){
+  WdBase *pBase = p->pBase;
+  int b;
+  if( p->bCkpt || !p->bMarked || p->eCkpt==WD_CKPT_OFF
+   || (p->eCkpt==WD_CKPT_AUTO
+        && __atomic_load_n(&p->pShared->nGroup, __ATOMIC_RELAXED)==0)
+   || !sqlite3_threadsafe() ) return 0;
+  pthread_mutex_lock(&pBase->timer);
+  if( !pBase->bCkpt && !pBase->bCkptStop ){
+    pBase->bCkpt = (u8)wdStart(&pBase->ckptThread, wdCkptMain, pBase);
+    if( !pBase->bCkpt ) wdCount(p, WD_STAT_FALLBACKS, 1);
   }
-  if( !bReady ){
-    wdResume(p);
-    __atomic_store_n(&pBase->iNextPause, iEnd+1000000, __ATOMIC_RELAXED);
+  b = pBase->bCkpt;
+  pthread_mutex_unlock(&pBase->timer);
+  return b;
+}
+static void wdWakeCkpt(WdBase *p){
+  pthread_mutex_lock(&p->timer);
+  if( !p->bCkptWake && wdNow()>=p->iNextCkpt ){
+    p->bCkptWake = 1;
+    pthread_cond_broadcast(&p->timed);
   }
+  pthread_mutex_unlock(&p->timer);
+}
+
+/* Stop the checkpoint under way and let no other begin; and the reverse. */
+static void wdHoldCkpt(WdBase *p){
+  pthread_mutex_lock(&p->timer);
+  p->nCkptHold++;
+  while( p->bCkptBusy ){
+    if( p->dbCkpt ) sqlite3_interrupt(p->dbCkpt);
+    (void)wdCondWait(&p->timed, &p->timer, wdNow()+1000);
+  }
+  pthread_mutex_unlock(&p->timer);
+}
+static void wdReleaseCkpt(WdBase *p){
+  pthread_mutex_lock(&p->timer);
+  p->nCkptHold--;
+  pthread_cond_broadcast(&p->timed);
+  pthread_mutex_unlock(&p->timer);
+}
+
+/* The last handle but the checkpointer's is closed: end it. */
+static void wdEndCkpt(WdBase *p){
+  wdHoldCkpt(p);
+  pthread_mutex_lock(&p->timer);
+  if( p->bCkpt && !p->bCkptStop ){
+    p->bCkptStop = 1;
+    pthread_cond_broadcast(&p->timed);
+    pthread_mutex_unlock(&p->timer);
+    pthread_join(p->ckptThread, 0);
+    pthread_mutex_lock(&p->timer);
+    p->bCkpt = p->bCkptStop = p->bCkptWake = 0;
+  }
+  pthread_mutex_unlock(&p->timer);
+  wdReleaseCkpt(p);
 }
 
 static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   WdDb *p = (WdDb*)pFile;
   int bWrite = p->bMarked && p->pLog && iOfst==WAL_WRITE_LOCK
             && (flags & SQLITE_SHM_EXCLUSIVE)!=0;
+  int bAfterCommit = 0;
   int rc;
-  if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ) return wdLockWrite(p, flags);
+  if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ){
+    p->bAfterCommit = p->bDelegate = 0;
+    return wdLockWrite(p, flags);
+  }
   if( bWrite ){
     wdForget(p->pLog);
     return wdUnlockWrite(p, flags);
+  }
+  p->bJustLocked = 0;
+  if( p->bDelegate && iOfst>=WAL_READ_LOCK0 && n==1
+   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
+  ){
+    return SQLITE_BUSY;           /* A passive checkpoint copies nothing */
+  }
+  if( flags & SQLITE_SHM_LOCK ){
+    bAfterCommit = p->bAfterCommit;
+    p->bAfterCommit = 0;
   }
   rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
   if( rc!=SQLITE_OK ) return rc;
@@ -2291,12 +2496,10 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   ){
     p->iRead = wdWritten(p->pLog) & ~(u64)1;
   }
-  if( iOfst>=WAL_READ_LOCK0 && (flags & SQLITE_SHM_SHARED) ){
-    __atomic_add_fetch(&p->pBase->nReader, flags & SQLITE_SHM_LOCK ? 1 : -1,
-                       __ATOMIC_RELEASE);
-  }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
-    if( flags & SQLITE_SHM_LOCK ) wdPause(p); else wdResume(p);
+    int bDelegated = p->bDelegate;
+    p->bDelegate = bAfterCommit && wdDelegate(p);
+    if( (flags & SQLITE_SHM_UNLOCK) && bDelegated ) wdWakeCkpt(p->pBase);
   }
   return SQLITE_OK;
 }
@@ -2306,7 +2509,6 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
   if( p->pLog ) wdLeaveGroup(p->pLog);
   p->iWait = p->iRead = 0;
-  wdResume(p);
   if( p->bHolder ) (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
   memset(&p->priv, 0, sizeof(p->priv));
   pthread_mutex_lock(&wd.mutex);
@@ -2447,6 +2649,19 @@ static int wdPragmaOption(WdDb *p, char **az){
   return SQLITE_OK;
 }
 
+/* PRAGMA waldio_checkpointer */
+static int wdPragmaCheckpointer(WdDb *p, char **az){
+  static const char *const azName[] = { "0", "1", "auto" };
+  int i;
+  if( az[2] ){
+    for(i=0; i<3 && sqlite3_stricmp(az[2], azName[i])!=0; i++){}
+    if( i==3 ) return wdPragmaError(az, "0, 1 or auto");
+    p->eCkpt = (u8)i;
+  }
+  az[0] = sqlite3_mprintf("%s", azName[p->eCkpt]);
+  return SQLITE_OK;
+}
+
 /* PRAGMA waldio_sync */
 static int wdPragmaSync(WdDb *p, char **az){
   static const char *const azName[] = {
@@ -2478,6 +2693,9 @@ static int wdPragma(WdDb *p, char **az){
   }
   if( sqlite3_stricmp(az[1], "waldio_sync")==0 ){
     return wdPragmaSync(p, az);
+  }
+  if( sqlite3_stricmp(az[1], "waldio_checkpointer")==0 ){
+    return wdPragmaCheckpointer(p, az);
   }
   if( sqlite3_stricmp(az[1], "waldio_layout")==0 ){
     const char *z = !p->bMarked ? (p->pLog ? "stock" : "none")
@@ -2527,11 +2745,15 @@ static void wdUnmark(WdDb *p){
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb **pp;
+  int bLast;
   if( p->bMarked && p->bUnused ) wdUnmark(p);
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
   if( *pp ) *pp = p->pNext;
-  p->pBase->nHandle--;
+  bLast = !p->bCkpt && --p->pBase->nHandle==0;
+  pthread_mutex_unlock(&wd.mutex);
+  if( bLast ) wdEndCkpt(p->pBase);
+  pthread_mutex_lock(&wd.mutex);
   wdReleaseBase(p->pBase);
   pthread_mutex_unlock(&wd.mutex);
   return LOWER(p)->pMethods->xClose(LOWER(p));
@@ -2605,11 +2827,19 @@ static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
 ** until that one is gone.
 */
 static int wdLockLast(WdDb *p){
-  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
-  int i;
+  WdBase *pBase = p->pBase;
+  int rc, i;
+  if( p->bCkpt ) return SQLITE_BUSY;
+  rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   for(i=0; rc==SQLITE_BUSY && i<WD_CLOSE_TRIES; i++){
     WdDb *pNone = 0;
-    if( __atomic_compare_exchange_n(&p->pBase->pClosing, &pNone, p, 0,
+    if( __atomic_load_n(&pBase->nShared, __ATOMIC_SEQ_CST)<=1 ){
+      wdHoldCkpt(pBase);
+      rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+      wdReleaseCkpt(pBase);
+      break;
+    }
+    if( __atomic_compare_exchange_n(&pBase->pClosing, &pNone, p, 0,
             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) break;
     wd.pLower->xSleep(wd.pLower, 200);
     rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
@@ -2628,6 +2858,9 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
   }else{
     rc = LOWER(p)->pMethods->xLock(LOWER(p), eLock);
   }
+  if( rc==SQLITE_OK && p->eLock==SQLITE_LOCK_NONE && !p->bCkpt ){
+    __atomic_add_fetch(&p->pBase->nShared, 1, __ATOMIC_SEQ_CST);
+  }
   if( rc==SQLITE_OK && eLock>p->eLock ) p->eLock = eLock;
   return rc;
 }
@@ -2636,6 +2869,9 @@ static int wdDbUnlock(sqlite3_file *pFile, int eLock){
   WdDb *p = (WdDb*)pFile;
   WdDb *pClosing = p;
   int rc = LOWER(p)->pMethods->xUnlock(LOWER(p), eLock);
+  if( p->eLock>eLock && eLock==SQLITE_LOCK_NONE && !p->bCkpt ){
+    __atomic_add_fetch(&p->pBase->nShared, -1, __ATOMIC_SEQ_CST);
+  }
   if( eLock<p->eLock ) p->eLock = eLock;
   (void)__atomic_compare_exchange_n(&p->pBase->pClosing, &pClosing, (WdDb*)0, 0,
             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -2668,6 +2904,8 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
   WdDb *p = (WdDb*)pFile;
   int rc;
   if( op==SQLITE_FCNTL_PDB ) p->ppDb = (sqlite3**)pArg;
+  p->bAfterCommit = op==SQLITE_FCNTL_COMMIT_PHASETWO;
+  p->bJustLocked = 0;
   if( op==SQLITE_FCNTL_PERSIST_WAL ) return wdPersistWal(p, (int*)pArg);
   if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->iWait && p->pLog ){
     u64 iWait = p->iWait;
@@ -2782,7 +3020,7 @@ static WdBase *wdFindBase(const char *zName){
     iInode = (u64)st.st_ino;
   }
   for(p=wd.pBases; p; p=p->pNext){
-    if( p->iDev==iDev && p->iInode==iInode
+    if( p->iDev==iDev && p->iInode==iInode && p->pid==getpid()
      && (iInode || strcmp(p->zName, zName)==0) ) break;
   }
   if( p==0 ){
@@ -2796,6 +3034,7 @@ static WdBase *wdFindBase(const char *zName){
     }
     pthread_mutex_init(&p->timer, 0);
     wdCondInit(&p->timed);
+    p->pid = getpid();
     p->iDev = iDev;
     p->iInode = iInode;
     p->pNext = wd.pBases;
@@ -2838,15 +3077,19 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
     zReason = "no POWERSAFE_OVERWRITE (psow=0)";
   }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
-  p->bWant = zReason==0;
+  p->bCkpt = (u8)wdIsCkpt;
+  p->bWant = zReason==0 && !p->bCkpt;
+  zUri = sqlite3_uri_parameter(zName, "waldio_checkpointer");
+  p->eCkpt = zUri && zUri[0]=='0' ? WD_CKPT_OFF
+           : zUri && zUri[0]=='1' ? WD_CKPT_ON : WD_CKPT_AUTO;
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){
-    p->pBase->nHandle++;
+    p->pBase->nHandle += !p->bCkpt;
     p->pNext = wd.pDbs;
     wd.pDbs = p;
     p->base.pMethods = &p->methods;
-    wdReason(p, zReason);
+    if( !p->bCkpt ) wdReason(p, zReason);
   }
   pthread_mutex_unlock(&wd.mutex);
   return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
@@ -3017,6 +3260,7 @@ static int wdRandomness(sqlite3_vfs *pVfs, int nByte, char *zOut){
 static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   WdShared *pShared = 0;
   WdDb *p = 0;
+  i64 iBegin;
   if( wdQueue.bAsked && nMicro<=WD_MXSLEEP_US ){
     pthread_mutex_lock(&wd.mutex);
     for(p=wd.pDbs; p && p!=wdQueue.pDb; p=p->pNext){}
@@ -3028,7 +3272,9 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   }
   wdQueue.bAsked = 0;
   if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
+  iBegin = wdNow();
   wdWaitTurn(pShared, nMicro);
+  wdCountWait(p, WD_STAT_QUEUED, WD_STAT_QUEUE_US, iBegin);
   __atomic_add_fetch(&p->nWaiting, -1, __ATOMIC_ACQ_REL);
   return nMicro;
 }
@@ -3090,7 +3336,8 @@ static const char wdStatSchema[] =
   "CREATE TABLE waldio_stat(database TEXT, layout TEXT, slot INT, reason TEXT,"
   " handles INT, commits INT, frames INT, bytes INT, durable_writes INT,"
   " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
-  " waits INT, moved INT, write_zeroes INT)";
+  " waits INT, moved INT, write_zeroes INT, checkpoints INT, wait_us INT,"
+  " longest_wait_us INT, queued INT, queue_us INT, longest_queue_us INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
 
 typedef struct WdRow WdRow;

@@ -178,40 +178,123 @@ static void killed(int nKill, int bOther){
   sqlite3_close(db);
 }
 
-/* Writers without a pause, some of them while a reader stays: the log is
-** restarted all the same once the reader is gone. */
+/* Writers without a pause, and readers that come and go: the log is restarted
+** all the same; not while a reader of it stays, but then. */
+static int bWritersEnd;
+static int nBusy;                 /* What the writers added */
 static void *busyMain(void *pArg){
-  int i;
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
   (void)pArg;
   sqlite3_busy_timeout(db, 60000);
   testExec(db, "PRAGMA synchronous=NORMAL");
-  for(i=0; i<4000; i++) testExec(db, "UPDATE n SET n=n+1");
+  while( !__atomic_load_n(&bWritersEnd, __ATOMIC_RELAXED) ){
+    testExec(db, "UPDATE n SET n=n+1");
+    __atomic_fetch_add(&nBusy, 1, __ATOMIC_RELAXED);
+  }
   sqlite3_close(db);
   return 0;
 }
-static void bounded(int bReader){
-  pthread_t a[NTHREAD];
-  struct stat st;
+static void *readerMain(void *pArg){
+  sqlite3 *db = testOpen("file:p.db?vfs=waldio");
+  (void)pArg;
+  sqlite3_busy_timeout(db, 60000);
+  while( !__atomic_load_n(&bWritersEnd, __ATOMIC_RELAXED) ){
+    testExec(db, "BEGIN; SELECT * FROM n");
+    usleep(300);
+    testExec(db, "COMMIT");
+  }
+  sqlite3_close(db);
+  return 0;
+}
+/* How often the log was restarted, from its header. */
+static int restarts(void){
+  unsigned char a[16];
+  int fd = open("p.db-wal", O_RDONLY);
+  CHECK( fd>=0 && pread(fd, a, sizeof(a), 0)==(ssize_t)sizeof(a) );
+  close(fd);
+  return a[12]<<24 | a[13]<<16 | a[14]<<8 | a[15];
+}
+static void bounded(int nReader, int bStays){
+  pthread_t a[NTHREAD], aReader[4];
   sqlite3 *db;
-  int i;
-  testBegin("%d writers without a pause%s", NTHREAD,
-            bReader ? ", a reader that stays" : "");
+  int i, n;
+  testBegin("%d writers without a pause, %d readers%s", NTHREAD, nReader,
+            bStays ? ", one that stays" : "");
   create();
+  bWritersEnd = nBusy = 0;
   db = testOpen("file:p.db?vfs=waldio");
-  testExec(db, "SELECT * FROM n");
-  if( bReader ) testExec(db, "BEGIN; SELECT * FROM n");
+  testExec(db, "UPDATE n SET n=0");
+  n = restarts();
+  if( bStays ) testExec(db, "BEGIN; SELECT * FROM n");
+  for(i=0; i<nReader; i++){
+    CHECK_INT( pthread_create(&aReader[i], 0, readerMain, 0), 0 );
+  }
   for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_create(&a[i], 0, busyMain, 0), 0 );
-  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
-  if( bReader ){
+  if( bStays ){
+    while( __atomic_load_n(&nBusy, __ATOMIC_RELAXED)<6000 ) usleep(1000);
+    CHECK_INT( restarts(), n );
     CHECK_STR( testText(db, "SELECT n FROM n"), "0" );
     testExec(db, "COMMIT");
-  }else{
-    /* 16,000 slots of 1024 bytes if it was not restarted. */
-    CHECK( stat("p.db-wal", &st)==0 && st.st_size<=12*1024*1024 );
   }
-  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), 4000*NTHREAD );
+  while( restarts()<n+3 ) usleep(1000);
+  __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
+  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
+  for(i=0; i<nReader; i++) CHECK_INT( pthread_join(aReader[i], 0), 0 );
+  CHECK( atoi(testText(db, "SELECT checkpoints FROM waldio_stat"))>0 );
+  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), nBusy );
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
   sqlite3_close(db);
+}
+
+/* The checkpointer of a single connection: it checkpoints when SQLite would and
+** only then, and closing the database is a match for it. */
+static void checkpointer(void){
+  sqlite3 *db;
+  int i, j;
+  create();
+  testBegin("no checkpointer for a single connection");
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "PRAGMA wal_autocheckpoint=5");
+  for(i=0; i<100; i++) testExec(db, "UPDATE n SET n=n+1");
+  CHECK_STR( testText(db, "SELECT checkpoints FROM waldio_stat"), "0" );
+  sqlite3_close(db);
+  testBegin("no checkpointer without wal_autocheckpoint");
+  db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=1");
+  testExec(db, "PRAGMA wal_autocheckpoint=0");
+  for(i=0; i<1100; i++) testExec(db, "UPDATE n SET n=n+1");
+  CHECK_STR( testText(db, "SELECT checkpoints FROM waldio_stat"), "0" );
+  testBegin("the checkpointer, asked for");
+  testExec(db, "PRAGMA wal_autocheckpoint=5");
+  do{
+    testExec(db, "UPDATE n SET n=n+1");
+  }while( atoi(testText(db, "SELECT checkpoints FROM waldio_stat"))<3 );
+  CHECK_STR( testText(db, "SELECT handles FROM waldio_stat"), "1" );
+  testBegin("a checkpoint that is not passive after a commit");
+  for(i=0; i<20; i++){
+    int rc, nLog = -1, nDone = -1;
+    testExec(db, "UPDATE n SET n=n+1");
+    do{
+      rc = sqlite3_wal_checkpoint_v2(db, 0, SQLITE_CHECKPOINT_TRUNCATE, &nLog,
+                                     &nDone);
+    }while( rc==SQLITE_BUSY );    /* The checkpointer is at it */
+    CHECK_INT( rc, SQLITE_OK );
+    CHECK( nLog==0 && nDone==0 );
+  }
+  sqlite3_close(db);
+  for(i=0; i<60; i++){
+    testBegin("close during a checkpoint, round %d", i);
+    db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=1");
+    testExec(db, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=5;"
+                 "PRAGMA locking_mode=%s", i%8==7 ? "exclusive" : "normal");
+    for(j=0; j<8+i%7; j++) testExec(db, "UPDATE n SET n=n+1");
+    if( i%3==0 ) usleep((unsigned)i*20);
+    if( i%8==6 ) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, 0);
+    sqlite3_close(db);
+    db = testOpen(i%8==6 ? "file:p.db?vfs=waldio" : "file:p.db?vfs=unix");
+    CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+    sqlite3_close(db);
+    CHECK_INT( testShell("rm -f p.db-wal p.db-shm"), 0 );
+  }
 }
 
 /* Many threads open a clean database at once: all find it to be waldio's.  Then
@@ -257,9 +340,7 @@ static void together(void){
 #define SHARED       512
 #define SH_NGROUP    40
 #define SH_FLUSHING  44
-#define SH_PAUSE     52
-#define SH_HOLDER    56
-#define SH_TICKET    60
+#define SH_HOLDER    52
 #define SH_TURN      64
 #define SH_WAIT      72
 #define SH_END       (SH_WAIT+64*4)
@@ -373,7 +454,7 @@ static void hostile(void){
   put(aHostile, SH_NGROUP, 1000);
   put(aHostile, SH_FLUSHING, micros());
   addRow(db, 9, 1);
-  put(aHostile, SH_PAUSE, micros());
+  put(aHostile, SH_HOLDER, 1);
   addRow(db, 9, 2);
   put(aHostile, SH_TURN+4, 77);
   put(aHostile, SH_TURN, micros());
@@ -398,8 +479,10 @@ int main(void){
   inQueue(0);
   inQueue(1);
   hostile();
-  bounded(0);
-  bounded(1);
+  checkpointer();
+  bounded(0, 0);
+  bounded(4, 0);
+  bounded(0, 1);
   threads();
   zSync = "waldio_sync=persistent";
   threads();

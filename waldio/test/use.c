@@ -48,6 +48,8 @@ static void options(void){
     { "waldio_group_ms=60001", 0 },     { "waldio_group_ms=2", "2" },
     { "waldio_durable_reads", "0" },    { "waldio_durable_reads=2", 0 },
     { "waldio_durable_reads=1", "1" },
+    { "waldio_checkpointer", "auto" },  { "waldio_checkpointer=2", 0 },
+    { "waldio_checkpointer=1", "1" },   { "waldio_checkpointer=0", "0" },
     { "waldio_padding", "0" },          { "waldio_padding=8192", "8192" },
     { "waldio_padding=1000", 0 },       { "waldio_padding", "8192" },
     { "waldio_prealloc", "65536" },     { "waldio_prealloc=5000", "8192" },
