@@ -1582,6 +1582,13 @@ static void wdCommitted(WdLog *p){
   wdCount(p->pDb, WD_STAT_COMMITS, 1);
 }
 
+/* The transaction is over.  An xSync of its own would have come before: in
+** synchronous=NORMAL there is none, and the next one is a checkpoint's. */
+static void wdCommitOver(WdLog *p){
+  if( p->bCommitted ) p->bFull = 0;
+  p->bCommitted = 0;
+}
+
 /* Add a frame to the run, and write the run if the frame ends a commit. */
 static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   int bCommit = get4(&aHdr[4])!=0 && !p->bRecksum;
@@ -1742,8 +1749,8 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   }
   if( rc!=SQLITE_OK ) return rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
-  if( p->bCommitted ) p->bFull = 0;
-  p->bCommitted = p->bDurable = 0;
+  wdCommitOver(p);
+  p->bDurable = 0;
   if( bHdr ) return wdNewLog(p, a);
   if( p->lay.eKind==WD_NONE || iOfst<WAL_HDRSIZE ) return SQLITE_IOERR_WRITE;
   szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
@@ -2907,6 +2914,7 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
   p->bAfterCommit = op==SQLITE_FCNTL_COMMIT_PHASETWO;
   p->bJustLocked = 0;
   if( op==SQLITE_FCNTL_PERSIST_WAL ) return wdPersistWal(p, (int*)pArg);
+  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->pLog ) wdCommitOver(p->pLog);
   if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->iWait && p->pLog ){
     u64 iWait = p->iWait;
     p->iWait = 0;

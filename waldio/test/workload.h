@@ -23,7 +23,10 @@ static const Mode aMode[] = {
   { "full, threads",   "FULL",   "full",       3, 1, 1 },
   { "persistent",      "NORMAL", "persistent", 2, 0, 1 },
   { "normal",          "NORMAL", "full",       1, 0, 0 },
+  { "normal, by turns", "NORMAL", "full",      2, 0, 0 },
+  { "normal, threads", "NORMAL", "full",       3, 1, 0 },
   { "not flushed",     "FULL",   "normal",     2, 0, 0 },
+  { "not flushed, normal", "NORMAL", "normal", 2, 0, 0 },
   { "group",           "FULL",   "group",      2, 0, 0 },
 };
 #define NMODE ((int)(sizeof(aMode)/sizeof(aMode[0])))
