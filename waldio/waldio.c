@@ -84,9 +84,10 @@
 **                                  4096 or 8192 bytes; 0 chooses the layout
 **                                  by itself.  From the next restart of the
 **                                  log on.
-**     PRAGMA waldio_prealloc=N     first step the log is extended by; each
-**                                  doubles the file, up to 4 MiB.  0: never,
-**                                  as for commits that are not flushed.
+**     PRAGMA waldio_prealloc=N     first step the log is extended by, 64 KiB if
+**                                  not set; each doubles the file, until steps
+**                                  are 1 MiB.  0: never, as for commits that
+**                                  are not flushed.
 **     PRAGMA waldio_recycle=0      delete the log at the last close
 **     PRAGMA waldio_reserve=N      reserved bytes from the next VACUUM on
 **     PRAGMA waldio_layout         W, T, P, stock or none
@@ -330,6 +331,7 @@ typedef struct WdShared WdShared;
 #define WD_CHUNK           65536  /* unixWrite() takes less than 128 KB */
 #define WD_RUN             (256*1024)   /* Frames written at once */
 #define WD_MXPREALLOC      (4*1024*1024)
+#define WD_MXSTEP          (1024*1024)  /* 1000 frames need little over 4 MiB */
 #define WD_NWAIT           64     /* Places in the queue of writers */
 #define WD_TURN_US         10000  /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
@@ -1259,8 +1261,8 @@ static int wdPrealloc(WdLog *p, i64 iEnd){
   if( iEnd<=p->szFile || !wdFlushesCommits(p) ) return SQLITE_OK;
   rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
   if( rc!=SQLITE_OK || iEnd<=p->szFile || p->pDb->szPrealloc==0 ) return rc;
-  szStep = p->szFile<p->pDb->szPrealloc ? p->pDb->szPrealloc : p->szFile;
-  if( szStep>WD_MXPREALLOC ) szStep = WD_MXPREALLOC;
+  szStep = p->szFile<WD_MXSTEP ? p->szFile : WD_MXSTEP;
+  if( szStep<p->pDb->szPrealloc ) szStep = p->pDb->szPrealloc;
   if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;
   wdCount(p->pDb, WD_STAT_PREALLOCS, 1);
   rc = wdZeroFill(p, roundUp(iEnd, WD_BLOCK0));
@@ -2167,6 +2169,7 @@ static __thread struct {
   u32 iTicket;                    /* Its ticket there, or 0 */
   int bAsked;                     /* ... in the last call */
   int nFree;                      /* Times it was not held any more */
+  i64 nOwed;                      /* Microseconds it was woken too early */
 } wdQueue;
 
 /* True if a ticket has the turn to write, and did not miss it. */
@@ -2182,6 +2185,7 @@ static int wdLockWrite(WdDb *p, int flags){
     wdQueue.pDb = p;
     wdQueue.iTicket = 0;
     wdQueue.nFree = 0;
+    wdQueue.nOwed = 0;
   }
   if( (u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn) ){
     rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
@@ -2190,6 +2194,7 @@ static int wdLockWrite(WdDb *p, int flags){
   if( rc==SQLITE_OK ){
     wdQueue.iTicket = 0;
     wdQueue.nFree = 0;
+    wdQueue.nOwed = 0;
     p->bHolder = p->bJustLocked = 1;
     __atomic_store_n(&pShared->iHolder, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&pShared->iTurn, 0, __ATOMIC_SEQ_CST);
@@ -2244,7 +2249,7 @@ static int wdUnlockWrite(WdDb *p, int flags){
 }
 
 /* Wait to be called, for nMicro or a little longer. */
-static void wdWaitTurn(WdShared *pShared, int nMicro){
+static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   i64 nLeft = nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro;
   i64 iUntil = wdNow() + nLeft;
   u32 *pMine = 0;
@@ -3264,11 +3269,13 @@ static int wdRandomness(sqlite3_vfs *pVfs, int nByte, char *zOut){
 }
 
 /* The thread may have left the database where it was busy, so that is looked
-** for before it is used. */
+** for before it is used.  Whoever is woken early and does not get the lock after
+** all sleeps so much longer the next time: sqlite3_busy_timeout() adds up what it
+** asked for. */
 static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   WdShared *pShared = 0;
   WdDb *p = 0;
-  i64 iBegin;
+  i64 iBegin, nWant;
   if( wdQueue.bAsked && nMicro<=WD_MXSLEEP_US ){
     pthread_mutex_lock(&wd.mutex);
     for(p=wd.pDbs; p && p!=wdQueue.pDb; p=p->pNext){}
@@ -3281,7 +3288,10 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   wdQueue.bAsked = 0;
   if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
   iBegin = wdNow();
-  wdWaitTurn(pShared, nMicro);
+  nWant = nMicro + wdQueue.nOwed;
+  wdWaitTurn(pShared, nWant);
+  nWant -= wdNow() - iBegin;
+  wdQueue.nOwed = nWant>0 ? nWant : 0;
   wdCountWait(p, WD_STAT_QUEUED, WD_STAT_QUEUE_US, iBegin);
   __atomic_add_fetch(&p->nWaiting, -1, __ATOMIC_ACQ_REL);
   return nMicro;

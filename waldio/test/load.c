@@ -113,6 +113,9 @@ static UNUSED void twoFormats(void){
   CHECK( pipe(aPipe)==0 && pipe(aPipe+2)==0 );
   pid = fork();
   CHECK( pid>=0 );
+  /* Each has its own ends alone, or would wait for ever when the other fails. */
+  close(aPipe[pid ? 1 : 0]);
+  close(aPipe[pid ? 2 : 3]);
   if( pid==0 ){
     sqlite3 *db = openWith("waldio");
     CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
@@ -126,6 +129,8 @@ static UNUSED void twoFormats(void){
   CHECK( read(aPipe[0], &c, 1)==1 );
   inChild(addRow, zNext, -1);
   CHECK( write(aPipe[3], &c, 1)==1 );
+  close(aPipe[0]);
+  close(aPipe[3]);
   CHECK( waitpid(pid, &st, 0)==pid );
   CHECK_INT( st, 0 );
   inChild(addRow, zNext, 2);      /* And dies */

@@ -427,6 +427,43 @@ static void inQueue(int bHolder){
   munmap(aShared-SHARED, 32768);
 }
 
+/* The WRITE lock is held by somebody of whom the queue knows nothing.  Those who
+** try it often are woken early at first, and wait no less in all for that. */
+static void unknownHolder(void){
+  struct flock lock;
+  int aPipe[2], fd, st;
+  char c = 0;
+  pid_t pid;
+  sqlite3 *db;
+  testBegin("a holder that is not in the queue");
+  create();
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "SELECT * FROM t");
+  CHECK( pipe(aPipe)==0 );
+  pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ){
+    memset(&lock, 0, sizeof(lock));
+    lock.l_type = F_WRLCK;
+    lock.l_start = 120;           /* UNIX_SHM_BASE of os_unix.c */
+    lock.l_len = 1;
+    fd = open("p.db-shm", O_RDWR);
+    CHECK( fd>=0 && fcntl(fd, F_SETLK, &lock)==0 );
+    CHECK( write(aPipe[1], &c, 1)==1 );
+    pause();
+  }
+  CHECK( read(aPipe[0], &c, 1)==1 );
+  sqlite3_busy_timeout(db, 300);
+  CHECK_INT( testTry(db, "UPDATE n SET n=n+1"), SQLITE_BUSY );
+  CHECK_STR( testText(db, "SELECT queue_us>=300000 FROM waldio_stat"), "1" );
+  CHECK_INT( kill(pid, SIGKILL), 0 );
+  CHECK( waitpid(pid, &st, 0)==pid && WIFSIGNALED(st) );
+  close(aPipe[0]);
+  close(aPipe[1]);
+  testExec(db, "UPDATE n SET n=n+1");
+  sqlite3_close(db);
+}
+
 /* Others write nonsense where the queue is: everything goes on. */
 static unsigned char *aHostile;
 static void *hostileMain(void *pArg){
@@ -478,6 +515,7 @@ int main(void){
   together();
   inQueue(0);
   inQueue(1);
+  unknownHolder();
   hostile();
   checkpointer();
   bounded(0, 0);
