@@ -125,7 +125,9 @@
 ** others to write, the WRITE lock goes round among all threads of all processes
 ** in the order they asked for it, as long as the busy handler sleeps through the
 ** VFS; sqlite3_busy_timeout()'s does.  The queue is in the wal-index.  Whoever
-** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.
+** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.  Where a
+** flush takes long, it waits for half that time, 2 ms at most, for those whose
+** commits the last one made durable: they are likely to commit again.
 **
 ** SQLite checkpoints at the end of the COMMIT that makes the log 1000 frames long
 ** (PRAGMA wal_autocheckpoint), and it restarts the log when a writer begins and
@@ -340,6 +342,9 @@ typedef struct WdShared WdShared;
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
+#define WD_GATHER_MIN_US   100    /* A flush for many waits so long, or not, */
+#define WD_GATHER_MAX_US   2000   /* for those who just committed, or this long */
+#define WD_GATHER_MXFAIL   5      /* When they did not come, not 2^5 times */
 #define WD_PAUSE_US        5000   /* How long a checkpoint waits for readers */
 #define WD_CKPT_FEW        100    /* Frames it copies while writers wait */
 #define WD_CKPT_ROUNDS     8      /* Times it tries to have so few */
@@ -400,6 +405,13 @@ struct WdShared {
   u32 iTicket;                    /* The last ticket given out */
   u64 iTurn;                      /* Ticket<<32 | wdStamp(), or 0 */
   u32 aWait[WD_NWAIT];            /* Tickets of those who wait, or 0 */
+  u32 nAsked;                     /* Commits that asked for a flush */
+  u32 nServed;                    /* Those of them before the last one began */
+  u32 nExpect;                    /* So many more are likely to ask soon */
+  u32 iGather;                    /* nAsked that a flush waits for, or 0 */
+  u32 nFlushUs;                   /* How long such a flush takes */
+  u32 nGatherFail;                /* Times in a row that they did not come */
+  u32 nGatherSkip;                /* Flushes that do not wait, therefore */
 };
 
 /* What is counted; columns of waldio_stat. */
@@ -990,6 +1002,10 @@ static void wdReach(u64 *p, u64 iTo){
                       __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) ){}
 }
 
+static int wdSyncedDir(WdLog *p){
+  return __atomic_load_n(&p->bSyncedDir, __ATOMIC_RELAXED);
+}
+
 /*
 ** Make all that any process has written to the log durable.  The first flush
 ** goes through the lower VFS, which then also syncs the directory of a new
@@ -1002,7 +1018,7 @@ static int wdFlush(WdLog *p, int flags){
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
-  if( p->fd>=0 && __atomic_load_n(&p->bSyncedDir, __ATOMIC_RELAXED) ){
+  if( p->fd>=0 && wdSyncedDir(p) ){
     rc = fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
   }else{
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
@@ -1032,6 +1048,86 @@ static void wdCountGroup(WdShared *p){
 }
 
 /*
+** A commit is written, and a flush is to make it durable.  The WRITE lock is
+** held.
+*/
+static void wdAsk(WdShared *p){
+  u32 n = __atomic_add_fetch(&p->nAsked, 1, __ATOMIC_SEQ_CST);
+  u32 iGather = __atomic_load_n(&p->iGather, __ATOMIC_SEQ_CST);
+  if( iGather!=0 && (int)(n-iGather)>=0
+   && __atomic_compare_exchange_n(&p->iGather, &iGather, 0, 0,
+           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+  ){
+    wdFutexWake(&p->iGather);
+  }
+}
+
+/*
+** A flush for many is about to begin.  Those whose commits the last one made
+** durable are likely to commit again at once, and would miss this one: two halves
+** of the writers would wait for each other's flush.  So it waits for them, for
+** half the time of a flush at most.  Where they do not come it waits seldom, and
+** never where a flush is as fast as a commit.
+*/
+static void wdGather(WdShared *p){
+  i64 nLeft = __atomic_load_n(&p->nFlushUs, __ATOMIC_RELAXED)/2;
+  u32 nSkip = __atomic_load_n(&p->nGatherSkip, __ATOMIC_RELAXED);
+  u32 nAsked = __atomic_load_n(&p->nAsked, __ATOMIC_SEQ_CST);
+  u32 iGoal = __atomic_load_n(&p->nServed, __ATOMIC_SEQ_CST)
+            + __atomic_load_n(&p->nExpect, __ATOMIC_RELAXED);
+  int nMissing = (int)(iGoal-nAsked);
+  i64 iUntil;
+  u32 nFail;
+  if( nLeft<WD_GATHER_MIN_US || nMissing<=0 || iGoal==0 ) return;
+  if( nSkip>0 ){
+    __atomic_store_n(&p->nGatherSkip, nSkip-1, __ATOMIC_RELAXED);
+    return;
+  }
+  if( nLeft>WD_GATHER_MAX_US ) nLeft = WD_GATHER_MAX_US;
+  iUntil = wdNow() + nLeft;
+  __atomic_store_n(&p->iGather, iGoal, __ATOMIC_SEQ_CST);
+  do{
+    nAsked = __atomic_load_n(&p->nAsked, __ATOMIC_SEQ_CST);
+    if( (int)(iGoal-nAsked)<=0 ) break;
+    wdFutexWait(&p->iGather, iGoal, nLeft);
+    nLeft = iUntil - wdNow();
+  }while( nLeft>0 );
+  __atomic_store_n(&p->iGather, 0, __ATOMIC_SEQ_CST);
+  nAsked = __atomic_load_n(&p->nAsked, __ATOMIC_SEQ_CST);
+  nFail = __atomic_load_n(&p->nGatherFail, __ATOMIC_RELAXED);
+  if( (int)(iGoal-nAsked)<=nMissing/2 ){
+    nFail = 0;
+  }else if( nFail<WD_GATHER_MXFAIL ){
+    nFail++;
+  }else{
+    nFail = WD_GATHER_MXFAIL;
+  }
+  __atomic_store_n(&p->nGatherFail, nFail, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->nGatherSkip, nFail ? 1u<<nFail : 0, __ATOMIC_RELAXED);
+}
+
+/* Flush for all that wait, and remember how many did, and how long it took. */
+static int wdFlushAll(WdLog *p){
+  WdShared *pShared = p->pDb->pShared;
+  u32 nBefore, nServed, nTook, nOld;
+  i64 iBegin;
+  int rc;
+  wdGather(pShared);
+  iBegin = wdNow();
+  nBefore = __atomic_load_n(&pShared->nServed, __ATOMIC_SEQ_CST);
+  nServed = __atomic_load_n(&pShared->nAsked, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&pShared->nServed, nServed, __ATOMIC_SEQ_CST);
+  rc = wdFlush(p, SQLITE_SYNC_NORMAL);
+  nTook = (u32)(wdNow() - iBegin);
+  nOld = __atomic_load_n(&pShared->nFlushUs, __ATOMIC_RELAXED);
+  __atomic_store_n(&pShared->nFlushUs, nTook/4 + nOld/4*3, __ATOMIC_RELAXED);
+  __atomic_store_n(&pShared->nExpect,
+      __atomic_load_n(&pShared->nAsked, __ATOMIC_SEQ_CST) - nBefore,
+      __ATOMIC_RELAXED);
+  return rc;
+}
+
+/*
 ** Wait until all writes up to iTo are durable.  The first that comes flushes;
 ** those that come meanwhile wait, and the first of them flushes for all next.
 ** Flushes may overlap, so whoever believes that the other one died may flush.
@@ -1054,7 +1150,7 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
     }else if( __atomic_compare_exchange_n(&pShared->iFlushing, &iBegan, iNow, 0,
                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
       wdCount(p->pDb, WD_STAT_GROUPS, 1);
-      rc = wdFlush(p, SQLITE_SYNC_NORMAL);
+      rc = wdFlushAll(p);
       __atomic_compare_exchange_n(&pShared->iFlushing, &iNow, 0, 0,
           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
       __atomic_fetch_add(&pShared->iFlushed, 1, __ATOMIC_SEQ_CST);
@@ -1497,20 +1593,27 @@ static void wdCountRun(WdBase *p, int nFrame, int bSpill){
 }
 
 /*
+** True if all that was written to the log is durable.  Nobody knows that of a log
+** that was there before the wal-index, as after the death of all processes: then
+** iWritten is 0.
+*/
+static int wdAllDurable(WdLog *p){
+  u64 iDurable = __atomic_load_n(&p->pDb->pShared->iDurable, __ATOMIC_SEQ_CST);
+  u64 iWritten = wdWritten(p);
+  return iWritten!=0 && iDurable>=iWritten;
+}
+
+/*
 ** True if a commit may be one durable write: all before it is durable already.
-** Nobody knows that of a log that was there before the wal-index, as after the
-** death of all processes: then iWritten is 0.
 ** In waldio_sync=full it is if synchronous=FULL, that is, if an xSync follows.
 ** That is not known before, but the last commit had one.
 */
 static int wdWantDurable(WdLog *p){
-  WdShared *pShared = p->pDb->pShared;
   int eSync = p->pDb->eSync;
   if( !p->bDirect ) return 0;
   if( eSync!=WD_SYNC_PERSISTENT
    && (eSync!=WD_SYNC_FULL || !p->bFull || wdGroup(p)) ) return 0;
-  return wdWritten(p)!=0
-      && __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=wdWritten(p);
+  return wdAllDurable(p);
 }
 
 /* Put the gathered frames into the file. */
@@ -1899,7 +2002,8 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
 
 /*
 ** An xSync right after a commit frame is that commit's.  Every other one has
-** to cover what all connections have written: a checkpoint follows.
+** to cover what all connections have written: a checkpoint follows.  Nothing is
+** flushed if all of it is durable.
 */
 static int wdLogSync(sqlite3_file *pFile, int flags){
   WdLog *p = (WdLog*)pFile;
@@ -1920,8 +2024,11 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
     }
     if( eSync==WD_SYNC_FULL && wdGroup(p) ){
       p->pDb->iWait = wdWritten(p);   /* COMMIT will wait for it */
+      wdAsk(p->pDb->pShared);
       return SQLITE_OK;
     }
+  }else if( wdSyncedDir(p) && !wdPoisoned(p) && wdAllDurable(p) ){
+    return SQLITE_OK;
   }
   return wdFlush(p, flags);
 }

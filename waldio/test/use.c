@@ -351,6 +351,28 @@ static void appended(const char *zPragma){
   plain("u.db", 300);
 }
 
+/* A checkpoint flushes a log again only if something is not durable. */
+static void flushedOnce(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  const char *zCount = "SELECT flushes FROM waldio_stat";
+  int n;
+  testBegin("a checkpoint of a log that is durable");
+  testExec(db, "PRAGMA synchronous=FULL; INSERT INTO t VALUES(2,2)");
+  testExec(db, "INSERT INTO t VALUES(3,3)");
+  n = atoi(testText(db, zCount));
+  CHECK_STR( testText(db, "SELECT durable_writes>0 FROM waldio_stat"), "1" );
+  testExec(db, "PRAGMA wal_checkpoint");
+  CHECK_INT( atoi(testText(db, zCount)), n );
+  testBegin("a checkpoint of a log that is not");
+  testExec(db, "PRAGMA synchronous=NORMAL; INSERT INTO t VALUES(4,4)");
+  testExec(db, "INSERT INTO t VALUES(5,5)");
+  n = atoi(testText(db, zCount));
+  testExec(db, "PRAGMA wal_checkpoint");
+  CHECK_INT( atoi(testText(db, zCount)), n+1 );
+  sqlite3_close(db);
+  plain("u.db", 5);
+}
+
 /* A memory-mapped database shows page 1 as SQLite wants it. */
 static void mapped(void){
   sqlite3 *db = create("file:u.db?vfs=waldio");
@@ -419,6 +441,7 @@ int main(void){
   mapped();
   appended("PRAGMA synchronous=NORMAL");
   appended("PRAGMA waldio_sync=normal");
+  flushedOnce();
   otherFormat('1');
   otherFormat('3');
   testLeave("use");
