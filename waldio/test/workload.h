@@ -298,10 +298,16 @@ static void *threadMain(void *pArg){
   for(i=0; i<6; i++) commit(p->pWork, p->db, &p->iRandom);
   return 0;
 }
+/* A checkpointer of waldio's may be at it while this is said. */
+static void setThreads(int n){
+  pthread_mutex_lock(&disk.mutex);
+  disk.nThread = n;
+  pthread_mutex_unlock(&disk.mutex);
+}
 static void threads(Work *p){
   Thread a[MXHANDLE];
   int i;
-  disk.nThread = p->pMode->nHandle;
+  setThreads(p->pMode->nHandle);
   for(i=0; i<p->pMode->nHandle; i++){
     if( p->adb[i]==0 ) p->adb[i] = openHandle(p);
     a[i].pWork = p;
@@ -310,7 +316,7 @@ static void threads(Work *p){
     CHECK_INT( pthread_create(&a[i].id, 0, threadMain, &a[i]), 0 );
   }
   for(i=0; i<p->pMode->nHandle; i++) CHECK_INT( pthread_join(a[i].id, 0), 0 );
-  disk.nThread = 0;
+  setThreads(0);
   noteLayout(p);
 }
 
