@@ -412,6 +412,7 @@ struct WdShared {
   u32 nFlushUs;                   /* How long such a flush takes */
   u32 nGatherFail;                /* Times in a row that they did not come */
   u32 nGatherSkip;                /* Flushes that do not wait, therefore */
+  u32 bQueue;                     /* 0 if nothing is in aWait[] */
 };
 
 /* What is counted; columns of waldio_stat. */
@@ -640,8 +641,7 @@ static void put4(u8 *a, u32 v){
   a[0] = (u8)(v>>24); a[1] = (u8)(v>>16); a[2] = (u8)(v>>8); a[3] = (u8)v;
 }
 static int isZero(const u8 *a, int n){
-  while( n>0 && a[n-1]==0 ) n--;
-  return n==0;
+  return memcmp(a, wdZeros, (size_t)n)==0;
 }
 
 /*
@@ -1589,7 +1589,7 @@ static int wdStorePage(WdLog *p, u32 iFrame, const u8 *aPage){
 */
 static void wdCountRun(WdBase *p, int nFrame, int bSpill){
   __atomic_fetch_add(&p->nWritten, (u32)nFrame, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&p->nSpill, (u32)bSpill, __ATOMIC_RELAXED);
+  if( bSpill ) __atomic_fetch_add(&p->nSpill, 1, __ATOMIC_RELAXED);
 }
 
 /*
@@ -2323,6 +2323,9 @@ static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
   if( p->bJustLocked ) wdQueue.bAsked = 1;
   p->bHolder = p->bJustLocked = 0;
   __atomic_store_n(&pShared->iHolder, 0, __ATOMIC_SEQ_CST);
+  *piTicket = 0;
+  if( __atomic_load_n(&pShared->bQueue, __ATOMIC_SEQ_CST)==0 ) return 0;
+  __atomic_store_n(&pShared->bQueue, 0, __ATOMIC_SEQ_CST);
   for(i=0; i<WD_NWAIT; i++){
     u32 iTicket = __atomic_load_n(&pShared->aWait[i], __ATOMIC_SEQ_CST);
     if( iTicket!=0 && (pNext==0 || (int)(iTicket-iNext)<0) ){
@@ -2331,6 +2334,7 @@ static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
     }
   }
   if( pNext ){
+    __atomic_store_n(&pShared->bQueue, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&pShared->iTurn, ((u64)iNext<<32)|wdStamp(),
                      __ATOMIC_SEQ_CST);
     wdSetGroup(pShared);
@@ -2372,6 +2376,7 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
     if( !__atomic_compare_exchange_n(pMine, &iFree, iMine, 0,
              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) pMine = 0;
   }
+  __atomic_store_n(&pShared->bQueue, 1, __ATOMIC_SEQ_CST);
   if( pMine==0 ){
     wd.pLower->xSleep(wd.pLower, 1000);
     return;

@@ -343,7 +343,7 @@ static void together(void){
 #define SH_HOLDER    52
 #define SH_TURN      64
 #define SH_WAIT      72
-#define SH_END       (SH_WAIT+64*4+7*4)
+#define SH_END       (SH_WAIT+64*4+8*4)
 static unsigned char *mapShared(void){
   int fd = open("p.db-shm", O_RDWR);
   unsigned char *a = mmap(0, 32768, PROT_READ|PROT_WRITE, MAP_SHARED, fd, 0);
