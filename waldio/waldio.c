@@ -2390,7 +2390,7 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
       sched_yield();
       break;
     }
-    wdFutexWait(pMine, iMine, nLeft);
+    wdFutexWait(pMine, iMine, nLeft<WD_SLEEP_US ? nLeft : WD_SLEEP_US);
     nLeft = iUntil - wdNow();
   }
   (void)__atomic_compare_exchange_n(pMine, &iMine, 0, 0,
