@@ -20,6 +20,7 @@ pub mod publish;
 pub mod spool;
 pub mod store;
 pub mod sync;
+pub mod syscall;
 pub mod table;
 pub mod units;
 

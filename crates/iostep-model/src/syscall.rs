@@ -1,0 +1,23 @@
+//! System calls that touch files: what `record` and `clean` produce and `replay` performs.
+//!
+//! The data's way: a recorder or a parser of foreign text gives [`raw::Event`]s, in which
+//! descriptors are the numbers of a process and paths are as the program wrote them; the tracker of
+//! `iostep-calls` follows both through dup, fork, exec and chdir and gives [`Call`]s of a
+//! [`Recording`], in which a [`HandleId`] is one open file description for the whole recording and
+//! a path is absolute. One enum, [`Operation`], serves both sides.
+//!
+//! Units: times are nanoseconds since the recording's start, sizes and offsets are bytes.
+
+mod flags;
+mod name;
+mod operation;
+pub mod raw;
+mod recording;
+
+pub use flags::OpenFlags;
+pub use name::Syscall;
+pub use operation::{Direction, LockKind, Operation, Target, Translate, Whence};
+pub use recording::{
+    Call, Clock, Content, Errno, HandleId, Header, InitialFile, InitialKind, Ledger, LedgerLine,
+    Outcome, PathId, Paths, ProcessId, Recording, Thread, ThreadId,
+};

@@ -1,0 +1,230 @@
+//! System calls as a recorder or a foreign trace sees them, before descriptors and paths are
+//! followed.
+//!
+//! Whoever makes these knows nothing of files: it says what the call's arguments were. Events of
+//! one source come in the order in which the calls *ended*; the tracker of `iostep-calls` needs no
+//! more, since a descriptor exists when the call that made it has returned.
+
+use std::borrow::Cow;
+
+use super::operation::Operation;
+use super::recording::{Errno, InitialKind};
+use super::{OpenFlags, Syscall};
+
+/// A thing that a thread did.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// The thread's number on the recorded machine.
+    pub tid: u32,
+    /// When the call began, since the recording's start.
+    pub start_ns: u64,
+    /// How long it took; none where the source does not say or it never returned.
+    pub duration_ns: Option<u64>,
+    /// What it asked for.
+    pub action: Action<'a>,
+    /// How it ended.
+    pub returned: Returned,
+    /// What the recorder saw of the file itself, apart from the call.
+    pub seen: Option<Seen>,
+}
+
+/// What a call returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// A number, 0 or more; a descriptor where the call makes one, an address for mmap.
+    Value(u64),
+    /// An error.
+    Failed(Errno),
+    /// It never returned.
+    Unfinished,
+    /// The source does not say (MobiGen's scripts).
+    Unknown,
+}
+
+/// What a recorder with a look into the kernel knows of the file of a call, as it was before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Device and inode: the identity by which hard links are found.
+    pub identity: (u64, u64),
+    /// What it was; `Absent` if the call made it.
+    pub kind: InitialKind,
+}
+
+/// A descriptor of the calling process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor<'a> {
+    /// Its number.
+    pub number: i32,
+    /// What it is, where the source says so beside the number (strace -y, a look into /proc).
+    pub known: Option<Known<'a>>,
+}
+
+impl Descriptor<'_> {
+    /// A number about which the source says nothing more.
+    pub fn number(number: i32) -> Descriptor<'static> {
+        Descriptor {
+            number,
+            known: None,
+        }
+    }
+}
+
+/// What a descriptor points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known<'a> {
+    /// Its kind.
+    pub kind: DescriptorKind,
+    /// Its path, where it has one.
+    pub path: Option<Cow<'a, [u8]>>,
+}
+
+/// What a descriptor can point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DescriptorKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A file whose type the source does not tell.
+    SomeFile,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character or block device, terminals included.
+    Device,
+    /// eventfd, epoll, timerfd, signalfd, inotify, pidfd and the like.
+    Event,
+    /// memfd, and files of ashmem.
+    Memory,
+    /// An io_uring.
+    Uring,
+    /// A file of /proc, /sys or another filesystem without data.
+    Kernel,
+}
+
+impl DescriptorKind {
+    /// True for what a recording keeps.
+    pub fn is_kept(self) -> bool {
+        use DescriptorKind as K;
+        matches!(self, K::File | K::Directory | K::SomeFile)
+    }
+}
+
+/// A path as the program wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path<'a> {
+    /// The directory that a relative path starts at; none: the current one.
+    pub directory: Option<Descriptor<'a>>,
+    /// The bytes, unescaped. Empty with `AT_EMPTY_PATH`: the directory's own file.
+    pub text: Cow<'a, [u8]>,
+    /// The source cut it off.
+    pub truncated: bool,
+}
+
+/// What a thread did, in the words of the source.
+#[derive(Clone, Debug)]
+pub enum Action<'a> {
+    /// A call that is an operation on files and changes no table of descriptors but by its result
+    /// (open) or by closing one (close).
+    Operation(Syscall, Operation<Descriptor<'a>, Path<'a>>),
+    /// dup, dup2, dup3, `F_DUPFD`. The new descriptor is the result.
+    Duplicate {
+        /// Which of them.
+        syscall: Syscall,
+        /// The old descriptor.
+        from: Descriptor<'a>,
+        /// Closed by exec.
+        close_on_exec: bool,
+    },
+    /// close_range.
+    CloseRange {
+        /// The first number.
+        first: u32,
+        /// The last number.
+        last: u32,
+        /// `CLOSE_RANGE_CLOEXEC`: they are closed by exec only.
+        on_exec_only: bool,
+    },
+    /// `F_SETFD`, `FIOCLEX`, `FIONCLEX`.
+    CloseOnExec {
+        /// The descriptor.
+        of: Descriptor<'a>,
+        /// Closed by exec.
+        on: bool,
+    },
+    /// munmap, by address.
+    Unmap {
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// msync, by address.
+    SyncMap {
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u64,
+        /// `MS_` flags.
+        flags: u32,
+    },
+    /// A call that made descriptors of something that is no file: pipe, socket, accept, eventfd.
+    MakeOther {
+        /// The call's name.
+        name: Cow<'a, str>,
+        /// What they are.
+        kind: DescriptorKind,
+        /// Their numbers, if the call succeeded.
+        descriptors: Vec<i32>,
+        /// Closed by exec.
+        close_on_exec: bool,
+    },
+    /// A descriptor that was open when the recording began, or came through a socket.
+    Present {
+        /// Its number.
+        number: i32,
+        /// What it points to.
+        is: Known<'a>,
+        /// Flags it was opened with.
+        flags: OpenFlags,
+        /// The file's own position.
+        position: i64,
+        /// Descriptors with the same number here, not 0, share one open file (kcmp(2)).
+        same_as: u64,
+    },
+    /// chdir, fchdir.
+    ChangeDirectory(Path<'a>),
+    /// A new thread or process.
+    Clone {
+        /// The call's name.
+        name: Cow<'a, str>,
+        /// Its number.
+        child: u32,
+        /// A thread of the same process.
+        thread: bool,
+        /// It has the same table of descriptors, not a copy (`CLONE_FILES`).
+        shares_descriptors: bool,
+        /// It has the same current directory, not a copy (`CLONE_FS`).
+        shares_directory: bool,
+    },
+    /// A successful exec: descriptors marked so are closed, other threads are gone.
+    Execute {
+        /// The new name of the thread.
+        name: Cow<'a, str>,
+    },
+    /// A thread's name, told apart from a call.
+    Name(Cow<'a, str>),
+    /// A thread ended.
+    Exit {
+        /// All threads of its process with it.
+        process: bool,
+    },
+    /// Something that is not kept, for a reason that the source itself knows.
+    LeftOut {
+        /// The call's name, or what the line was.
+        name: Cow<'a, str>,
+        /// Why, as it will stand in the ledger.
+        reason: &'static str,
+    },
+}
