@@ -92,6 +92,10 @@ pub enum Syscall {
     UringOpenat,
     UringClose,
     UringOther,
+    /// No call: a file that was open before the recording began, or whose opening the source does
+    /// not have, with [`super::Operation::Open`]; then its position, with
+    /// [`super::Operation::Seek`].
+    Present,
     Clone,
     Execve,
     Exit,
@@ -185,6 +189,7 @@ named!(
     UringOpenat = "io_uring_openat",
     UringClose = "io_uring_close",
     UringOther = "io_uring_other",
+    Present = "present",
     Clone = "clone",
     Execve = "execve",
     Exit = "exit",
