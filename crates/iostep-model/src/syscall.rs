@@ -8,11 +8,13 @@
 //!
 //! Units: times are nanoseconds since the recording's start, sizes and offsets are bytes.
 
+mod errno;
 mod flags;
 mod name;
 mod operation;
 pub mod raw;
 mod recording;
+pub mod text;
 
 pub use flags::OpenFlags;
 pub use name::Syscall;

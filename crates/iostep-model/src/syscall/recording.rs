@@ -245,4 +245,6 @@ pub struct Recording {
     pub initial: Vec<InitialFile>,
     /// Where everything else of the source went.
     pub ledger: Ledger,
+    /// The line at which its file stops without an end: calls after it are missing.
+    pub cut_at_line: Option<u64>,
 }

@@ -1,0 +1,535 @@
+//! A file reads back as what was written, and nothing hostile does harm.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::super::recording::*;
+use super::super::{Direction, LockKind, OpenFlags, Operation, Syscall, Target, Whence};
+use super::*;
+
+fn call(start_ns: u64, syscall: Syscall, operation: Operation<HandleId, PathId>) -> Call {
+    Call {
+        start_ns,
+        duration_ns: Some(7),
+        thread: ThreadId(1),
+        syscall,
+        operation,
+        outcome: Outcome::Value(0),
+    }
+}
+
+/// One call of every operation and of every way to write it.
+fn every_operation(paths: &mut Paths) -> Vec<Call> {
+    use Operation as O;
+    let (a, b) = (
+        paths.intern(b"/a b\"c\\\n\xff = h1"),
+        paths.intern("/é".as_bytes()),
+    );
+    let (h, g) = (HandleId(1), HandleId(2));
+    let (file, path) = (Target::Handle(h), Target::Path(a));
+    let transfer = |direction, offset, buffers, flags| O::Transfer {
+        direction,
+        handle: h,
+        size: u64::MAX,
+        buffers,
+        offset,
+        flags,
+    };
+    let lock = |kind, wait| O::Lock {
+        handle: h,
+        kind,
+        lock: 2,
+        wait,
+        offset: 0,
+        size: 0,
+    };
+    let flags = OpenFlags::O_RDWR.with(OpenFlags::O_DIRECT);
+    let list = vec![
+        (
+            Syscall::Openat,
+            O::Open {
+                path: a,
+                flags,
+                mode: 0o644,
+            },
+        ),
+        (
+            Syscall::Present,
+            O::Open {
+                path: b,
+                flags: OpenFlags::NONE,
+                mode: 0,
+            },
+        ),
+        (
+            Syscall::Present,
+            O::Seek {
+                handle: h,
+                offset: 5,
+                whence: Whence::Start,
+            },
+        ),
+        (Syscall::Close, O::Close { handle: h }),
+        (
+            Syscall::Exit,
+            O::CloseMany {
+                handles: [h, g, h].into(),
+            },
+        ),
+        (Syscall::CloseRange, O::CloseMany { handles: [].into() }),
+        (
+            Syscall::Dup2,
+            O::Duplicate {
+                handle: h,
+                replaces: Some(g),
+            },
+        ),
+        (
+            Syscall::Fcntl,
+            O::Duplicate {
+                handle: h,
+                replaces: None,
+            },
+        ),
+        (
+            Syscall::Clone,
+            O::Inherit {
+                child: ThreadId(1),
+                handles: [h].into(),
+            },
+        ),
+        (Syscall::Pread64, transfer(Direction::Read, Some(-1), 1, 0)),
+        (
+            Syscall::Pwritev2,
+            transfer(Direction::Write, Some(i64::MAX), 3, 2),
+        ),
+        (Syscall::UringWrite, transfer(Direction::Write, None, 1, 0)),
+        (
+            Syscall::Lseek,
+            O::Seek {
+                handle: h,
+                offset: -9,
+                whence: Whence::Hole,
+            },
+        ),
+        (
+            Syscall::Ftruncate,
+            O::Truncate {
+                target: file,
+                size: -1,
+            },
+        ),
+        (
+            Syscall::Truncate,
+            O::Truncate {
+                target: path,
+                size: 1,
+            },
+        ),
+        (
+            Syscall::Fallocate,
+            O::Allocate {
+                handle: h,
+                mode: 3,
+                offset: 1,
+                size: 2,
+            },
+        ),
+        (Syscall::Fdatasync, O::Sync { handle: h }),
+        (
+            Syscall::SyncFileRange,
+            O::SyncRange {
+                handle: h,
+                offset: 1,
+                size: 2,
+                flags: 7,
+            },
+        ),
+        (Syscall::Sync, O::SyncAll),
+        (
+            Syscall::Mmap,
+            O::Map {
+                handle: h,
+                offset: 0,
+                size: 9,
+                protection: 3,
+                flags: 1,
+            },
+        ),
+        (
+            Syscall::Munmap,
+            O::Unmap {
+                handle: h,
+                offset: 0,
+                size: 9,
+            },
+        ),
+        (
+            Syscall::Msync,
+            O::SyncMap {
+                handle: h,
+                offset: 0,
+                size: 9,
+                flags: 4,
+            },
+        ),
+        (
+            Syscall::Renameat2,
+            O::Rename {
+                from: a,
+                to: b,
+                flags: 1,
+            },
+        ),
+        (
+            Syscall::Linkat,
+            O::Link {
+                from: a,
+                to: b,
+                flags: 0,
+            },
+        ),
+        (
+            Syscall::Symlink,
+            O::Symlink {
+                content: b,
+                path: a,
+            },
+        ),
+        (Syscall::Unlinkat, O::Unlink { path: a }),
+        (Syscall::Unlinkat, O::RemoveDirectory { path: a }),
+        (Syscall::Rmdir, O::RemoveDirectory { path: a }),
+        (
+            Syscall::Mkdir,
+            O::MakeDirectory {
+                path: a,
+                mode: 0o755,
+            },
+        ),
+        (
+            Syscall::Newfstatat,
+            O::Stat {
+                target: path,
+                follow: false,
+            },
+        ),
+        (
+            Syscall::Fstat,
+            O::Stat {
+                target: file,
+                follow: true,
+            },
+        ),
+        (Syscall::Fstatfs, O::StatFilesystem { target: file }),
+        (Syscall::Faccessat, O::Access { path: a, mode: 6 }),
+        (Syscall::Readlink, O::ReadLink { path: a, size: 99 }),
+        (
+            Syscall::Getdents64,
+            O::ReadDirectory {
+                handle: h,
+                size: 32768,
+            },
+        ),
+        (
+            Syscall::Fchmod,
+            O::SetMode {
+                target: file,
+                mode: 0o600,
+            },
+        ),
+        (
+            Syscall::Chown,
+            O::SetOwner {
+                target: path,
+                user: -1,
+                group: 5,
+            },
+        ),
+        (Syscall::Utimensat, O::SetTimes { target: path }),
+        (
+            Syscall::Fadvise64,
+            O::Advise {
+                handle: h,
+                offset: 0,
+                size: 0,
+                advice: 4,
+            },
+        ),
+        (Syscall::Flock, lock(LockKind::Whole, true)),
+        (Syscall::Fcntl, lock(LockKind::Process, false)),
+        (Syscall::Fcntl, lock(LockKind::Query, false)),
+        (
+            Syscall::Fcntl,
+            O::StatusFlags {
+                handle: h,
+                set: None,
+            },
+        ),
+        (
+            Syscall::Fcntl,
+            O::StatusFlags {
+                handle: h,
+                set: Some(flags),
+            },
+        ),
+        (
+            Syscall::Ioctl,
+            O::Control {
+                handle: h,
+                request: 0xf501,
+            },
+        ),
+        (
+            Syscall::CopyFileRange,
+            O::Copy {
+                from: h,
+                from_offset: None,
+                to: g,
+                to_offset: Some(3),
+                size: 8,
+            },
+        ),
+        (
+            Syscall::UringOther,
+            O::Other {
+                handle: h,
+                code: 40,
+            },
+        ),
+    ];
+    let numbered = list.into_iter().enumerate();
+    let mut calls: Vec<Call> = numbered
+        .map(|(n, (syscall, operation))| call(n as u64, syscall, operation))
+        .collect();
+    calls[0].outcome = Outcome::Handle(h);
+    calls[1].outcome = Outcome::Handle(g);
+    calls[9].outcome = Outcome::Failed(Errno(22));
+    calls[10].outcome = Outcome::Unfinished;
+    calls[11].outcome = Outcome::Unknown;
+    calls[11].duration_ns = None;
+    calls[12].outcome = Outcome::Failed(Errno(4000));
+    calls
+}
+
+fn recording() -> Recording {
+    let mut paths = Paths::default();
+    let calls = every_operation(&mut paths);
+    let path = paths.intern(b"/x");
+    let initial = |kind, seen| InitialFile { path, kind, seen };
+    let mut ledger = Ledger {
+        lost: 3,
+        ..Ledger::default()
+    };
+    ledger.add(true, "call", calls.len() as u64);
+    ledger.add(false, "socket", 12);
+    Recording {
+        header: Header {
+            recorder: "iostep test".into(),
+            machine: "Linux".into(),
+            command: vec![b"a b".to_vec(), b"\xff".to_vec()],
+            clock: Clock {
+                start_wall_ns: Some(-5),
+                resolution_ns: 1,
+            },
+        },
+        threads: vec![Thread {
+            id: ThreadId(1),
+            process: ProcessId(1),
+            tid: 4711,
+            name: "a \"name\"".into(),
+        }],
+        initial: vec![
+            initial(InitialKind::Absent, true),
+            initial(InitialKind::Directory, false),
+            initial(InitialKind::Symlink { content: path }, false),
+            initial(InitialKind::HardLink { of: path }, false),
+            initial(
+                InitialKind::File {
+                    size: 9,
+                    content: Content::Data,
+                },
+                true,
+            ),
+            initial(
+                InitialKind::File {
+                    size: 9,
+                    content: Content::Hole,
+                },
+                true,
+            ),
+            initial(
+                InitialKind::File {
+                    size: 9,
+                    content: Content::Kept(4),
+                },
+                true,
+            ),
+        ],
+        ledger,
+        calls,
+        paths,
+        cut_at_line: None,
+    }
+}
+
+fn written(recording: &Recording, path: &Path, order: impl Iterator<Item = usize>) {
+    let mut writer = Writer::create(path, recording.header.clone()).expect("create");
+    recording
+        .threads
+        .iter()
+        .for_each(|thread| writer.thread(thread));
+    for index in order {
+        writer
+            .call(&recording.calls[index], &recording.paths)
+            .expect("write");
+    }
+    let finished = writer.finish(&recording.initial, &recording.ledger, &recording.paths);
+    finished.expect("finish");
+}
+
+/// A recording with its paths spelled out, for numbers of paths depend on who met them first.
+fn spelled(recording: &Recording) -> String {
+    let mut text = format!("{:?} {:?}", recording.header, recording.ledger);
+    for call in &recording.calls {
+        write_call(call, &recording.paths, &mut text);
+        text.push('\n');
+    }
+    for file in &recording.initial {
+        text += &format!("{:?} {:?}", recording.paths.get(file.path), file.seen);
+    }
+    text
+}
+
+#[test]
+fn every_operation_reads_back_plain_and_compressed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let original = recording();
+    for name in ["x.trace", "x.trace.zst"] {
+        let path = dir.path().join(name);
+        written(&original, &path, 0..original.calls.len());
+        let back = read(&path).expect("read");
+        assert_eq!(spelled(&back), spelled(&original));
+        assert_eq!(back.threads, original.threads);
+        assert_eq!(back.cut_at_line, None);
+        for (one, other) in back.calls.iter().zip(&original.calls) {
+            assert_eq!(one.operation.handles(), other.operation.handles());
+        }
+    }
+}
+
+#[test]
+fn calls_that_end_out_of_order_are_sorted_by_their_begin() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("x");
+    let mut original = recording();
+    let sync = call(0, Syscall::Sync, Operation::SyncAll);
+    original.calls = vec![sync; 100_000];
+    let numbered = original.calls.iter_mut().enumerate();
+    numbered.for_each(|(n, call)| call.start_ns = n as u64);
+    // The first call of all ends last: it left the window long before.
+    let order = (1..100_000).chain([0]);
+    written(&original, &path, order);
+    let back = read(&path).expect("read");
+    assert!(back.calls.iter().map(|call| call.start_ns).eq(0..100_000));
+}
+
+fn text_of(recording: &Recording) -> String {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("x");
+    written(recording, &path, 0..recording.calls.len());
+    std::fs::read_to_string(path).expect("read")
+}
+
+fn read_text(text: &[u8]) -> crate::Result<Recording> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("x");
+    std::fs::write(&path, text).expect("write");
+    read(&path)
+}
+
+#[test]
+fn a_file_cut_at_any_byte_gives_the_whole_calls_before_the_cut_or_an_error() {
+    let text = text_of(&recording());
+    let head = text.find("\n0 7 t1").expect("the first call") + 1;
+    let body = &text[head..];
+    for cut in 0..text.len() {
+        let Ok(read) = read_text(&text.as_bytes()[..cut]) else {
+            continue;
+        };
+        if cut < head {
+            assert!(read.calls.is_empty());
+        } else {
+            let lines = body.as_bytes()[..cut - head].iter();
+            let whole = lines.filter(|byte| **byte == b'\n').count();
+            assert!(read.calls.len() <= whole + 1, "{cut}");
+        }
+        assert!(read.cut_at_line.is_some() || cut + 1 >= text.len());
+    }
+}
+
+#[test]
+fn faults_are_named_with_their_line() {
+    let head = format!("{MAGIC}\n@thread t1 p1 tid=1 name=\"x\"\n");
+    for (line, expected) in [
+        (
+            "0 1 t1 opne path=\"/x\" = 0",
+            "opne: no system call of a trace",
+        ),
+        ("0 1 t2 sync = 0", "t2 is not declared"),
+        ("0 1 t1 read h1 size=9 = 9", "no call opens h1"),
+        (
+            "0 1 t1 read h1 size=-9 = 9",
+            "size=-9: not a number that fits",
+        ),
+        ("0 1 t1 sync what=9 = 0", "what=9: not known here"),
+        ("0 1 t1 sync", "no outcome"),
+        ("0 1 t1 unlink path=\"x = 0", "a quote that is not closed"),
+        (
+            "0 1 t1 openat path=\"/x\" flags=O_MAGIC mode=0 = h1",
+            "O_MAGIC: no flag",
+        ),
+        (
+            "0 1 t1 openat path=\"/x\" flags=O_RDWR mode=0 = h4000000000",
+            "without gaps",
+        ),
+        ("9 1 t1 sync = 0\n8 1 t1 sync = 0", "sort the calls by time"),
+        (
+            "0 1 t1 sync = 0\n@end calls=2",
+            "@end counts 2 calls, 1 are there",
+        ),
+        ("0 1 t1 clone child=t9 = 0", "t9 is not declared"),
+    ] {
+        let text = format!("{head}{line}\n@end calls=1\n");
+        let error = read_text(text.as_bytes()).expect_err(line).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = read_text(b"open(\"/x\", O_RDONLY) = 3\n")
+        .expect_err("strace's")
+        .to_string();
+    assert!(error.contains("iostep clean"), "{error}");
+    let long = [head.as_bytes(), &vec![b'x'; MAX_LINE_BYTES + 1]].concat();
+    let error = read_text(&long).expect_err("long").to_string();
+    assert!(error.contains("longer than"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_file_never_panics(at in 0usize..4000, byte in any::<u8>(), cut in any::<bool>()) {
+        let mut text = text_of(&recording()).into_bytes();
+        let at = at % text.len();
+        text[at] = byte;
+        if cut {
+            text.truncate(at + 1);
+        }
+        let _ = read_text(&text);
+    }
+
+    #[test]
+    fn any_bytes_survive_quotes(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let mut text = String::new();
+        quote(&bytes, &mut text);
+        prop_assert!(!text.contains('\n'));
+        prop_assert_eq!(unquote(text.as_bytes()), Some(bytes));
+    }
+}
