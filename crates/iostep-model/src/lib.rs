@@ -17,6 +17,7 @@ mod names;
 pub mod operation;
 pub mod pragma;
 pub mod publish;
+pub mod replay;
 pub mod spool;
 pub mod store;
 pub mod sync;
