@@ -8,7 +8,9 @@ pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod file;
+pub mod replay;
 pub mod sql;
 pub mod sqlite;
+mod work_directory;
 
 pub use error::{Error, Result};

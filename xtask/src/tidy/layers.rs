@@ -11,7 +11,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("iostep-trace", &["iostep-model"]),
     ("iostep-load", &["iostep-model", "waldio"]),
     ("iostep-lab", &["iostep-model"]),
-    ("iostep-replay", &["iostep-model"]),
     ("iostep-analyze", &["iostep-model", "iostep-fs"]),
 ];
 /// Crates that glue or test the others.

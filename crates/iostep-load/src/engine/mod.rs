@@ -21,3 +21,4 @@ pub use crew::{Crew, Observer, Progress, Worker};
 pub use pace::sleep_until;
 pub use record::Operation;
 pub use thread::{Fault, Thread};
+pub(crate) use usage::{between, machine_time};

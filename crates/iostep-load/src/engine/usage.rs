@@ -69,7 +69,7 @@ pub(super) fn account_this_thread() {
 }
 
 /// The machine's time since it started; `None` where /proc/stat does not tell.
-pub(super) fn machine_time() -> Option<MachineTime> {
+pub(crate) fn machine_time() -> Option<MachineTime> {
     let total = procfs::KernelStats::current().ok()?.total;
     let ns = |ticks: u64| ticks * (1_000_000_000 / procfs::ticks_per_second().max(1));
     Some(MachineTime {
@@ -85,7 +85,7 @@ pub(super) fn machine_time() -> Option<MachineTime> {
 }
 
 /// What passed between two readings; the kernel may take some idle or iowait back.
-pub(super) fn between(earlier: MachineTime, later: MachineTime) -> MachineTime {
+pub(crate) fn between(earlier: MachineTime, later: MachineTime) -> MachineTime {
     let passed = |of: fn(&MachineTime) -> u64| of(&later).saturating_sub(of(&earlier));
     MachineTime {
         user_ns: passed(|t| t.user_ns),

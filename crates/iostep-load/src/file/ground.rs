@@ -11,10 +11,10 @@ use rustix::fs::OFlags;
 
 use super::capability;
 use super::device::{BlockDevice, Destruction};
-use super::work_directory::WorkDirectory;
 use super::work_files::{Making, WorkFiles, write_content};
 use crate::engine::Observer;
 use crate::error::{Error, Result};
+use crate::work_directory::WorkDirectory;
 
 /// Work files, or a device.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Ground {
     pub fn take(job: &FileJob) -> Result<Ground> {
         match &job.target {
             Target::Directory(path) => {
-                let directory = WorkDirectory::open(path)?;
+                let directory = WorkDirectory::open(path, "iostep-bench")?;
                 let scratch = capability::scratch(directory.as_fd(), directory.path())?;
                 capability::check(job, &scratch, path)?;
                 Ok(Ground::Files(WorkFiles::new(job, directory)))

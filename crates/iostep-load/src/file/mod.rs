@@ -32,7 +32,6 @@ mod stamp;
 mod sync;
 mod uring;
 mod verify;
-mod work_directory;
 mod work_files;
 
 #[cfg(test)]

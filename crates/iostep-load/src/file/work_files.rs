@@ -14,9 +14,9 @@ use super::ground::Area;
 use super::page_cache;
 use super::payload::Payload;
 use super::stamp::WRITER_BEFORE;
-use super::work_directory::WorkDirectory;
 use crate::engine::Observer;
 use crate::error::{Error, Result};
+use crate::work_directory::WorkDirectory;
 
 /// How often somebody is told how far it is.
 const TELL_EVERY: Duration = Duration::from_millis(100);

@@ -8,28 +8,27 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 
-const NAME: &str = "iostep-bench";
-
 /// An own directory below one that somebody chose. No one else of us works in it meanwhile. It
 /// goes away with this value if it is empty.
 #[derive(Debug)]
 pub struct WorkDirectory {
     parent: OwnedFd,
     directory: OwnedFd,
+    name: &'static str,
     path: PathBuf,
 }
 
 impl WorkDirectory {
-    /// Makes it below `parent`, or takes it if it is there.
+    /// Makes it below `parent` by this name, or takes it if it is there.
     ///
     /// Errors: `Usage` if `parent` is no directory; `Refused` if it cannot be written, if the
     /// name belongs to something else or somebody else, or if another run uses it; `Io`.
-    pub fn open(parent: &Path) -> Result<WorkDirectory> {
-        let path = parent.join(NAME);
+    pub fn open(parent: &Path, name: &'static str) -> Result<WorkDirectory> {
+        let path = parent.join(name);
         let parent = open_parent(parent)?;
         // Between opening and locking, the one that used it may have removed it.
         for _ in 0..10 {
-            let directory = open_own(parent.as_fd(), &path)?;
+            let directory = open_own(parent.as_fd(), name, &path)?;
             match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK) => {
                     return Err(refused(&path, "another run uses it", "wait for its end"));
@@ -44,6 +43,7 @@ impl WorkDirectory {
                 return Ok(WorkDirectory {
                     parent,
                     directory,
+                    name,
                     path,
                 });
             }
@@ -66,7 +66,7 @@ impl AsFd for WorkDirectory {
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
         // Refused if something is in it, as kept files.
-        let _ = rustix::fs::unlinkat(&self.parent, NAME, AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(&self.parent, self.name, AtFlags::REMOVEDIR);
     }
 }
 
@@ -90,8 +90,8 @@ fn open_parent(path: &Path) -> Result<OwnedFd> {
     })
 }
 
-fn open_own(parent: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
-    let made = match rustix::fs::mkdirat(parent, NAME, Mode::RWXU) {
+fn open_own(parent: BorrowedFd<'_>, name: &str, path: &Path) -> Result<OwnedFd> {
+    let made = match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(Errno::ROFS) => {
@@ -103,7 +103,7 @@ fn open_own(parent: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
     let hint = "remove it or choose another directory";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory =
-        rustix::fs::openat(parent, NAME, flags, Mode::empty()).map_err(|errno| match errno {
+        rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|errno| match errno {
             Errno::NOTDIR | Errno::LOOP => refused(path, "it is not a directory of ours", hint),
             _ => Error::io(path, "open")(errno.into()),
         })?;

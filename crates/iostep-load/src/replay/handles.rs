@@ -1,0 +1,211 @@
+//! Open files, by their number in the recording.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use iostep_model::syscall::HandleId;
+use rustix::io::Errno;
+
+/// The open files of a replay. A number may have several descriptors, as dup and fork made them;
+/// they are closed one by one, as in the recording.
+///
+/// A call keeps its file open while it runs, even if another thread closes it meanwhile: the
+/// descriptor's number must not become that of another file under it.
+#[derive(Debug)]
+pub(super) struct Handles {
+    files: Vec<Mutex<File>>,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    descriptors: Vec<Arc<OwnedFd>>,
+    mappings: Vec<Mapping>,
+}
+
+/// A part of a file in memory, which nobody touches.
+#[derive(Debug)]
+struct Mapping {
+    offset: i64,
+    size: u64,
+    address: usize,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the memory was mapped by `map`, and no reference into it was ever made.
+        let _ = unsafe { rustix::mm::munmap(self.address as *mut _, self.size as usize) };
+    }
+}
+
+impl Handles {
+    /// For files numbered up to `last`.
+    pub(super) fn up_to(last: u32) -> Handles {
+        let files = (0..=last).map(|_| Mutex::default());
+        Handles {
+            files: files.collect(),
+        }
+    }
+
+    fn file(&self, handle: HandleId) -> Option<MutexGuard<'_, File>> {
+        let file = self.files.get(handle.0 as usize)?;
+        Some(file.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A descriptor of an open file; none if it is not open here.
+    pub(super) fn get(&self, handle: HandleId) -> Option<Arc<OwnedFd>> {
+        self.file(handle)?.descriptors.last().cloned()
+    }
+
+    /// Adds a descriptor.
+    pub(super) fn add(&self, handle: HandleId, descriptor: OwnedFd) {
+        if let Some(mut file) = self.file(handle) {
+            file.descriptors.push(Arc::new(descriptor));
+        }
+    }
+
+    /// Duplicates a descriptor; none if the file is not open.
+    pub(super) fn duplicate(&self, handle: HandleId) -> Option<Result<(), Errno>> {
+        let descriptor = self.get(handle)?;
+        let made = rustix::io::fcntl_dupfd_cloexec(&descriptor, 3);
+        Some(made.map(|made| self.add(handle, made)))
+    }
+
+    /// Closes a descriptor; none if the file is not open. If another thread uses it right now, it
+    /// is closed when that call ends, and this says success.
+    pub(super) fn close(&self, handle: HandleId) -> Option<Result<(), Errno>> {
+        let descriptor = self.file(handle)?.descriptors.pop()?;
+        let Ok(descriptor) = Arc::try_unwrap(descriptor) else {
+            return Some(Ok(()));
+        };
+        // SAFETY: the descriptor is owned, and not used after this.
+        match unsafe { libc::close(descriptor.into_raw_fd()) } {
+            0 => Some(Ok(())),
+            _ => Some(Err(last_error())),
+        }
+    }
+
+    /// Maps a part of an open file; the memory is never touched, so a file that becomes shorter
+    /// does no harm.
+    pub(super) fn map(
+        &self,
+        handle: HandleId,
+        offset: i64,
+        size: u64,
+        protection: u32,
+        flags: u32,
+    ) -> Option<Result<(), Errno>> {
+        let descriptor = self.get(handle)?;
+        Some(
+            map(descriptor.as_fd(), offset, size, protection, flags).map(|mapping| {
+                if let Some(mut file) = self.file(handle) {
+                    file.mappings.push(mapping);
+                }
+            }),
+        )
+    }
+
+    /// Unmaps a part of a mapping; none if that part of the file is not mapped.
+    pub(super) fn unmap(&self, handle: HandleId, offset: i64, size: u64) -> Option<()> {
+        let mut file = self.file(handle)?;
+        let found = file.mappings.iter().position(|m| m.has(offset, size))?;
+        let whole = file.mappings.swap_remove(found);
+        let head = (offset - whole.offset) as u64;
+        let size = round_to_page(size).min(whole.size - head);
+        let tail = whole.size - head - size;
+        let part = |at: u64, size: u64| Mapping {
+            offset: whole.offset + at as i64,
+            size,
+            address: whole.address + at as usize,
+        };
+        file.mappings.extend((head > 0).then(|| part(0, head)));
+        file.mappings
+            .extend((tail > 0).then(|| part(head + size, tail)));
+        drop(part(head, size));
+        // Its parts own the memory now.
+        std::mem::forget(whole);
+        Some(())
+    }
+
+    /// msync of a part of a mapping; none if that part of the file is not mapped.
+    pub(super) fn sync_map(
+        &self,
+        handle: HandleId,
+        offset: i64,
+        size: u64,
+        flags: u32,
+    ) -> Option<Result<(), Errno>> {
+        let file = self.file(handle)?;
+        let found = file.mappings.iter().find(|m| m.has(offset, size))?;
+        let address = found.address + (offset - found.offset) as usize;
+        // SAFETY: the range lies in a live mapping, which the lock keeps; msync changes no memory.
+        let done = unsafe { libc::msync(address as *mut _, size as usize, flags as i32) };
+        Some(if done == 0 { Ok(()) } else { Err(last_error()) })
+    }
+}
+
+impl Mapping {
+    fn has(&self, offset: i64, size: u64) -> bool {
+        let end = |offset: i64, size: u64| i128::from(offset) + i128::from(size);
+        offset >= self.offset && end(offset, size) <= end(self.offset, self.size)
+    }
+}
+
+/// Memory is mapped in whole pages.
+fn round_to_page(size: u64) -> u64 {
+    size.next_multiple_of(rustix::param::page_size() as u64)
+}
+
+fn map(
+    descriptor: BorrowedFd<'_>,
+    offset: i64,
+    size: u64,
+    protection: u32,
+    flags: u32,
+) -> Result<Mapping, Errno> {
+    // Nothing at an address of the caller's choice, nothing locked into or filled from memory.
+    let kind = flags as i32 & (libc::MAP_SHARED | libc::MAP_PRIVATE);
+    let protection = protection as i32 & (libc::PROT_READ | libc::PROT_WRITE);
+    let bytes = usize::try_from(size).map_err(|_| Errno::NOMEM)?;
+    // SAFETY: without MAP_FIXED the kernel chooses an address that nothing uses.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            protection,
+            kind | libc::MAP_NORESERVE,
+            descriptor.as_raw_fd(),
+            offset,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(last_error());
+    }
+    Ok(Mapping {
+        offset,
+        size: round_to_page(size),
+        address: address as usize,
+    })
+}
+
+/// The error of the libc call just made.
+pub(super) fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Raises this process's soft limit of open files towards `wanted`, as far as it may: a recording
+/// may keep more open than the 1024 that most systems begin with. What does not fit fails with
+/// `EMFILE`, which is a result.
+pub(super) fn allow_descriptors(wanted: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = wanted.saturating_add(1024);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    let raised = Rlimit {
+        current: Some(current),
+        maximum: limit.maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, raised);
+}

@@ -1,0 +1,286 @@
+//! The threads of a replay and their clock.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use iostep_model::replay::{Performed, Prepared, Replay, Settings, Skip, State, Timing};
+use iostep_model::syscall::{Call, Recording};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Watch;
+use super::handles::allow_descriptors;
+use super::perform::{Performer, transfer_bytes};
+use super::plan::{Plan, Step, order_violations};
+use super::progress::Progress;
+use super::root::Root;
+use super::transfer::Buffer;
+use crate::engine::clock::mono_ns;
+use crate::engine::{between, machine_time, sleep_until};
+use crate::error::{Error, Result};
+
+/// From the last thread's readiness to time 0, so that all are waiting for it: this, and as much
+/// again for each thread.
+const LEAD_NS: u64 = 2_000_000;
+const LEAD_EACH_NS: u64 = 20_000;
+/// Between two looks of a thread whether all are ready.
+const READY_NAP: Duration = Duration::from_micros(500);
+/// Stack of a thread; a recording may have thousands.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// What all threads share.
+struct Shared<'a> {
+    recording: &'a Recording,
+    plan: &'a Plan,
+    settings: Settings,
+    performer: Performer<'a>,
+    progress: Progress,
+    watch: &'a Watch,
+    /// Threads that have their memory and wait.
+    ready: AtomicU32,
+    /// Time 0 of the replay on the monotonic clock, nanoseconds; 0 until all are ready.
+    start_ns: AtomicU64,
+}
+
+/// What a thread gives back.
+struct Part {
+    performed: Vec<Performed>,
+    cpu_ns: u64,
+    user_ns: u64,
+}
+
+/// Performs the calls of a plan.
+pub(super) fn run(
+    recording: &Recording,
+    plan: &Plan,
+    root: &Root,
+    settings: Settings,
+    watch: &Watch,
+) -> Result<Replay> {
+    allow_descriptors(recording.calls.len() as u64);
+    let shared = Shared {
+        recording,
+        plan,
+        settings,
+        performer: Performer::new(recording, root, plan.threads.len() == 1),
+        progress: Progress::of(plan.threads.len()),
+        watch,
+        ready: AtomicU32::new(0),
+        start_ns: AtomicU64::new(0),
+    };
+    let machine_before = machine_time();
+    let parts = run_threads(&shared)?;
+    let machine = machine_before.zip(machine_time());
+    let cpu_ns = parts.iter().map(|part| part.cpu_ns).sum();
+    let others_cpu = machine.map_or(0.0, |(before, after)| {
+        let machine = between(before, after);
+        let others_ns = machine.active_ns().saturating_sub(cpu_ns);
+        others_ns as f64 / machine.total_ns().max(1) as f64
+    });
+    let mut replay = Replay {
+        settings,
+        calls: vec![skipped(); recording.calls.len()],
+        prepared: Prepared::default(),
+        order_violations: 0,
+        cpu_ns,
+        user_ns: parts.iter().map(|part| part.user_ns).sum(),
+        others_cpu,
+        interrupted: watch.interrupted.load(Ordering::Relaxed),
+    };
+    for (thread, part) in plan.threads.iter().zip(parts) {
+        for (step, performed) in thread.steps.iter().zip(part.performed) {
+            replay.calls[step.call as usize] = performed;
+        }
+    }
+    replay.order_violations = order_violations(recording, &replay.calls);
+    Ok(replay)
+}
+
+fn skipped() -> Performed {
+    Performed {
+        due_ns: 0,
+        ready_ns: 0,
+        issued_ns: 0,
+        ended_ns: 0,
+        state: State::Skipped(Skip::Interrupted),
+    }
+}
+
+fn run_threads(shared: &Shared<'_>) -> Result<Vec<Part>> {
+    let count = shared.plan.threads.len();
+    std::thread::scope(|scope| {
+        let mut started = Vec::with_capacity(count);
+        for number in 0..count {
+            let builder = std::thread::Builder::new()
+                .name(format!("replay-{}", number + 1))
+                .stack_size(STACK_BYTES);
+            let thread = builder.spawn_scoped(scope, move || run_thread(shared, number));
+            started.push(thread.map_err(|source| {
+                // Ends those that wait.
+                shared.watch.interrupted.store(true, Ordering::Relaxed);
+                Error::io(format!("thread {} of {count}", number + 1), "start")(source)
+            })?);
+        }
+        while (shared.ready.load(Ordering::Acquire) as usize) < count {
+            std::thread::sleep(READY_NAP);
+        }
+        let lead_ns = LEAD_NS + LEAD_EACH_NS * count as u64;
+        shared
+            .start_ns
+            .store(mono_ns() + lead_ns, Ordering::Release);
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Part>| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        Ok(started.into_iter().map(join).collect())
+    })
+}
+
+/// Time 0, once all threads are ready; none if the replay ends before.
+fn wait_for_start(shared: &Shared<'_>) -> Option<u64> {
+    shared.ready.fetch_add(1, Ordering::AcqRel);
+    while !shared.watch.interrupted.load(Ordering::Relaxed) {
+        let start_ns = shared.start_ns.load(Ordering::Acquire);
+        if start_ns > 0 {
+            return Some(start_ns);
+        }
+        std::thread::sleep(READY_NAP);
+    }
+    None
+}
+
+fn run_thread(shared: &Shared<'_>, number: usize) -> Part {
+    let steps = &shared.plan.threads[number].steps;
+    let calls = &shared.recording.calls;
+    // The default slack of 50 µs would make every call late.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let sizes = steps
+        .iter()
+        .map(|step| transfer_bytes(&calls[step.call as usize]));
+    let mut buffer = Buffer::new(sizes.max().unwrap_or(0), number as u64);
+    let mut performed = Vec::with_capacity(steps.len());
+    let Some(start_ns) = wait_for_start(shared) else {
+        return Part {
+            performed,
+            cpu_ns: 0,
+            user_ns: 0,
+        };
+    };
+    let mut clock = Clock::new(shared, start_ns);
+    let cpu_before_ns = thread_cpu_ns();
+    let (mut in_calls_ns, mut told) = (0, 0);
+    for (index, step) in steps.iter().enumerate() {
+        let call = &calls[step.call as usize];
+        let Some((due_ns, ready_ns)) = wait_for(shared, &clock, step, call) else {
+            break;
+        };
+        let before_ns = mono_ns();
+        let state = shared.performer.perform(call, &mut buffer);
+        let after_ns = mono_ns();
+        shared.progress.done(number, index as u32 + 1);
+        in_calls_ns += after_ns - before_ns;
+        clock.ended(call, after_ns);
+        performed.push(Performed {
+            due_ns: clock.since_start(due_ns),
+            ready_ns: clock.since_start(ready_ns),
+            issued_ns: clock.since_start(before_ns),
+            ended_ns: clock.since_start(after_ns),
+            state,
+        });
+        if index % TELL_CALLS == TELL_CALLS - 1 {
+            told += TELL_CALLS;
+            shared
+                .watch
+                .calls
+                .fetch_add(TELL_CALLS as u64, Ordering::Relaxed);
+        }
+    }
+    let rest = performed.len() - told.min(performed.len());
+    shared.watch.calls.fetch_add(rest as u64, Ordering::Relaxed);
+    let cpu_ns = thread_cpu_ns() - cpu_before_ns;
+    Part {
+        performed,
+        cpu_ns,
+        user_ns: cpu_ns.saturating_sub(in_calls_ns),
+    }
+}
+
+/// Calls between two notes of how far a thread is.
+const TELL_CALLS: usize = 64;
+
+/// Waits until a step may and shall be done. Its due and ready times; none if interrupted.
+fn wait_for(
+    shared: &Shared<'_>,
+    clock: &Clock<'_>,
+    step: &Step,
+    call: &Call,
+) -> Option<(u64, u64)> {
+    let interrupted = &shared.watch.interrupted;
+    let waits = shared.plan.waits(step);
+    for wait in waits {
+        if !shared.progress.wait(*wait, interrupted) {
+            return None;
+        }
+    }
+    let now_ns = mono_ns();
+    let due_ns = clock.due_ns(call).unwrap_or(now_ns);
+    let ready_ns = if waits.is_empty() {
+        due_ns
+    } else {
+        now_ns.max(due_ns)
+    };
+    sleep_until(due_ns, interrupted).then_some((due_ns, ready_ns))
+}
+
+/// When a thread's calls are due.
+struct Clock<'a> {
+    settings: &'a Settings,
+    start_ns: u64,
+    /// The recording's begin: the start of its first call.
+    first_ns: u64,
+    /// When the thread's call before ended, here and in the recording.
+    before: (u64, u64),
+}
+
+impl<'a> Clock<'a> {
+    fn new(shared: &'a Shared<'_>, start_ns: u64) -> Clock<'a> {
+        let first_ns = shared
+            .recording
+            .calls
+            .first()
+            .map_or(0, |call| call.start_ns);
+        Clock {
+            settings: &shared.settings,
+            start_ns,
+            first_ns,
+            before: (start_ns, first_ns),
+        }
+    }
+
+    /// None: now.
+    fn due_ns(&self, call: &Call) -> Option<u64> {
+        let scaled = |ns: u64| (ns as f64 / self.settings.speed) as u64;
+        match self.settings.timing {
+            Timing::Original => Some(self.start_ns + scaled(call.start_ns - self.first_ns)),
+            Timing::Fast => None,
+            Timing::Think => {
+                let (here_ns, recorded_ns) = self.before;
+                Some(here_ns + scaled(call.start_ns.saturating_sub(recorded_ns)))
+            }
+        }
+    }
+
+    fn ended(&mut self, call: &Call, now_ns: u64) {
+        let recorded_ns = call.start_ns.saturating_add(call.duration_ns.unwrap_or(0));
+        self.before = (now_ns, recorded_ns);
+    }
+
+    fn since_start(&self, moment_ns: u64) -> u64 {
+        moment_ns.saturating_sub(self.start_ns)
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}

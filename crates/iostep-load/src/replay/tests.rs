@@ -1,0 +1,496 @@
+//! Recordings written by hand are performed in a directory of their own.
+
+use std::path::Path;
+
+use iostep_model::replay::{Performed, Skip, State, Threads, Timing};
+use iostep_model::syscall::*;
+
+use super::*;
+
+type Op = Operation<HandleId, PathId>;
+
+/// A recording that grows call by call, 1 µs each.
+#[derive(Default)]
+struct Script {
+    recording: Recording,
+}
+
+impl Script {
+    fn path(&mut self, path: &str) -> PathId {
+        self.recording.paths.intern(path.as_bytes())
+    }
+
+    fn call(&mut self, thread: u32, syscall: Syscall, operation: Op, outcome: Outcome) {
+        while self.recording.threads.len() < thread as usize {
+            let id = self.recording.threads.len() as u32 + 1;
+            self.recording.threads.push(Thread {
+                id: ThreadId(id),
+                process: ProcessId(1),
+                tid: id,
+                name: String::new(),
+            });
+        }
+        let start_ns = 1000 * self.recording.calls.len() as u64;
+        self.recording.calls.push(Call {
+            start_ns,
+            duration_ns: Some(900),
+            thread: ThreadId(thread),
+            syscall,
+            operation,
+            outcome,
+        });
+    }
+
+    fn ok(&mut self, syscall: Syscall, operation: Op) {
+        self.call(1, syscall, operation, Outcome::Value(0));
+    }
+
+    fn open(&mut self, thread: u32, path: &str, flags: OpenFlags, handle: u32) {
+        let operation = Operation::Open {
+            path: self.path(path),
+            flags,
+            mode: 0o644,
+        };
+        self.call(
+            thread,
+            Syscall::Openat,
+            operation,
+            Outcome::Handle(HandleId(handle)),
+        );
+    }
+
+    fn transfer(
+        &mut self,
+        thread: u32,
+        direction: Direction,
+        handle: u32,
+        size: u64,
+        at: Option<i64>,
+    ) {
+        let handle = HandleId(handle);
+        let operation = Operation::Transfer {
+            direction,
+            handle,
+            size,
+            buffers: 1,
+            offset: at,
+            flags: 0,
+        };
+        let outcome = Outcome::Value(size as i64);
+        self.call(thread, Syscall::Pwrite64, operation, outcome);
+    }
+
+    fn initially(&mut self, path: &str, kind: InitialKind) {
+        let path = self.path(path);
+        self.recording.initial.push(InitialFile {
+            path,
+            kind,
+            seen: true,
+        });
+    }
+
+    fn perform(&self, parent: &Path, threads: Threads) -> Replay {
+        let watch = Watch::default();
+        let stage = Stage::set(&self.recording, parent, None, true, &watch).expect("a stage");
+        let plan = Plan::new(&self.recording, threads);
+        let settings = Settings {
+            timing: Timing::Fast,
+            speed: 1.0,
+            threads,
+        };
+        stage
+            .perform(&self.recording, &plan, settings, &watch)
+            .expect("a replay")
+    }
+}
+
+fn create() -> OpenFlags {
+    OpenFlags::O_RDWR.with(OpenFlags::O_CREAT)
+}
+
+fn done(replay: &Replay) -> Vec<i64> {
+    let value = |performed: &Performed| match performed.state {
+        State::Done(value) => value,
+        State::Skipped(_) => i64::MIN,
+    };
+    replay.calls.iter().map(value).collect()
+}
+
+fn listing(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("list")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn calls_do_what_they_did() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.initially("/data", InitialKind::Directory);
+    let content = Content::Data;
+    script.initially(
+        "/data/old",
+        InitialKind::File {
+            size: 5000,
+            content,
+        },
+    );
+    script.open(1, "/data/new", create(), 1);
+    script.transfer(1, Direction::Write, 1, 100, Some(8192));
+    script.open(1, "/data/old", OpenFlags::O_RDWR, 2);
+    script.transfer(1, Direction::Read, 2, 10_000, None);
+    let handle = HandleId(1);
+    script.ok(Syscall::Fdatasync, Operation::Sync { handle });
+    let map = Operation::Map {
+        handle,
+        offset: 0,
+        size: 8192,
+        protection: 3,
+        flags: 1,
+    };
+    script.ok(Syscall::Mmap, map);
+    script.ok(
+        Syscall::Msync,
+        Operation::SyncMap {
+            handle,
+            offset: 4096,
+            size: 4096,
+            flags: 4,
+        },
+    );
+    script.ok(
+        Syscall::Munmap,
+        Operation::Unmap {
+            handle,
+            offset: 4096,
+            size: 4096,
+        },
+    );
+    script.ok(
+        Syscall::Dup,
+        Operation::Duplicate {
+            handle,
+            replaces: None,
+        },
+    );
+    script.ok(Syscall::Close, Operation::Close { handle });
+    script.transfer(1, Direction::Write, 1, 3 << 20, Some(0));
+    script.ok(Syscall::Close, Operation::Close { handle });
+    script.transfer(1, Direction::Write, 1, 1, Some(0));
+    let (from, to) = (script.path("/data/new"), script.path("/data/renamed"));
+    script.ok(Syscall::Rename, Operation::Rename { from, to, flags: 0 });
+    script.ok(
+        Syscall::Access,
+        Operation::Access {
+            path: from,
+            mode: 0,
+        },
+    );
+    let target = Target::Path(to);
+    script.ok(
+        Syscall::Chmod,
+        Operation::SetMode {
+            target,
+            mode: 0o4600,
+        },
+    );
+    script.ok(Syscall::Truncate, Operation::Truncate { target, size: 77 });
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert_eq!(
+        done(&replay),
+        [
+            0,
+            100,
+            0,
+            5000,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            3 << 20,
+            0,
+            i64::MIN,
+            0,
+            -2,
+            0,
+            0
+        ]
+    );
+    assert_eq!(replay.calls[12].state, State::Skipped(Skip::NotOpen));
+    assert_eq!((replay.prepared.directories, replay.prepared.files), (1, 1));
+    assert_eq!(replay.prepared.bytes, 5000);
+    let data = parent.path().join("iostep-replay/data");
+    assert_eq!(listing(&data), ["old", "renamed"]);
+    let found = std::fs::metadata(data.join("renamed")).expect("the file");
+    assert_eq!(found.len(), 77);
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(
+        found.permissions().mode() & 0o7777,
+        0o600,
+        "no set-user-id file is made"
+    );
+}
+
+/// A victim beside the directory, and every way out that a recording may try.
+#[test]
+fn nothing_outside_of_the_directory_is_touched() {
+    let outside = tempfile::tempdir().expect("a directory");
+    let parent = outside.path().join("target");
+    std::fs::create_dir(&parent).expect("make");
+    let victim = outside.path().join("victim");
+    std::fs::write(&victim, "precious").expect("write");
+    let absolute = victim.to_str().expect("UTF-8").to_owned();
+    let mut script = Script::default();
+    let content = script.path(outside.path().to_str().expect("UTF-8"));
+    script.initially("/absolute", InitialKind::Symlink { content });
+    let content = script.path("../../..");
+    script.initially("/up", InitialKind::Symlink { content });
+    let up = "/../".repeat(40);
+    let ways = [
+        absolute.clone(),
+        format!("{up}{absolute}"),
+        "/../../victim".into(),
+        "/absolute/victim".into(),
+        "/up/victim".into(),
+        "/made/victim".into(),
+    ];
+    let made = script.path("/made");
+    script.ok(
+        Syscall::Symlink,
+        Operation::Symlink {
+            content,
+            path: made,
+        },
+    );
+    let mut handle = 0;
+    for way in &ways {
+        let path = script.path(way);
+        let other = script.path("/harmless");
+        handle += 1;
+        script.open(1, way, create().with(OpenFlags::O_TRUNC), handle);
+        script.transfer(1, Direction::Write, handle, 5, Some(0));
+        let target = Target::Path(path);
+        script.ok(Syscall::Truncate, Operation::Truncate { target, size: 0 });
+        script.ok(Syscall::Chmod, Operation::SetMode { target, mode: 0 });
+        script.ok(Syscall::Utimes, Operation::SetTimes { target });
+        script.ok(
+            Syscall::Link,
+            Operation::Link {
+                from: path,
+                to: other,
+                flags: 0x400,
+            },
+        );
+        script.ok(
+            Syscall::Rename,
+            Operation::Rename {
+                from: path,
+                to: other,
+                flags: 0,
+            },
+        );
+        script.ok(
+            Syscall::Rename,
+            Operation::Rename {
+                from: other,
+                to: path,
+                flags: 0,
+            },
+        );
+        script.ok(Syscall::Unlink, Operation::Unlink { path });
+        script.ok(
+            Syscall::Mkdir,
+            Operation::MakeDirectory { path, mode: 0o777 },
+        );
+        script.ok(Syscall::Rmdir, Operation::RemoveDirectory { path });
+    }
+    let before = std::fs::metadata(&victim).expect("the victim");
+    let replay = script.perform(&parent, Threads::Original);
+    assert!(
+        done(&replay).iter().any(|value| *value >= 0),
+        "something was performed"
+    );
+    let after = std::fs::metadata(&victim).expect("the victim is there");
+    assert_eq!(std::fs::read(&victim).expect("read"), b"precious");
+    assert_eq!(after.permissions(), before.permissions());
+    assert_eq!(
+        after.modified().expect("a time"),
+        before.modified().expect("a time")
+    );
+    assert_eq!(listing(outside.path()), ["target", "victim"]);
+    assert_eq!(listing(&parent), ["iostep-replay"]);
+}
+
+#[test]
+fn a_link_planted_in_place_of_the_directory_is_refused() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    std::fs::write(elsewhere.path().join("precious"), "x").expect("write");
+    let link = parent.path().join("iostep-replay");
+    std::os::unix::fs::symlink(elsewhere.path(), link).expect("plant");
+    let script = Script::default();
+    let watch = Watch::default();
+    let refused = Stage::set(&script.recording, parent.path(), None, false, &watch);
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert_eq!(listing(elsewhere.path()), ["precious"]);
+}
+
+#[test]
+fn descriptors_shared_by_threads_are_used_in_order() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    let rounds = 300;
+    for round in 0..rounds {
+        let handle = round + 1;
+        script.open(
+            1 + round % 4,
+            &format!("/file-{}", round % 3),
+            create(),
+            handle,
+        );
+        script.transfer(1 + (round + 1) % 4, Direction::Write, handle, 10, None);
+        script.transfer(1 + (round + 2) % 4, Direction::Write, handle, 10, None);
+        let close = Operation::Close {
+            handle: HandleId(handle),
+        };
+        script.call(
+            1 + (round + 3) % 4,
+            Syscall::Close,
+            close,
+            Outcome::Value(0),
+        );
+    }
+    for threads in [Threads::Original, Threads::Merge] {
+        let replay = script.perform(parent.path(), threads);
+        assert_eq!(replay.order_violations, 0);
+        let expected = [0, 10, 10, 0].iter().cycle().copied();
+        assert!(
+            done(&replay)
+                .into_iter()
+                .eq(expected.take(4 * rounds as usize))
+        );
+    }
+}
+
+#[test]
+fn one_thread_that_waits_for_its_own_lock_goes_on() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    script.open(1, "/a", create(), 2);
+    for handle in [1, 2] {
+        let (handle, kind) = (HandleId(handle), LockKind::Whole);
+        let lock = Operation::Lock {
+            handle,
+            kind,
+            lock: 2,
+            wait: true,
+            offset: 0,
+            size: 0,
+        };
+        script.ok(Syscall::Flock, lock);
+    }
+    let replay = script.perform(parent.path(), Threads::Merge);
+    assert_eq!(done(&replay), [0, 0, 0, -i64::from(libc::EAGAIN)]);
+}
+
+#[test]
+fn sizes_that_no_machine_has_are_refused_before_anything_is_made() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    let (size, content) = (1 << 60, Content::Data);
+    script.initially("/huge", InitialKind::File { size, content });
+    let watch = Watch::default();
+    let refused = Stage::set(&script.recording, parent.path(), None, false, &watch);
+    let Err(Error::Refused { what, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(what.contains("1152921504607895552 bytes"), "{what}");
+    assert_eq!(listing(parent.path()), Vec::<String>::new());
+
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    script.transfer(1, Direction::Read, 1, u64::MAX, Some(0));
+    script.transfer(1, Direction::Write, 1, 1, Some(i64::MIN));
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert_eq!(replay.calls[1].state, State::Skipped(Skip::Bounds));
+    assert_eq!(replay.calls[2].state, State::Done(-i64::from(libc::EINVAL)));
+}
+
+#[test]
+fn only_ioctls_of_the_list_are_made() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    let handle = HandleId(1);
+    // FS_IOC_SETFLAGS, which could make a file immutable.
+    let request = 0x4008_6602;
+    script.ok(Syscall::Ioctl, Operation::Control { handle, request });
+    script.ok(Syscall::Ioctl, Operation::Control { handle, request: 2 });
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert_eq!(replay.calls[1].state, State::Skipped(Skip::Control));
+    assert_eq!(replay.calls[2].state, State::Done(0));
+}
+
+#[test]
+fn a_deep_tree_is_removed_whole() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    let mut path = String::new();
+    for _ in 0..700 {
+        path.push_str("/d");
+        let path = script.path(&path);
+        script.ok(Syscall::Mkdir, Operation::MakeDirectory { path, mode: 0 });
+    }
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert!(done(&replay).iter().all(|value| *value == 0));
+    let watch = Watch::default();
+    let empty = Recording::default();
+    drop(Stage::set(&empty, parent.path(), None, false, &watch).expect("a stage"));
+    assert_eq!(listing(parent.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_replay_keeps_what_it_did() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    script.transfer(2, Direction::Write, 1, 5, Some(0));
+    // An hour later.
+    script.recording.calls[1].start_ns = 3_600_000_000_000;
+    let watch = Watch::default();
+    let stage = Stage::set(&script.recording, parent.path(), None, false, &watch).expect("a stage");
+    let plan = Plan::new(&script.recording, Threads::Original);
+    let settings = Settings {
+        timing: Timing::Original,
+        speed: 1.0,
+        threads: Threads::Original,
+    };
+    let replay = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while watch.calls.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            watch
+                .interrupted
+                .store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        stage
+            .perform(&script.recording, &plan, settings, &watch)
+            .expect("a replay")
+    });
+    assert!(replay.interrupted);
+    assert_eq!(replay.calls[0].state, State::Done(0));
+    assert_eq!(replay.calls[1].state, State::Skipped(Skip::Interrupted));
+}
