@@ -5,5 +5,6 @@ pub mod bench;
 pub mod compare;
 pub mod explain;
 pub mod fixture;
+pub mod replay;
 pub mod report;
 pub mod stats;
