@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod bench;
+mod clean;
 mod compare;
 mod demo;
 mod explain;
@@ -21,6 +22,8 @@ const UNSUPPORTED: u8 = 4;
 pub enum Command {
     /// Generate file and SQLite workloads and measure them
     Bench(Box<bench::Args>),
+    /// Make a trace of system calls of another tool's trace
+    Clean(clean::Args),
     /// Tell whether two results of bench differ, and by how much
     Compare(compare::Args),
     /// Show the journaling of journal on a filesystem of its own
@@ -42,6 +45,7 @@ pub enum Command {
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Bench(args) => bench::run(*args),
+        Command::Clean(args) => clean::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Explain(args) => explain::run(args),

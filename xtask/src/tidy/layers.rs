@@ -10,6 +10,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("iostep-fs", &["iostep-model"]),
     ("iostep-trace", &["iostep-model"]),
     ("iostep-load", &["iostep-model", "waldio"]),
+    ("iostep-calls", &["iostep-model"]),
+    ("iostep-load", &["iostep-model"]),
     ("iostep-lab", &["iostep-model"]),
     ("iostep-analyze", &["iostep-model", "iostep-fs"]),
 ];

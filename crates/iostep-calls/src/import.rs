@@ -1,0 +1,89 @@
+//! Foreign text, of whatever kind.
+//!
+//! A format is a module with an `Import`: it is opened on its inputs, says what the recording's
+//! header is, and then tells events in the order in which the calls ended. Each line of the text
+//! ends in exactly one event, so that the tracker's ledger accounts for all of them.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use iostep_model::syscall::Header;
+use iostep_model::syscall::raw::Event;
+
+use crate::error::Result;
+use crate::mobigen;
+
+/// How much of a text is looked at to guess what it is, bytes.
+pub const GUESS_BYTES: usize = 4096;
+
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A replay script of MobiGen.
+    Mobigen,
+}
+
+/// A text and the name for errors.
+pub struct Input<'a> {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: Box<dyn BufRead + 'a>,
+}
+
+/// An import that was opened.
+#[derive(Debug)]
+pub enum Import {
+    /// A replay script of MobiGen.
+    Mobigen(mobigen::Import),
+}
+
+impl Format {
+    /// What a text that begins with `start` (as much as [`GUESS_BYTES`]) is, if it is one of ours.
+    pub fn guess(start: &[u8]) -> Option<Format> {
+        mobigen::looks_like(start).then_some(Format::Mobigen)
+    }
+
+    /// Opens an import.
+    ///
+    /// Errors: as the format's own.
+    pub fn open(self, inputs: Vec<Input<'_>>) -> Result<Import> {
+        match self {
+            Format::Mobigen => Ok(Import::Mobigen(mobigen::Import::open(inputs)?)),
+        }
+    }
+}
+
+impl Import {
+    /// What made the text.
+    pub fn header(&self) -> Header {
+        match self {
+            Import::Mobigen(import) => import.header(),
+        }
+    }
+
+    /// Tells the events.
+    ///
+    /// Errors: `each`'s, and `Io`.
+    pub fn events(self, each: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+        match self {
+            Import::Mobigen(import) => import.events(each),
+        }
+    }
+}
+
+impl std::fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("path", &self.path).finish()
+    }
+}
+
+impl<'a> Input<'a> {
+    /// A text under a name.
+    pub fn new(path: impl AsRef<Path>, text: impl BufRead + 'a) -> Input<'a> {
+        Input {
+            path: path.as_ref().to_owned(),
+            text: Box::new(text),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Where a path leads, by its words alone.
+
+use iostep_model::syscall::raw::DescriptorKind;
+
+/// Where a process is whose current directory is not known.
+pub const UNKNOWN_DIRECTORY: &[u8] = b"/iostep.current-directory";
+/// The directory of files whose names were never seen.
+pub const UNNAMED_DIRECTORY: &[u8] = b"/iostep.never-opened";
+/// The longest absolute path that is kept, bytes. The kernel takes 4096 in one call (`PATH_MAX`,
+/// include/uapi/linux/limits.h); relative ones can lead deeper.
+pub const MAX_PATH_BYTES: usize = 16 << 10;
+
+/// `text` seen from `directory`, absolute. `//` and `/./` are collapsed, which changes nothing;
+/// `..` stays, since what is before it may be a symbolic link. A `/` at the end stays too: it asks
+/// for a directory.
+pub(super) fn join(directory: &[u8], text: &[u8], absolute: &mut Vec<u8>) {
+    absolute.clear();
+    if !text.starts_with(b"/") {
+        absolute.extend_from_slice(directory);
+    }
+    let parts = text.split(|byte| *byte == b'/');
+    for part in parts.filter(|part| !part.is_empty() && *part != b".") {
+        if absolute.last() != Some(&b'/') {
+            absolute.push(b'/');
+        }
+        absolute.extend_from_slice(part);
+    }
+    if absolute.is_empty() || (text.ends_with(b"/") && absolute.last() != Some(&b'/')) {
+        absolute.push(b'/');
+    }
+}
+
+/// Why calls on an absolute path are left out, if they are: it is in a filesystem without data, or a
+/// device. /dev/shm holds ordinary files.
+pub(super) fn left_out(absolute: &[u8]) -> Option<&'static str> {
+    let mut parts = absolute.split(|byte| *byte == b'/').skip(1);
+    let (first, second) = (parts.next()?, parts.next());
+    match (first, second) {
+        (b"proc" | b"sys", _) => Some(reason(DescriptorKind::Kernel)),
+        (b"dev", Some(b"shm")) => None,
+        (b"dev", Some(b"ashmem")) => Some("ashmem"),
+        (b"dev", Some(b"binder" | b"hwbinder" | b"vndbinder")) => Some("binder"),
+        (b"dev", _) => Some(reason(DescriptorKind::Device)),
+        _ => None,
+    }
+}
+
+/// The ledger's word for what is no file.
+pub(super) fn reason(kind: DescriptorKind) -> &'static str {
+    use DescriptorKind as K;
+    match kind {
+        K::File | K::Directory | K::SomeFile => "file",
+        K::Pipe => "pipe",
+        K::Socket => "socket",
+        K::Device => "device",
+        K::Event => "event descriptor",
+        K::Memory => "memory",
+        K::Uring => "io_uring",
+        K::Kernel => "kernel file",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(directory: &str, text: &str) -> String {
+        let mut absolute = Vec::new();
+        join(directory.as_bytes(), text.as_bytes(), &mut absolute);
+        String::from_utf8(absolute).expect("UTF-8")
+    }
+
+    #[test]
+    fn only_what_changes_nothing_is_collapsed() {
+        assert_eq!(joined("/a", "b"), "/a/b");
+        assert_eq!(joined("/a", ".//b/./../c"), "/a/b/../c");
+        assert_eq!(joined("/a", "/x//y"), "/x/y");
+        assert_eq!(joined("/a", "dir/"), "/a/dir/");
+        assert_eq!(joined("/a", "."), "/a");
+        assert_eq!(joined("/", "b"), "/b");
+        assert_eq!(joined("/a", "/"), "/");
+        assert_eq!(joined("/a", "//."), "/");
+        assert_eq!(joined("/a/", "./"), "/a/");
+    }
+
+    #[test]
+    fn filesystems_without_data_and_devices_are_left_out() {
+        for (path, why) in [
+            ("/proc/1/maps", Some("kernel file")),
+            ("/sys", Some("kernel file")),
+            ("/dev/null", Some("device")),
+            ("/dev/ashmem/x", Some("ashmem")),
+            ("/dev/binder", Some("binder")),
+            ("/dev/shm/sem", None),
+            ("/process", None),
+            ("/", None),
+        ] {
+            assert_eq!(left_out(path.as_bytes()), why, "{path}");
+        }
+    }
+}
