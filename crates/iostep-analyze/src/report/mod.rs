@@ -1,8 +1,9 @@
-//! The forms in which traces and benches are shown.
+//! The forms in which traces, benches and replays are shown.
 
 pub mod bench;
 pub mod events;
 pub mod export;
 pub mod html;
 pub mod quantity;
+pub mod replay;
 pub mod text;

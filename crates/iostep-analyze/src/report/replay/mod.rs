@@ -1,0 +1,3 @@
+//! The forms in which a replay is shown.
+
+pub mod text;
