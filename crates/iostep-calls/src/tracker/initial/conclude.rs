@@ -291,10 +291,8 @@ impl Conclusions {
     fn failed(&mut self, path: &[u8], follow: bool, errno: Errno) {
         match errno {
             Errno::ENOENT => {
-                if let Some(place) = self.tree.place(path, follow, false)
-                    && self.tree.find(&place) == Found::Untouched
-                {
-                    self.tree.touch_absent(&place, false);
+                if let Some(place) = self.tree.place(path, follow, false) {
+                    self.nothing_at(&place);
                 }
             }
             Errno::EEXIST => drop(self.exists(path, follow)),
@@ -346,10 +344,24 @@ impl Conclusions {
     /// A place where nothing was when a call made something there.
     fn vacant(&mut self, path: &[u8]) -> Option<Place> {
         let place = self.tree.place(path, false, true)?;
-        if self.tree.find(&place) == Found::Untouched {
-            self.tree.touch_absent(&place, false);
-        }
+        self.nothing_at(&place);
         Some(place)
+    }
+
+    /// Nothing is at a place, and nothing was if no call told otherwise. A directory in which a
+    /// file was not found need not have been there itself.
+    fn nothing_at(&mut self, place: &Place) {
+        let untold = match self.tree.find(place) {
+            Found::Untouched => true,
+            Found::Absent => false,
+            Found::Inode(inode) => {
+                let inode = &self.tree[inode];
+                inode.origin == Origin::Perhaps && inode.kind == Kind::Directory
+            }
+        };
+        if untold {
+            self.tree.touch_absent(place, false);
+        }
     }
 
     /// What the recorder saw of the file before the call. The words of a symbolic link are not

@@ -109,6 +109,23 @@ fn an_exclusive_open_and_mkdir_say_that_nothing_was_there() {
 }
 
 #[test]
+fn a_directory_in_which_nothing_was_found_need_not_have_been_there() {
+    let mut program = Program::new();
+    program.call(1, Syscall::Stat, stat("/cache/f"), ENOENT);
+    program.call(1, Syscall::Stat, stat("/cache"), ENOENT);
+    program.call(1, Syscall::Stat, stat("/state/f"), ENOENT);
+    program.call(1, Syscall::Mkdir, mkdir("/state"), OK);
+    program.open(1, path("/state/f"), CREATE, 3);
+    let expected = [
+        "/cache absent",
+        "/cache/f absent",
+        "/state absent",
+        "/state/f absent",
+    ];
+    assert_eq!(beginning(&program.finish()), expected);
+}
+
+#[test]
 fn names_that_the_recording_gave_are_not_initial() {
     let mut program = Program::new();
     program.call(1, Syscall::Stat, stat("/target"), ENOENT);
