@@ -59,6 +59,22 @@ impl Model {
             .expect("a number")
     }
 
+    fn clone(&mut self, program: &mut Program, tid: u32, thread: bool) {
+        if self.threads.len() == 6 {
+            return;
+        }
+        self.last_tid += 1;
+        let process = self.threads[&tid];
+        let child = if thread {
+            process
+        } else {
+            self.processes.push(self.processes[process].clone());
+            self.processes.len() - 1
+        };
+        self.threads.insert(self.last_tid, child);
+        program.clone(tid, self.last_tid, thread);
+    }
+
     fn step(&mut self, program: &mut Program, (who, step): (u8, Step)) {
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         let Some(&tid) = tids.get(usize::from(who) % tids.len().max(1)) else {
@@ -110,19 +126,8 @@ impl Model {
                 };
                 program.act(tid, action, OK);
             }
-            Step::Fork | Step::Thread if self.threads.len() < 6 => {
-                self.last_tid += 1;
-                let thread = matches!(step, Step::Thread);
-                let copy = files.clone();
-                let child = if thread {
-                    process
-                } else {
-                    self.processes.push(copy);
-                    self.processes.len() - 1
-                };
-                self.threads.insert(self.last_tid, child);
-                program.clone(tid, self.last_tid, thread);
-            }
+            Step::Fork => self.clone(program, tid, false),
+            Step::Thread => self.clone(program, tid, true),
             Step::Exec => {
                 files.retain(|_, (_, marked)| !*marked);
                 self.threads
@@ -137,7 +142,6 @@ impl Model {
                 }
                 program.exit(tid, false);
             }
-            Step::Fork | Step::Thread => {}
         }
     }
 }
