@@ -4,6 +4,10 @@
 //! Whoever makes these knows nothing of files: it says what the call's arguments were. Events of
 //! one source come in the order in which the calls *ended*; the tracker of `iostep-calls` needs no
 //! more, since a descriptor exists when the call that made it has returned.
+//!
+//! Every event is counted once in the ledger but for notes, which stand for no line or call of the
+//! source: [`Action::Name`], and an [`Action::Clone`] with an empty name, which says that a thread
+//! belongs to a process.
 
 use std::borrow::Cow;
 
