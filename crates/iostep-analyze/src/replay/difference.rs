@@ -2,10 +2,10 @@
 
 use iostep_model::replay::State;
 use iostep_model::syscall::{Call, Errno, OpenFlags, Operation, Outcome, Syscall, Whence};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a call returned something else than in the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The target's device or filesystem has no more space, or failed.
@@ -50,10 +50,10 @@ impl Reason {
 }
 
 /// Calls whose result differs in the same way.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// The system call.
-    pub syscall: &'static str,
+    pub syscall: String,
     /// What it returned in the recording: a number's kind (`success`), or an error's name.
     pub recorded: String,
     /// What it returned here.

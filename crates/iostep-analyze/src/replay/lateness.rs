@@ -2,7 +2,7 @@
 
 use iostep_model::replay::{Performed, Replay, State};
 use iostep_model::syscall::Recording;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Quantiles;
 
@@ -11,7 +11,7 @@ use super::Quantiles;
 /// A call can be issued when it is due, when all calls that it must follow have ended, and when
 /// the thread's own call before has ended. The first is the clock's, the others are the device's:
 /// a slower device makes calls late without any fault of the replay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Calls that nothing held up: issued this long after they were due. The replay's own error.
     pub waited: Option<Quantiles>,

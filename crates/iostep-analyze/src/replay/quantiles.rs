@@ -1,9 +1,9 @@
 //! Quantiles of times, exact.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Quantiles of a list of times in nanoseconds, by the nearest rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// How many there are.
     pub count: u64,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iostep_model::replay::{Performed, Prepared, Replay, Settings, Skip, State};
 use iostep_model::syscall::{Call, Direction, Operation, Outcome, Recording, Syscall};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::difference::{Comparison, compare, recorded_text, replayed_text};
 use super::{Difference, Lateness, Quantiles, Reason};
@@ -13,7 +13,7 @@ use super::{Difference, Lateness, Quantiles, Reason};
 const PROGRESS_POINTS: usize = 200;
 
 /// A replay in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Events that the recorder lost: the recording is not what happened.
     pub lost: u64,
@@ -54,7 +54,7 @@ pub struct Summary {
 }
 
 /// Calls and bytes of all threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// In the recording.
     pub calls: u64,
@@ -79,7 +79,7 @@ pub struct Totals {
 }
 
 /// Bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amounts {
     /// Read.
     pub read_bytes: u64,
@@ -88,7 +88,7 @@ pub struct Amounts {
 }
 
 /// Calls that were not issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkipCount {
     /// Why.
     pub reason: Skip,
@@ -97,10 +97,10 @@ pub struct SkipCount {
 }
 
 /// One system call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
     /// Its name.
-    pub syscall: &'static str,
+    pub syscall: String,
     /// In the recording.
     pub calls: u64,
     /// Issued.
@@ -114,7 +114,7 @@ pub struct CallSummary {
 }
 
 /// One thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Its number in the recording.
     pub thread: u32,
@@ -135,7 +135,7 @@ pub struct ThreadSummary {
 }
 
 /// How far the calls were.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Calls that had been issued.
     pub calls: u64,
@@ -146,6 +146,24 @@ pub struct Progress {
 }
 
 impl Summary {
+    /// Of a replay without calls.
+    #[cfg(test)]
+    pub(crate) fn empty(settings: Settings) -> Summary {
+        Summary::of(
+            &Recording::default(),
+            &Replay {
+                settings,
+                calls: Vec::new(),
+                prepared: Prepared::default(),
+                order_violations: 0,
+                cpu_ns: 0,
+                user_ns: 0,
+                others_cpu: 0.0,
+                interrupted: false,
+            },
+        )
+    }
+
     /// Of a replay of this recording.
     pub fn of(recording: &Recording, replay: &Replay) -> Summary {
         let mut adder = Adder::new(recording);
@@ -317,7 +335,7 @@ impl Adder {
         let each = std::mem::take(&mut self.by_call).into_iter();
         let mut calls: Vec<CallSummary> = each
             .map(|(syscall, mut times)| CallSummary {
-                syscall: syscall.name(),
+                syscall: syscall.name().to_owned(),
                 calls: times.calls,
                 done: times.replayed_ns.len() as u64,
                 sum_ns: times.replayed_ns.iter().sum(),
@@ -334,7 +352,7 @@ impl Adder {
         let mut all: Vec<Difference> = each
             .map(
                 |((syscall, recorded, replayed, reason), (count, first_call))| Difference {
-                    syscall: syscall.name(),
+                    syscall: syscall.name().to_owned(),
                     recorded,
                     replayed,
                     reason,

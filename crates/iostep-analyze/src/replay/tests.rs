@@ -1,6 +1,7 @@
 //! Sums of a replay written by hand.
 
 use iostep_model::replay::*;
+use iostep_model::syscall::Target;
 use iostep_model::syscall::*;
 
 use super::*;
@@ -133,17 +134,17 @@ fn calls_are_counted_by_what_became_of_them() {
 #[test]
 fn a_difference_has_its_reason() {
     let (mut recording, replay) = example();
-    let reasons = |recording: &Recording| -> Vec<(&'static str, String, String, Reason)> {
+    let reasons = |recording: &Recording| -> Vec<(String, String, String, Reason)> {
         let differences = Summary::of(recording, &replay).differences.into_iter();
         let mut all: Vec<_> = differences
             .map(|d| (d.syscall, d.recorded, d.replayed, d.reason))
             .collect();
-        all.sort_by_key(|found| found.0);
+        all.sort_by_key(|found| found.0.clone());
         all
     };
-    let short = |reason| ("read", "100".to_owned(), "60".to_owned(), reason);
+    let short = |reason| ("read".to_owned(), "100".to_owned(), "60".to_owned(), reason);
     let denied = (
-        "stat",
+        "stat".to_owned(),
         "EACCES".to_owned(),
         "success".to_owned(),
         Reason::Permissions,

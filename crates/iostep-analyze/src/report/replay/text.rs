@@ -57,7 +57,8 @@ pub fn complaints(summary: &Summary) -> Vec<String> {
     complaints
 }
 
-fn lines(summary: &Summary) -> Vec<String> {
+/// How it was run, and the most important numbers, a line each.
+pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let totals = &summary.totals;
     let settings = &summary.settings;
     let pace = match settings.timing {
@@ -190,7 +191,7 @@ fn calls(summary: &Summary, style: Style) -> String {
     };
     for call in summary.calls.iter().take(MOST_ROWS) {
         table.row([
-            call.syscall.into(),
+            call.syscall.clone(),
             count(call.calls),
             count(call.done),
             duration(call.sum_ns),
@@ -216,7 +217,7 @@ fn differences(summary: &Summary, style: Style) -> String {
     let mut table = grid(style, &names);
     for difference in summary.differences.iter().take(MOST_ROWS) {
         table.row([
-            difference.syscall.into(),
+            difference.syscall.clone(),
             difference.recorded.clone(),
             difference.replayed.clone(),
             count(difference.count),

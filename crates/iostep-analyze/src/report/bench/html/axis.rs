@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A place, or a length. A tenth of a pixel is enough.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-pub(super) struct Px(pub f64);
+pub(in crate::report) struct Px(pub f64);
 
 impl fmt::Display for Px {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,13 +13,13 @@ impl fmt::Display for Px {
 }
 
 /// A line of the grid.
-pub(super) struct Tick {
+pub(in crate::report) struct Tick {
     pub at: Px,
     pub text: String,
 }
 
 /// From values to pixels.
-pub(super) struct Axis {
+pub(in crate::report) struct Axis {
     scale: Scale,
     from_px: f64,
     to_px: f64,
@@ -42,7 +42,11 @@ const DECADES: f64 = 8.0;
 impl Axis {
     /// From 0 to a round number that is not below `greatest`; `unit` is 1, or what units are
     /// counted in.
-    pub(super) fn linear(greatest: f64, unit: f64, (from_px, to_px): (f64, f64)) -> Axis {
+    pub(in crate::report) fn linear(
+        greatest: f64,
+        unit: f64,
+        (from_px, to_px): (f64, f64),
+    ) -> Axis {
         let greatest = if greatest > 0.0 { greatest / unit } else { 1.0 };
         let rough = greatest / TICKS;
         let power = 10f64.powf(rough.log10().floor());
@@ -58,13 +62,17 @@ impl Axis {
     }
 
     /// Bytes, whose round numbers are those of KiB, MiB and so on.
-    pub(super) fn bytes(greatest: f64, px: (f64, f64)) -> Axis {
+    pub(in crate::report) fn bytes(greatest: f64, px: (f64, f64)) -> Axis {
         let power = greatest.max(1.0).log2() / 10.0;
         Axis::linear(greatest, 1024f64.powf(power.floor()), px)
     }
 
     /// Powers of ten around two values, both above 0.
-    pub(super) fn decades(least: f64, greatest: f64, (from_px, to_px): (f64, f64)) -> Axis {
+    pub(in crate::report) fn decades(
+        least: f64,
+        greatest: f64,
+        (from_px, to_px): (f64, f64),
+    ) -> Axis {
         let first = least.max(1.0).log10().floor();
         let last = greatest.max(1.0).log10().ceil().max(first + 1.0);
         Axis {
@@ -75,7 +83,7 @@ impl Axis {
     }
 
     /// Shares that are told apart up to one in `count`.
-    pub(super) fn nines(count: f64, (from_px, to_px): (f64, f64)) -> Axis {
+    pub(in crate::report) fn nines(count: f64, (from_px, to_px): (f64, f64)) -> Axis {
         let last = count.max(10.0).log10().ceil().clamp(2.0, 6.0);
         Axis {
             scale: Scale::Nines { last },
@@ -85,7 +93,7 @@ impl Axis {
     }
 
     /// Pixels of a value, never off the axis.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(in crate::report) fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear { last, .. } => value / last,
             Scale::Decades { first, last } => (value.max(1.0).log10() - first) / (last - first),
@@ -95,7 +103,7 @@ impl Axis {
     }
 
     /// The grid.
-    pub(super) fn ticks(&self, text: impl Fn(f64) -> String) -> Vec<Tick> {
+    pub(in crate::report) fn ticks(&self, text: impl Fn(f64) -> String) -> Vec<Tick> {
         let values: Vec<f64> = match self.scale {
             Scale::Linear { last, step } => {
                 let steps = (last / step).round() as u32;

@@ -4,7 +4,7 @@ use crate::bench::Unit;
 use crate::report::quantity;
 
 /// A value in its unit.
-pub(super) fn in_unit(value: f64, unit: Unit) -> String {
+pub(in crate::report) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::PerSecond => format!("{}/s", quantity::decimal(value)),
         Unit::BytesPerSecond => format!("{}/s", bytes(value)),
@@ -15,22 +15,22 @@ pub(super) fn in_unit(value: f64, unit: Unit) -> String {
 }
 
 /// As [`in_unit`], or `-`.
-pub(super) fn or_dash(value: Option<f64>, unit: Unit) -> String {
+pub(in crate::report) fn or_dash(value: Option<f64>, unit: Unit) -> String {
     value.map_or_else(|| "-".to_owned(), |value| in_unit(value, unit))
 }
 
 /// Nanoseconds that may be a mean.
-pub(super) fn nanoseconds(ns: f64) -> String {
+pub(in crate::report) fn nanoseconds(ns: f64) -> String {
     quantity::duration(ns.round() as u64)
 }
 
 /// Bytes that may be a mean.
-pub(super) fn bytes(bytes: f64) -> String {
+pub(in crate::report) fn bytes(bytes: f64) -> String {
     quantity::bytes(bytes.round() as u64)
 }
 
 /// Round numbers beside an axis, without zeros that say nothing: `2.5`, not `2.50`; `1 ms`.
-pub(super) fn tick(text: &str) -> String {
+pub(in crate::report) fn tick(text: &str) -> String {
     let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
     let number = match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),

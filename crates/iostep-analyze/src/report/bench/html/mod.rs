@@ -1,11 +1,11 @@
 //! One HTML page that holds the results of one or several jobs: no network, no other file, and
 //! nothing that needs its script but sorting and the choice of light or dark.
 
-mod axis;
+pub(in crate::report) mod axis;
 mod distribution;
-mod figure;
+pub(in crate::report) mod figure;
 mod matrix;
-mod plot;
+pub(in crate::report) mod plot;
 mod section;
 mod tables;
 #[cfg(test)]
@@ -19,13 +19,15 @@ use crate::bench::Summary;
 use matrix::Matrix;
 use section::Section;
 
-const STYLE: &str = concat!(
+/// The looks of pages of results.
+pub(in crate::report) const STYLE: &str = concat!(
     include_str!("../../html/style.css"),
     "\n",
     include_str!("bench.css"),
 );
 
-const SCRIPT: &str = concat!(
+/// What their buttons do.
+pub(in crate::report) const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../../html/theme.js"),
     include_str!("../../html/sort.js"),

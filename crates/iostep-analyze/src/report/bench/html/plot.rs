@@ -7,19 +7,19 @@ use super::axis::{Axis, Px, Tick};
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 /// The frame: left, right, top and bottom.
-pub(super) const ACROSS_PX: (f64, f64) = (78.0, WIDTH - 14.0);
+pub(in crate::report) const ACROSS_PX: (f64, f64) = (78.0, WIDTH - 14.0);
 /// Pixels count from the top.
-pub(super) const UP_PX: (f64, f64) = (HEIGHT - 42.0, 20.0);
+pub(in crate::report) const UP_PX: (f64, f64) = (HEIGHT - 42.0, 20.0);
 
 /// A line with its name in the legend.
-pub(super) struct Line {
+pub(in crate::report) struct Line {
     pub name: String,
     /// The `d` of a path.
     pub path: String,
 }
 
 /// A dot of a line.
-pub(super) struct Dot {
+pub(in crate::report) struct Dot {
     /// The line's place in the legend.
     pub line: usize,
     pub x: Px,
@@ -28,14 +28,14 @@ pub(super) struct Dot {
 }
 
 /// A piece of the plot that says something where the pointer rests on it.
-pub(super) struct Zone {
+pub(in crate::report) struct Zone {
     pub x: Px,
     pub width: Px,
     pub title: String,
 }
 
 /// A vertical line where something begins.
-pub(super) struct Edge {
+pub(in crate::report) struct Edge {
     pub x: Px,
     pub name: String,
 }
@@ -43,7 +43,7 @@ pub(super) struct Edge {
 /// A plot.
 #[derive(Template)]
 #[template(path = "plot.html")]
-pub(super) struct Plot {
+pub(in crate::report) struct Plot {
     pub title: String,
     /// What it shows, in a sentence.
     pub note: &'static str,
@@ -64,7 +64,7 @@ impl Plot {
 }
 
 /// The path of values that hold from one place to the next: a gap where there is none.
-pub(super) fn stairs(
+pub(in crate::report) fn stairs(
     steps: impl Iterator<Item = (f64, f64, Option<f64>)>,
     across: &Axis,
     up: &Axis,
