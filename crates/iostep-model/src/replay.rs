@@ -126,7 +126,8 @@ pub struct Replay {
     pub order_violations: u64,
     /// CPU time of the replay's threads in nanoseconds, system calls included.
     pub cpu_ns: u64,
-    /// CPU time of the replay's threads outside of system calls, in nanoseconds.
+    /// CPU time of the replay's threads between calls, for waiting and keeping books, in
+    /// nanoseconds: the replay's own cost.
     pub user_ns: u64,
     /// Share of the machine's CPU time that others used meanwhile, 0 to 1.
     pub others_cpu: f64,

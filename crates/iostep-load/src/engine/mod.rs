@@ -18,7 +18,7 @@ mod thread;
 mod usage;
 
 pub use crew::{Crew, Observer, Progress, Worker};
-pub use pace::sleep_until;
+pub use pace::{Pacer, sleep_until};
 pub use record::Operation;
 pub use thread::{Fault, Thread};
 pub(crate) use usage::{between, machine_time};

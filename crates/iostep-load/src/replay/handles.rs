@@ -192,9 +192,9 @@ pub(super) fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Raises this process's soft limit of open files towards `wanted`, as far as it may: a recording
-/// may keep more open than the 1024 that most systems begin with. What does not fit fails with
-/// `EMFILE`, which is a result.
+/// Raises this process's limit of open files to `wanted`, as far as it may: a recording may keep
+/// more open than the 1024 that most systems begin with. Who may raise the hard limit does. What
+/// does not fit fails with `EMFILE`, which is a result.
 pub(super) fn allow_descriptors(wanted: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -202,10 +202,12 @@ pub(super) fn allow_descriptors(wanted: u64) {
     if limit.current.is_none_or(|current| current >= wanted) {
         return;
     }
-    let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
-    let raised = Rlimit {
-        current: Some(current),
-        maximum: limit.maximum,
+    let raise_to = |current: u64, maximum: Option<u64>| {
+        let current = Some(current);
+        setrlimit(Resource::Nofile, Rlimit { current, maximum }).is_ok()
     };
-    let _ = setrlimit(Resource::Nofile, raised);
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    if wanted <= hard || !raise_to(wanted, Some(wanted)) {
+        raise_to(wanted.min(hard), limit.maximum);
+    }
 }

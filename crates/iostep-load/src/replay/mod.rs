@@ -4,6 +4,7 @@
 //! plan      which thread makes which calls, and what each waits for
 //! root      the directory: every path is looked up beneath it, whatever it says
 //! initial   what was there before the first call
+//! fence     the second belt: what the kernel allows the threads
 //! handles   open files, by their number in the recording
 //! perform   one call
 //! transfer  reads and writes, and their memory
@@ -14,6 +15,7 @@
 //! A recording is hostile input. Nothing outside of the directory is read, written, made or
 //! removed; no program is run, and an ioctl only if it is on a short list.
 
+mod fence;
 mod handles;
 mod initial;
 mod perform;

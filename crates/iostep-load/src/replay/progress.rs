@@ -8,8 +8,10 @@ use rustix::time::Timespec;
 use super::plan::Wait;
 
 /// Looks before a waiting thread sleeps: a call that another thread is about to end is waited for
-/// without the cost of a wake-up. About 2 µs.
+/// without the cost of a wake-up.
 const LOOKS: usize = 100;
+/// About how long they take.
+pub(super) const AWAKE_NS: u64 = 2_000;
 /// A sleeping thread looks for an interruption.
 const NAP: Timespec = Timespec {
     tv_sec: 0,

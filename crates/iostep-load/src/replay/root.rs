@@ -47,6 +47,11 @@ impl Root {
         &self.name
     }
 
+    /// The directory itself.
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
     /// Opens a path for real, with the recording's flags and mode. No set-user-id file is made.
     pub(super) fn open_file(&self, path: &CStr, flags: OpenFlags, mode: u32) -> Looked<OwnedFd> {
         let mut native = OFlags::from_bits_retain(flags.to_native() as u32);

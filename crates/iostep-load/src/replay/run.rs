@@ -4,18 +4,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use iostep_model::replay::{Performed, Prepared, Replay, Settings, Skip, State, Timing};
-use iostep_model::syscall::{Call, Recording};
+use iostep_model::syscall::{Call, Operation, Recording};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Watch;
+use super::fence;
 use super::handles::allow_descriptors;
 use super::perform::{Performer, transfer_bytes};
 use super::plan::{Plan, Step, order_violations};
-use super::progress::Progress;
+use super::progress::{AWAKE_NS, Progress};
 use super::root::Root;
 use super::transfer::Buffer;
 use crate::engine::clock::mono_ns;
-use crate::engine::{between, machine_time, sleep_until};
+use crate::engine::{Pacer, between, machine_time};
 use crate::error::{Error, Result};
 
 /// From the last thread's readiness to time 0, so that all are waiting for it: this, and as much
@@ -56,7 +57,7 @@ pub(super) fn run(
     settings: Settings,
     watch: &Watch,
 ) -> Result<Replay> {
-    allow_descriptors(recording.calls.len() as u64);
+    allow_descriptors(opened(recording));
     let shared = Shared {
         recording,
         plan,
@@ -68,7 +69,15 @@ pub(super) fn run(
         start_ns: AtomicU64::new(0),
     };
     let machine_before = machine_time();
-    let parts = run_threads(&shared)?;
+    let parts = std::thread::scope(|scope| {
+        // A thread of its own, since a fence cannot be taken down; those it starts are behind it.
+        let fenced = scope.spawn(|| {
+            fence::raise(root);
+            run_threads(&shared)
+        });
+        let joined = fenced.join();
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
     let machine = machine_before.zip(machine_time());
     let cpu_ns = parts.iter().map(|part| part.cpu_ns).sum();
     let others_cpu = machine.map_or(0.0, |(before, after)| {
@@ -95,6 +104,16 @@ pub(super) fn run(
     Ok(replay)
 }
 
+/// The most descriptors that can be open at once.
+fn opened(recording: &Recording) -> u64 {
+    let each = recording.calls.iter().map(|call| match &call.operation {
+        Operation::Open { .. } | Operation::Duplicate { .. } => 1,
+        Operation::Inherit { handles, .. } => handles.len() as u64,
+        _ => 0,
+    });
+    each.sum()
+}
+
 fn skipped() -> Performed {
     Performed {
         due_ns: 0,
@@ -107,13 +126,16 @@ fn skipped() -> Performed {
 
 fn run_threads(shared: &Shared<'_>) -> Result<Vec<Part>> {
     let count = shared.plan.threads.len();
+    precise_timers();
+    let pacer = &Pacer::calibrated();
     std::thread::scope(|scope| {
         let mut started = Vec::with_capacity(count);
         for number in 0..count {
             let builder = std::thread::Builder::new()
                 .name(format!("replay-{}", number + 1))
                 .stack_size(STACK_BYTES);
-            let thread = builder.spawn_scoped(scope, move || run_thread(shared, number));
+            let thread =
+                builder.spawn_scoped(scope, move || run_thread(shared, number, pacer.clone()));
             started.push(thread.map_err(|source| {
                 // Ends those that wait.
                 shared.watch.interrupted.store(true, Ordering::Relaxed);
@@ -149,11 +171,15 @@ fn wait_for_start(shared: &Shared<'_>) -> Option<u64> {
     None
 }
 
-fn run_thread(shared: &Shared<'_>, number: usize) -> Part {
+/// The default slack of 50 µs would make every call late.
+fn precise_timers() {
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
+fn run_thread(shared: &Shared<'_>, number: usize, mut pacer: Pacer) -> Part {
     let steps = &shared.plan.threads[number].steps;
     let calls = &shared.recording.calls;
-    // The default slack of 50 µs would make every call late.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    precise_timers();
     let sizes = steps
         .iter()
         .map(|step| transfer_bytes(&calls[step.call as usize]));
@@ -168,10 +194,15 @@ fn run_thread(shared: &Shared<'_>, number: usize) -> Part {
     };
     let mut clock = Clock::new(shared, start_ns);
     let cpu_before_ns = thread_cpu_ns();
-    let (mut in_calls_ns, mut told) = (0, 0);
+    let (mut in_calls_ns, mut held_ns, mut told) = (0, 0, 0);
+    let began_ns = mono_ns();
     for (index, step) in steps.iter().enumerate() {
         let call = &calls[step.call as usize];
-        let Some((due_ns, ready_ns)) = wait_for(shared, &clock, step, call) else {
+        held_ns += match hold(shared, step) {
+            Some(held_ns) => held_ns,
+            None => break,
+        };
+        let Some((due_ns, ready_ns)) = wait_for(shared, &clock, &mut pacer, step, call) else {
             break;
         };
         let before_ns = mono_ns();
@@ -198,38 +229,51 @@ fn run_thread(shared: &Shared<'_>, number: usize) -> Part {
     let rest = performed.len() - told.min(performed.len());
     shared.watch.calls.fetch_add(rest as u64, Ordering::Relaxed);
     let cpu_ns = thread_cpu_ns() - cpu_before_ns;
+    let idle_ns = in_calls_ns + held_ns + pacer.blocked_ns();
+    let user_ns = (mono_ns() - began_ns).saturating_sub(idle_ns);
     Part {
         performed,
         cpu_ns,
-        user_ns: cpu_ns.saturating_sub(in_calls_ns),
+        user_ns: user_ns.min(cpu_ns),
     }
 }
 
 /// Calls between two notes of how far a thread is.
 const TELL_CALLS: usize = 64;
 
-/// Waits until a step may and shall be done. Its due and ready times; none if interrupted.
-fn wait_for(
-    shared: &Shared<'_>,
-    clock: &Clock<'_>,
-    step: &Step,
-    call: &Call,
-) -> Option<(u64, u64)> {
-    let interrupted = &shared.watch.interrupted;
+/// Waits for what a step must follow. How long, without what it was awake; none if interrupted.
+fn hold(shared: &Shared<'_>, step: &Step) -> Option<u64> {
     let waits = shared.plan.waits(step);
+    if waits.is_empty() {
+        return Some(0);
+    }
+    let began_ns = mono_ns();
     for wait in waits {
-        if !shared.progress.wait(*wait, interrupted) {
+        if !shared.progress.wait(*wait, &shared.watch.interrupted) {
             return None;
         }
     }
+    Some((mono_ns() - began_ns).saturating_sub(AWAKE_NS))
+}
+
+/// Waits until a step shall be done. Its due and ready times; none if interrupted.
+fn wait_for(
+    shared: &Shared<'_>,
+    clock: &Clock<'_>,
+    pacer: &mut Pacer,
+    step: &Step,
+    call: &Call,
+) -> Option<(u64, u64)> {
     let now_ns = mono_ns();
     let due_ns = clock.due_ns(call).unwrap_or(now_ns);
-    let ready_ns = if waits.is_empty() {
+    let ready_ns = if step.waits.is_empty() {
         due_ns
     } else {
         now_ns.max(due_ns)
     };
-    sleep_until(due_ns, interrupted).then_some((due_ns, ready_ns))
+    pacer
+        .wait_until(due_ns, &shared.watch.interrupted)
+        .then_some((due_ns, ready_ns))
 }
 
 /// When a thread's calls are due.
