@@ -6,6 +6,8 @@ mod compare;
 mod demo;
 mod explain;
 mod import;
+mod record;
+mod replay;
 mod report;
 mod sql_child;
 mod trace;
@@ -32,8 +34,12 @@ pub enum Command {
     Explain(explain::Args),
     /// Make a trace of blkparse text and an image of the filesystem
     Import(import::Args),
+    /// Record the system calls of a program on files
+    Record(record::Args),
     /// Record every block I/O of a device
     Trace(trace::Args),
+    /// Perform a recording's system calls again, and compare
+    Replay(Box<replay::Args>),
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
     /// The process in which `explain` and `demo` run SQL
@@ -50,6 +56,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Import(args) => import::run(args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),
         Command::Trace(args) => trace::run(args),
         Command::SqlChild(args) => sql_child::run(args),

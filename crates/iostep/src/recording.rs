@@ -1,7 +1,7 @@
 //! Recordings, from the target to the finished trace directory.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use iostep_analyze::attribute;
@@ -11,6 +11,10 @@ use iostep_model::store;
 use iostep_model::table::Trace;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
+use tempfile::TempDir;
+
+/// Directories in memory, where a recording does not write to the device that it records.
+const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
 
 /// Records into `directory` while `body` runs, and makes the tables.
 ///
@@ -24,6 +28,28 @@ pub fn record(
     let mut session = start(target, directory, BackendChoice::Auto)?;
     body(&mut session)?;
     finish(session)
+}
+
+/// A directory for a recording that nobody keeps: in memory, so as not to write to the device of
+/// `target`, unless the user wants temporary files elsewhere.
+pub fn scratch(target: &Path) -> anyhow::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix("iostep-trace-")
+        .tempdir_in(memory_directory(target))
+        .context("cannot make a directory for the recording")
+}
+
+/// Where the user wants temporary files; else in memory.
+fn memory_directory(target: &Path) -> PathBuf {
+    let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
+    if std::env::var_os("TMPDIR").is_some_and(|directory| !directory.is_empty()) {
+        return std::env::temp_dir();
+    }
+    MEMORY
+        .iter()
+        .map(PathBuf::from)
+        .find(|path| path.is_dir() && device(path) != device(target))
+        .unwrap_or_else(std::env::temp_dir)
 }
 
 /// Starts a recording of the device that `target` names.

@@ -22,6 +22,7 @@ use indicatif::ProgressBar;
 use generator::Generator;
 use matrix::RunArgs;
 use mobibench::ProfileArgs;
+pub(super) use single::check_parent;
 
 /// Generate file and SQLite workloads and measure them.
 #[derive(Debug, clap::Args)]

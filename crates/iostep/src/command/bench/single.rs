@@ -55,7 +55,7 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
 }
 
 /// A directory that is not there is found before an hour of measuring, not after.
-pub(super) fn check_parent(path: &Path) -> iostep_load::Result<()> {
+pub(in crate::command) fn check_parent(path: &Path) -> iostep_load::Result<()> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());

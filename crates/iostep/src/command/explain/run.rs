@@ -1,6 +1,6 @@
 //! A plan, recorded and explained.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -11,9 +11,6 @@ use iostep_model::table::Trace;
 
 use super::drive::{Plan, Prepared};
 use crate::interrupt::Interrupt;
-
-/// Directories in memory, where a recording does not write to the device that it records.
-const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
 
 /// An explanation and the recording that it is made from.
 #[derive(Debug)]
@@ -28,10 +25,7 @@ pub struct Explained {
 /// Errors: those of the recording, of SQLite, and of making copies.
 pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> {
     let mut prepared = Prepared::new(plan, interrupt.flag())?;
-    let scratch = tempfile::Builder::new()
-        .prefix("iostep-trace-")
-        .tempdir_in(memory_directory(&plan.database))
-        .context("cannot make a directory for the recording")?;
+    let scratch = crate::recording::scratch(&plan.database)?;
     prepared.dispose_of(scratch.path())?;
     let mut experiment = None;
     let trace =
@@ -42,19 +36,6 @@ pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> 
     let experiment = experiment.context("the recording ended before the SQL ran")?;
     let explanation = iostep_analyze::explain::explain(&trace, &experiment)?;
     Ok(Explained { explanation, trace })
-}
-
-/// Where the user wants temporary files; else in memory.
-fn memory_directory(database: &Path) -> PathBuf {
-    let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
-    if std::env::var_os("TMPDIR").is_some_and(|directory| !directory.is_empty()) {
-        return std::env::temp_dir();
-    }
-    MEMORY
-        .iter()
-        .map(PathBuf::from)
-        .find(|path| path.is_dir() && device(path) != device(database))
-        .unwrap_or_else(std::env::temp_dir)
 }
 
 impl Explained {

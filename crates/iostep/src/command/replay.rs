@@ -1,0 +1,210 @@
+//! `iostep replay`: perform the calls of a recording again, in one or several directories.
+
+mod run;
+mod show;
+mod traced;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use iostep_analyze::replay::{About, Document};
+use iostep_analyze::report::replay::html;
+use iostep_load::replay::plan::Plan;
+use iostep_model::publish;
+use iostep_model::replay::{Settings, Threads, Timing};
+use iostep_model::syscall::text as trace_file;
+
+use crate::interrupt::Interrupt;
+use run::Order;
+
+/// Perform the system calls of a recording again.
+///
+/// The files that the recording found are made in DIR/iostep-replay first, then its threads make
+/// its calls there, at the recorded times or as fast as their order allows. Nothing outside of
+/// that directory is touched, whatever the recording says.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep replay app.trace --to /mnt
+  iostep replay app.trace.zst --to /mnt/ext4 --to /mnt/xfs --timing fast --repeat 5
+  iostep replay app.trace --to /mnt/ext4 --to /mnt/btrfs --trace --html app.html
+
+Exit status: 0 done, 1 interrupted, out of order, or results that differ without
+an explanation, 2 bad usage, 4 this machine cannot do it.
+docs/replay.md explains every number, docs/format-replay.md the file of -o.")]
+pub struct Args {
+    /// The recording, as `iostep record` and `iostep clean` make it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Directory to replay in; several are replayed by turns and compared
+    #[arg(long, value_name = "DIR", required = true)]
+    to: Vec<PathBuf>,
+
+    /// When calls are issued: at their times (original), at once (fast), or after the pauses
+    /// between a thread's calls (think)
+    #[arg(long, default_value_t)]
+    timing: Timing,
+
+    /// This many times faster than recorded
+    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
+    speed: f64,
+
+    /// Who issues them: as many threads as recorded (original), or one (merge)
+    #[arg(long, default_value_t)]
+    threads: Threads,
+
+    /// Replay this often in each directory
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeat: u32,
+
+    /// Record the block I/O of each replay (root)
+    #[arg(long)]
+    trace: bool,
+
+    /// Leave the files of the last replay where they are
+    #[arg(long)]
+    keep: bool,
+
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write the result to this file, as JSON
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| "not a number")?;
+    match speed > 0.0 && speed.is_finite() {
+        true => Ok(speed),
+        false => Err("must be more than 0".into()),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    check(args)?;
+    let interrupt = Interrupt::install()?;
+    let recording = trace_file::read(&args.file)?;
+    let settings = Settings {
+        timing: args.timing,
+        speed: args.speed,
+        threads: args.threads,
+    };
+    let order = Order {
+        recording: &recording,
+        plan: &Plan::new(&recording, settings.threads),
+        settings,
+        kept_data: &beside(&args.file),
+        directories: &args.to,
+        repeat: args.repeat,
+        trace: args.trace,
+        keep: args.keep,
+    };
+    let (targets, interrupted) = run::all(&order, &interrupt)?;
+    let about = About::of(&recording, &args.file);
+    let document = Document::new(arguments(), about, targets);
+    publish_all(args, &document)?;
+    show::print(&document, args.json)?;
+    let mut runs = document.targets.iter().flat_map(|target| &target.runs);
+    let failed = interrupted || !runs.all(|run| run.is_good());
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// What can be wrong before anything is done.
+fn check(args: &Args) -> iostep_load::Result<()> {
+    for path in [&args.html, &args.output].into_iter().flatten() {
+        super::bench::check_parent(path)?;
+    }
+    let resolved = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+    let all: Vec<PathBuf> = args.to.iter().map(resolved).collect();
+    for (index, directory) in all.iter().enumerate() {
+        if all[..index].contains(directory) {
+            return Err(iostep_load::Error::Usage {
+                what: format!("--to {}: named twice", args.to[index].display()),
+                hint: "use --repeat to replay it more than once".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `NAME.data`, where a recording's kept content is.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".data");
+    name.into()
+}
+
+fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
+    if let Some(path) = &args.output {
+        publish::write(path, show::json(document).as_bytes())?;
+    }
+    if let Some(path) = &args.html {
+        publish::write(path, html::render(document).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// What the user wrote after `iostep`.
+fn arguments() -> Vec<String> {
+    let all = std::env::args_os().skip(1);
+    all.map(|argument| argument.to_string_lossy().into_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
+        let all = ["replay"].iter().chain(arguments);
+        Command::try_parse_from(all).map(|command| command.args)
+    }
+
+    #[test]
+    fn without_options_the_recording_keeps_its_times_and_threads() {
+        let args = parse(&["app.trace", "--to", "/mnt"]).expect("valid");
+        assert_eq!(
+            (args.timing, args.threads, args.repeat),
+            (Timing::Original, Threads::Original, 1)
+        );
+        assert_eq!(beside(&args.file), Path::new("app.trace.data"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_bad_usage() {
+        for arguments in [
+            &["app.trace"][..],
+            &["--to", "/mnt"],
+            &["app.trace", "--to", "/mnt", "--speed", "0"],
+            &["app.trace", "--to", "/mnt", "--speed", "-1"],
+            &["app.trace", "--to", "/mnt", "--speed", "nan"],
+            &["app.trace", "--to", "/mnt", "--timing", "slow"],
+            &["app.trace", "--to", "/mnt", "--threads", "two"],
+            &["app.trace", "--to", "/mnt", "--repeat", "0"],
+        ] {
+            assert!(parse(arguments).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_named_twice_is_refused() {
+        let args = parse(&["app.trace", "--to", "/tmp", "--to", "/tmp/."]).expect("valid");
+        let error = check(&args).expect_err("the same directory");
+        assert!(error.to_string().contains("named twice"), "{error}");
+    }
+}

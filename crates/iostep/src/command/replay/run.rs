@@ -1,0 +1,200 @@
+//! The replays, one after the other.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use iostep_analyze::replay::{Run, Summary, Target};
+use iostep_load::replay::plan::Plan;
+use iostep_load::replay::{Stage, Watch};
+use iostep_model::replay::Settings;
+use iostep_model::syscall::{Content, InitialKind, Recording};
+use iostep_trace::target::Mount;
+
+use super::traced;
+use crate::interrupt::Interrupt;
+
+/// Between two looks at how far a replay is, and at Ctrl-C.
+const TICK: Duration = Duration::from_millis(100);
+const PREPARING: &str = "{prefix}: making files {bar:30} {bytes} of {total_bytes}, {eta} left";
+const RUNNING: &str = "{prefix}: {bar:30} {msg}, {eta} left";
+
+/// What is to be done.
+pub struct Order<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// How.
+    pub settings: Settings,
+    /// Where kept content is.
+    pub kept_data: &'a Path,
+    /// Where to.
+    pub directories: &'a [PathBuf],
+    /// How often in each.
+    pub repeat: u32,
+    /// Record block I/O.
+    pub trace: bool,
+    /// Leave the files of the last run.
+    pub keep: bool,
+}
+
+/// Runs everything: one replay in each directory, then again, so that a drift of the machine
+/// favours none. True if a signal ended it.
+///
+/// Errors: those of making the initial state, of starting threads, and of recording block I/O. If
+/// a replay was measured before, its result is kept and the error told.
+pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> anyhow::Result<(Vec<Target>, bool)> {
+    let mut targets: Vec<Target> = order.directories.iter().map(|path| target(path)).collect();
+    for round in 1..=order.repeat {
+        for (directory, target) in order.directories.iter().zip(&mut targets) {
+            let prefix = match order.repeat {
+                1 => directory.display().to_string(),
+                repeat => format!("{} {round}/{repeat}", directory.display()),
+            };
+            let keep = order.keep && round == order.repeat;
+            match one(order, directory, &prefix, keep, interrupt) {
+                Ok(run) => target.runs.push(run),
+                Err(error) if is_interruption(&error) => return Ok((targets, true)),
+                Err(error) => return Err(error),
+            }
+            if interrupt.came() {
+                return Ok((targets, true));
+            }
+        }
+    }
+    Ok((targets, false))
+}
+
+fn is_interruption(error: &anyhow::Error) -> bool {
+    let found = error.downcast_ref::<iostep_load::Error>();
+    matches!(found, Some(iostep_load::Error::Interrupted))
+}
+
+fn target(path: &Path) -> Target {
+    Target {
+        directory: path.display().to_string(),
+        filesystem: Mount::of(path).ok().map(|mount| mount.kind),
+        runs: Vec::new(),
+    }
+}
+
+fn one(
+    order: &Order<'_>,
+    directory: &Path,
+    prefix: &str,
+    keep: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Run> {
+    let kept_data = order.kept_data.is_dir().then_some(order.kept_data);
+    let watch = Watch::default();
+    let bar = Bar::new(order, prefix);
+    let stage = watched(&watch, interrupt, &bar, Bar::prepared, || {
+        Stage::set(order.recording, directory, kept_data, keep, &watch)
+    })?;
+    bar.start_running();
+    let perform = || {
+        watched(&watch, interrupt, &bar, Bar::performed, || {
+            stage.perform(order.recording, order.plan, order.settings, &watch)
+        })
+    };
+    let (replay, block) = match order.trace {
+        false => (perform()?, None),
+        true => {
+            let (replay, block) = traced::record(directory, || Ok(perform()?))?;
+            (replay, Some(block))
+        }
+    };
+    bar.bar.finish_and_clear();
+    Ok(Run {
+        summary: Summary::of(order.recording, &replay),
+        block,
+    })
+}
+
+/// Does `work` in a thread of its own while this one shows how far it is and looks for signals.
+fn watched<T: Send>(
+    watch: &Watch,
+    interrupt: &Interrupt,
+    bar: &Bar,
+    show: fn(&Bar, &Watch),
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    std::thread::scope(|scope| {
+        let (over, ended) = channel::<()>();
+        let worker = scope.spawn(move || {
+            let done = work();
+            // Wakes the other thread; also by its drop, if the work panics.
+            drop(over);
+            done
+        });
+        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            show(bar, watch);
+            if interrupt.came() {
+                watch.interrupted.store(true, Ordering::Relaxed);
+            }
+        }
+        let joined = worker.join();
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// How far a replay is, on the terminal.
+struct Bar {
+    bar: ProgressBar,
+    calls: u64,
+    began: std::cell::Cell<Instant>,
+}
+
+impl Bar {
+    fn new(order: &Order<'_>, prefix: &str) -> Bar {
+        let initial = order.recording.initial.iter().map(|file| match file.kind {
+            InitialKind::File {
+                content: Content::Hole,
+                ..
+            } => 0,
+            InitialKind::File { size, .. } => size,
+            _ => 0,
+        });
+        let bytes = initial.fold(0, u64::saturating_add);
+        let bar = match std::io::stderr().is_terminal() {
+            true => ProgressBar::new(bytes),
+            false => ProgressBar::hidden(),
+        };
+        Bar {
+            bar: bar
+                .with_style(style(PREPARING))
+                .with_prefix(prefix.to_owned()),
+            calls: order.recording.calls.len() as u64,
+            began: std::cell::Cell::new(Instant::now()),
+        }
+    }
+
+    fn prepared(&self, watch: &Watch) {
+        let bytes = watch.prepared_bytes.load(Ordering::Relaxed);
+        self.bar.set_position(bytes);
+    }
+
+    fn start_running(&self) {
+        self.began.set(Instant::now());
+        self.bar.set_style(style(RUNNING));
+        self.bar.set_length(self.calls);
+        self.bar.reset();
+    }
+
+    fn performed(&self, watch: &Watch) {
+        let calls = watch.calls.load(Ordering::Relaxed);
+        let rate = calls as f64 / self.began.get().elapsed().as_secs_f64().max(1e-3);
+        let all = self.calls;
+        self.bar
+            .set_message(format!("{calls} of {all} calls, {rate:.0}/s"));
+        self.bar.set_position(calls);
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is a constant")
+}
