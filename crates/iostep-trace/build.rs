@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const SOURCE: &str = "src/bpf/iostep.bpf.c";
+/// Each object and the file that its Rust side is generated into.
+const OBJECTS: [(&str, &str); 2] = [
+    ("src/bpf/iostep.bpf.c", "iostep.skel.rs"),
+    ("src/syscalls/bpf/calls.bpf.c", "calls.skel.rs"),
+];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -17,22 +21,27 @@ fn main() {
     // The headers of the libbpf that libbpf-sys carries, whatever the system has installed.
     let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
     println!("cargo:rerun-if-changed=src/bpf");
+    println!("cargo:rerun-if-changed=src/syscalls/bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
-    let result = SkeletonBuilder::new()
-        .source(SOURCE)
-        .clang(clang)
-        .clang_args([
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            // BPF_PROG() declares a context that most programs do not use.
-            "-Wno-unused-parameter",
-            &format!("-I{headers}"),
-            &format!("-D__TARGET_ARCH_{architecture}"),
-        ])
-        .build_and_generate(out.join("iostep.skel.rs"));
-    if let Err(error) = result {
-        panic!("{SOURCE} does not compile: {error:#}\nhint: the build needs clang and llvm-strip");
+    for (source, skeleton) in OBJECTS {
+        let result = SkeletonBuilder::new()
+            .source(source)
+            .clang(&clang)
+            .clang_args([
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                // BPF_PROG() declares a context that most programs do not use.
+                "-Wno-unused-parameter",
+                &format!("-I{headers}"),
+                &format!("-D__TARGET_ARCH_{architecture}"),
+            ])
+            .build_and_generate(out.join(skeleton));
+        if let Err(error) = result {
+            panic!(
+                "{source} does not compile: {error:#}\nhint: the build needs clang and llvm-strip"
+            );
+        }
     }
 }

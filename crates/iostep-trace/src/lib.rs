@@ -10,6 +10,7 @@ pub mod counters;
 pub mod error;
 pub mod interrupts;
 pub mod session;
+pub mod syscalls;
 pub mod target;
 pub mod tracefs;
 

@@ -37,8 +37,11 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
 
@@ -75,6 +78,7 @@ struct super_block {
 	void *s_fs_info;
 	struct dentry *s_root;
 	struct block_device *s_bdev;
+	__u32 s_dev;
 } KERNEL_TYPE;
 
 struct address_space {
@@ -87,6 +91,7 @@ struct inode {
 	__u32 i_rdev;
 	__u32 i_generation;
 	unsigned long i_ino;
+	__s64 i_size;
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct hlist_head i_dentry;
@@ -108,6 +113,8 @@ struct dentry {
 struct file {
 	struct inode *f_inode;
 	unsigned int f_flags;
+	unsigned int f_mode;
+	__s64 f_pos;
 } KERNEL_TYPE;
 
 struct fdtable {
@@ -119,12 +126,33 @@ struct files_struct {
 	struct fdtable *fdt;
 } KERNEL_TYPE;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	/* Threads that have not begun to exit. */
+	atomic_t live;
+} KERNEL_TYPE;
+
+struct thread_info {
+	/* x86: thread_status of arch/x86/include/asm/thread_info.h. */
+	__u32 status;
+	unsigned long flags;
+} KERNEL_TYPE;
+
+struct fs_struct;
+
 struct task_struct {
+	struct thread_info thread_info;
 	int pid;
 	int tgid;
 	unsigned int flags;
 	struct task_struct *real_parent;
 	struct files_struct *files;
+	struct fs_struct *fs;
+	struct signal_struct *signal;
+	char comm[16];
 	void *worker_private;
 } KERNEL_TYPE;
 
@@ -271,6 +299,8 @@ struct btrfs_key {
 
 struct btrfs_root {
 	struct btrfs_key root_key;
+	/* What stat(2) calls the device of the subvolume's files. */
+	__u32 anon_dev;
 } KERNEL_TYPE;
 
 struct btrfs_inode {

@@ -6,7 +6,7 @@
 mod decode;
 mod flags;
 mod symbols;
-mod words;
+pub(crate) mod words;
 
 use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
@@ -382,7 +382,7 @@ fn drop_missing_hooks(open: &mut OpenIostepSkel<'_>, btf: &Btf<'_>) {
 
 /// How often the kernel skipped a program because it was running on that CPU already
 /// (`bpf_prog_show_fdinfo`, kernel/bpf/syscall.c; 0 before Linux 5.12).
-fn recursion_misses(fd: RawFd) -> u64 {
+pub(crate) fn recursion_misses(fd: RawFd) -> u64 {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
     info.lines()
         .find_map(|line| line.strip_prefix("recursion_misses:"))
@@ -390,14 +390,14 @@ fn recursion_misses(fd: RawFd) -> u64 {
         .unwrap_or(0)
 }
 
-fn per_cpu(map: &impl MapCore, index: u32) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn per_cpu(map: &impl MapCore, index: u32) -> Result<Vec<Vec<u8>>> {
     let values = map
         .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
         .map_err(Error::kernel("read a BPF map"))?;
     Ok(values.unwrap_or_default())
 }
 
-fn word(bytes: &[u8], index: usize) -> u64 {
+pub(crate) fn word(bytes: &[u8], index: usize) -> u64 {
     let bytes = bytes.get(index * 8..index * 8 + 8);
     bytes.map_or(0, |b| {
         u64::from_ne_bytes(b.try_into().expect("eight bytes"))

@@ -19,7 +19,7 @@ fn keep(_level: PrintLevel, text: String) {
 }
 
 /// Runs `work` and adds libbpf's last lines to its error.
-pub(super) fn listen<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn listen<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     if let Ok(mut said) = SAID.lock() {
         said.clear();
     }

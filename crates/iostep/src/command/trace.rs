@@ -17,7 +17,7 @@ use iostep_trace::session::{BackendChoice, Session};
 use crate::interrupt::Interrupt;
 use crate::{recording, terminal};
 
-mod child;
+pub(super) mod child;
 
 use child::Child;
 

@@ -1,0 +1,262 @@
+//! The recorder that costs least: programs in the kernel on the raw tracepoints of system calls.
+//!
+//! bpf/calls.bpf.c says what they hook, bpf/wire.h what they make.
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+
+use super::present::Present;
+use super::{Recorded, Subject, spool, table};
+use crate::bpf::{per_cpu, recursion_misses, word, words};
+use crate::error::{Error, Result};
+use crate::session::mono_ns;
+
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used
+)]
+mod programs {
+    include!(concat!(env!("OUT_DIR"), "/calls.skel.rs"));
+}
+
+use programs::{CallsLinks, CallsSkel, CallsSkelBuilder};
+
+#[cfg(test)]
+pub(super) use programs::types::wire_record as WireRecord;
+
+/// How often the ring is emptied. It holds 64 MiB: 600,000 calls, of which the fastest program
+/// makes some 5,000 in this time.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
+/// `LOSSES` of calls.bpf.c.
+const LOSSES: u32 = 2;
+
+/// A recording under way. Dropping it ends it.
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<Result<Ended>>>,
+    present: Present,
+    start_mono_ns: u64,
+    start_wall_ns: i128,
+    /// Calls that ended before this are in `present` already.
+    present_since_ns: u64,
+}
+
+/// What the reader's thread and its owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    records: AtomicU64,
+}
+
+/// What the reader's thread leaves.
+#[derive(Debug)]
+struct Ended {
+    spool: spool::Writer,
+    lost: u64,
+}
+
+/// True if this kernel has what the programs need.
+///
+/// Errors: `Unsupported`, with the reason.
+pub fn available() -> Result<()> {
+    if fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) {
+        return Ok(());
+    }
+    Err(Error::unsupported(
+        "/sys/kernel/btf/vmlinux",
+        "this kernel has no BTF; use --via ptrace",
+    ))
+}
+
+impl Recorder {
+    /// Begins to record. The spool lies in `directory`, without a name.
+    ///
+    /// With [`Subject::NextChild`] the calling thread must start the process.
+    ///
+    /// Errors: `Kernel` with the verifier's or the loader's words, `Unsupported` without BTF, `Io`
+    /// for a process that is not there.
+    pub fn start(subject: Subject, directory: &Path) -> Result<Recorder> {
+        available()?;
+        let shared = Arc::new(Shared::default());
+        let spool = spool::Writer::create(directory)?;
+        let launcher = rustix::thread::gettid().as_raw_nonzero().get();
+        let (ready, started) = channel();
+        let for_reader = Arc::clone(&shared);
+        let reader = std::thread::Builder::new()
+            .name("iostep-record".into())
+            .spawn(move || read(subject, launcher, spool, &for_reader, &ready))
+            .map_err(Error::io("iostep-record", "start the thread"))?;
+        let mut recorder = Recorder {
+            shared,
+            reader: Some(reader),
+            present: Present::default(),
+            start_mono_ns: mono_ns(),
+            start_wall_ns: wall_ns(),
+            present_since_ns: 0,
+        };
+        if started.recv().is_err() {
+            recorder.join()?;
+            return Err(dead_reader());
+        }
+        recorder.start_mono_ns = mono_ns();
+        recorder.start_wall_ns = wall_ns();
+        recorder.present = match subject {
+            Subject::NextChild => Present::inherited()?,
+            Subject::Process(process) => {
+                let present = Present::of(process)?;
+                recorder.present_since_ns = mono_ns();
+                present
+            }
+        };
+        Ok(recorder)
+    }
+
+    /// Records so far.
+    pub fn records(&self) -> u64 {
+        self.shared.records.load(Ordering::Relaxed)
+    }
+
+    /// True while the reader runs; false once it failed (a full disk, say).
+    pub fn is_recording(&self) -> bool {
+        self.reader
+            .as_ref()
+            .is_some_and(|reader| !reader.is_finished())
+    }
+
+    /// Ends the recording.
+    ///
+    /// Errors: what stopped the reader early.
+    pub fn finish(mut self) -> Result<Recorded> {
+        let ended = self.join()?.ok_or_else(dead_reader)?;
+        Ok(Recorded {
+            spool: ended.spool.read()?,
+            present: std::mem::take(&mut self.present),
+            start_mono_ns: self.start_mono_ns,
+            start_wall_ns: self.start_wall_ns,
+            present_since_ns: self.present_since_ns,
+            lost: ended.lost,
+        })
+    }
+
+    fn join(&mut self) -> Result<Option<Ended>> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        match self.reader.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended.map(Some),
+            Some(Err(_)) => Err(dead_reader()),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Whoever did not call finish() does not want to know.
+        let _ = self.join();
+    }
+}
+
+fn dead_reader() -> Error {
+    Error::unsupported("the recorder", "its thread ended before it was told to")
+}
+
+fn wall_ns() -> i128 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as i128)
+}
+
+/// The reader's thread: owns the programs and the spool.
+fn read(
+    subject: Subject,
+    launcher: i32,
+    mut spool: spool::Writer,
+    shared: &Shared,
+    ready: &Sender<()>,
+) -> Result<Ended> {
+    let mut object = MaybeUninit::uninit();
+    let mut open = CallsSkelBuilder::default()
+        .open(&mut object)
+        .map_err(Error::kernel("open the BPF object"))?;
+    let no_data = || Error::unsupported("the BPF object", "it has no settings");
+    let classes = &mut open.maps.rodata_data.as_mut().ok_or_else(no_data)?.classes;
+    for entry in table::entries() {
+        classes[entry.number as usize] = entry.shape.class();
+    }
+    let variables = open.maps.bss_data.as_mut().ok_or_else(no_data)?;
+    match subject {
+        Subject::NextChild => variables.launching_thread = launcher,
+        Subject::Process(process) => {
+            variables.attached_process = i32::try_from(process).unwrap_or(i32::MAX);
+        }
+    }
+    let mut skel = words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))?;
+    skel.attach()
+        .map_err(Error::kernel("attach the BPF programs"))?;
+    // The owner is gone only if its thread died, and then there is nobody to tell.
+    let _ = ready.send(());
+    let failed = std::cell::RefCell::new(None);
+    let keep = |bytes: &[u8]| {
+        shared.records.fetch_add(1, Ordering::Relaxed);
+        let mut failed = failed.borrow_mut();
+        if failed.is_none() {
+            *failed = spool.push(bytes).err();
+        }
+        0
+    };
+    let ring = ring(&skel.maps.records, keep)?;
+    while !shared.stop.load(Ordering::Relaxed) && failed.borrow().is_none() {
+        consume(&ring)?;
+        std::thread::sleep(DRAIN_INTERVAL);
+    }
+    // Nothing comes any more, so that the last look has an end.
+    skel.links = CallsLinks::default();
+    consume(&ring)?;
+    drop(ring);
+    let lost = lost(&skel)?;
+    match failed.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(Ended { spool, lost }),
+    }
+}
+
+fn ring<'a>(
+    records: &'a dyn MapCore,
+    callback: impl FnMut(&[u8]) -> i32 + 'a,
+) -> Result<RingBuffer<'a>> {
+    let mut builder = RingBufferBuilder::new();
+    let failed = || Error::kernel("open the ring buffer");
+    builder.add(records, callback).map_err(failed())?;
+    builder.build().map_err(failed())
+}
+
+fn consume(ring: &RingBuffer<'_>) -> Result<()> {
+    ring.consume()
+        .map_err(Error::kernel("read the ring buffer"))
+}
+
+/// Records without room, tasks that could not be followed, and calls of a program that the kernel
+/// skipped.
+fn lost(skel: &CallsSkel<'_>) -> Result<u64> {
+    let mut lost = 0;
+    for reason in 0..LOSSES {
+        let values = per_cpu(&skel.maps.losses, reason)?;
+        lost += values.iter().map(|value| word(value, 0)).sum::<u64>();
+    }
+    let programs = skel.object().progs();
+    Ok(programs.fold(lost, |lost, program| {
+        lost + recursion_misses(program.as_fd().as_raw_fd())
+    }))
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The records of the recorder of system calls, in the ring buffer and in the spool.
+ *
+ * This header is the single source of truth for the programs; record.rs reads the same layout,
+ * and its tests compare the two. Times are CLOCK_MONOTONIC ns, all numbers little-endian as the
+ * machine.
+ */
+#ifndef IOSTEP_CALLS_WIRE_H
+#define IOSTEP_CALLS_WIRE_H
+
+/* System call numbers that can be recorded. */
+#define WIRE_CALLS 512
+/* Words of a record: six arguments, four that were read from memory, the two texts' lengths. */
+#define WIRE_WORDS 12
+#define WIRE_EXTRA 6
+#define WIRE_TEXTS 10
+/* PATH_MAX (include/uapi/linux/limits.h), its NUL included. */
+#define WIRE_TEXT_BYTES 4096
+
+/* `number` of what is no system call. */
+enum wire_note {
+	/* word: child, enum wire_shares. */
+	WIRE_FORK = 0x8001,
+	/* word: the thread's number before, its name in two words. */
+	WIRE_EXEC = 0x8002,
+	/* word: 1 if it was the last thread of its process. */
+	WIRE_EXIT = 0x8003,
+	/* word: a thread, its name in two words. */
+	WIRE_NAME = 0x8004,
+	/* A call of a 32-bit program, whose numbers are others. */
+	WIRE_FOREIGN = 0x8005,
+	/* A request of io_uring. word: opcode, descriptor, offset, length, enum wire_request. */
+	WIRE_REQUEST = 0x8006,
+};
+
+enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
+
+enum wire_request { REQUEST_REGISTERED = 1 };
+
+enum wire_flags {
+	/* The call never returned: its thread was killed in it. */
+	FLAG_UNFINISHED = 1,
+	/* The text, or another argument in memory, could not be read. */
+	FLAG_TEXT_1_LOST = 2,
+	FLAG_TEXT_2_LOST = 4,
+	FLAG_EXTRA_LOST = 8,
+	/* The extra words say which file was opened: device, inode, size, mode and others. */
+	FLAG_SEEN = 16,
+};
+
+/* What to record of a call, in bits of its class (table.rs has the calls). */
+#define CLASS_WORDS 0xf
+#define CLASS_TEXT_1_SHIFT 4
+#define CLASS_TEXT_2_SHIFT 8
+/* The number of the argument plus one; 0 for none. */
+#define CLASS_TEXT 0xf
+#define CLASS_EXTRA_SHIFT 12
+#define CLASS_EXTRA 0xf
+#define CLASS_KNOWN 0x80000000u
+
+enum wire_extra {
+	EXTRA_NONE = 0,
+	/* The file of the descriptor that is returned. */
+	EXTRA_OPENED = 1,
+	/* The sum of the lengths of `struct iovec` at argument 1, as many as argument 2. */
+	EXTRA_VECTORS = 2,
+	/* `struct flock` at argument 2, for the lock commands of fcntl. */
+	EXTRA_LOCK = 3,
+	/* Two descriptors at argument 0. */
+	EXTRA_PAIR_AT_0 = 4,
+	/* Two descriptors at argument 3. */
+	EXTRA_PAIR_AT_3 = 5,
+	/* Offsets at arguments 1 and 3 (copy_file_range, splice). */
+	EXTRA_OFFSETS = 6,
+	/* An offset at argument 2 (sendfile). */
+	EXTRA_OFFSET_AT_2 = 7,
+	/* `struct open_how` at argument 2; words 2 and 3 become its flags and mode. */
+	EXTRA_OPEN_HOW = 8,
+	/* Nothing is recorded if argument 3 says that there is no file (mmap). */
+	EXTRA_MAPPED = 9,
+	/* The beginning only: the fork's own hook makes the record. */
+	EXTRA_FORK = 10,
+};
+
+struct wire_record {
+	unsigned long long start_ns;
+	unsigned long long duration_ns;
+	long long result;
+	/* The thread. */
+	unsigned int tid;
+	/* System call, or enum wire_note. */
+	unsigned short number;
+	/* How many words follow. */
+	unsigned char words;
+	/* enum wire_flags. */
+	unsigned char flags;
+	unsigned long long word[WIRE_WORDS];
+};
+
+#define WIRE_HEADER_BYTES (sizeof(struct wire_record) - WIRE_WORDS * 8)
+
+#endif

@@ -1,0 +1,120 @@
+//! Records the system calls of a program and of what it starts.
+//!
+//! A recorder writes [`record`]s into a [`spool`] while the program runs, which must not wait for
+//! more; [`Recorded::events`] makes [`raw::Event`]s of them afterwards. [`bpf`] is the recorder that
+//! costs least. What to record of each call is [`table`]'s, what it means [`action`]'s: every
+//! recorder shares them.
+
+mod action;
+pub mod bpf;
+mod files;
+mod notes;
+pub mod present;
+pub mod record;
+pub mod spool;
+pub mod table;
+
+use std::borrow::Cow;
+
+use iostep_model::syscall::raw::{Action, Event, Path, Returned};
+
+use crate::error::Error;
+use present::Present;
+use record::Record;
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The next process that the calling thread starts, from its first exec on.
+    NextChild,
+    /// A process that runs already, by its number, and what it starts from now on.
+    Process(u32),
+}
+
+/// A recording that ended, not yet told.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The records, in the order in which the calls ended.
+    pub spool: spool::Reader,
+    /// What was open before.
+    pub present: Present,
+    /// `CLOCK_MONOTONIC` at the recording's time 0, nanoseconds.
+    pub start_mono_ns: u64,
+    /// The wall clock at the same moment, nanoseconds since 1970.
+    pub start_wall_ns: i128,
+    /// `CLOCK_MONOTONIC` when `present` was complete: what calls that ended before did is in it.
+    pub present_since_ns: u64,
+    /// Records that were lost, for whatever reason.
+    pub lost: u64,
+}
+
+impl Recorded {
+    /// Tells the events, first those that say what was open already.
+    ///
+    /// Errors: `each`'s, and `Io` if the spool cannot be read.
+    pub fn events<E: From<Error>>(
+        mut self,
+        each: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut present = Some(self.present);
+        if let Some(attached) = present.take_if(|present| present.process.is_some()) {
+            attached.events(0, 0, each)?;
+        }
+        let mut bytes = Vec::new();
+        while self.spool.next(&mut bytes)? {
+            let Some(record) = Record::parse(&bytes) else {
+                continue;
+            };
+            if record.start_ns.saturating_add(record.duration_ns) < self.present_since_ns {
+                continue;
+            }
+            let start_ns = record.start_ns.saturating_sub(self.start_mono_ns);
+            each_of(&record, start_ns, each)?;
+            if record.number == record::EXEC
+                && let Some(inherited) = present.take()
+            {
+                inherited.events(record.tid, start_ns, each)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The events of one record: one, but for an exec that changes the thread's number.
+fn each_of<E>(
+    record: &Record<'_>,
+    start_ns: u64,
+    each: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let event = |tid, action, returned, seen| Event {
+        tid,
+        start_ns,
+        duration_ns: (returned != Returned::Unfinished).then_some(record.duration_ns),
+        action,
+        returned,
+        seen,
+    };
+    if let Some(note) = notes::action(record) {
+        if let Some((before, renumbered)) = notes::renumbering(record) {
+            each(event(before, renumbered, Returned::Value(0), None))?;
+        }
+        return each(event(record.tid, note, Returned::Value(0), None));
+    }
+    let returned = record.returned();
+    let (action, seen) = action::of(record, returned);
+    each(event(record.tid, action, returned, seen))
+}
+
+/// A path that starts at the current directory.
+fn plain_path(text: &[u8]) -> Path<'_> {
+    Path {
+        directory: None,
+        text: Cow::Borrowed(text),
+        truncated: false,
+    }
+}
+
+/// A change of the current directory, as it was found.
+fn at_directory(text: &[u8]) -> Action<'_> {
+    Action::ChangeDirectory(plain_path(text))
+}

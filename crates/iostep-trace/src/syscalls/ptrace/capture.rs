@@ -1,0 +1,326 @@
+//! From a stopped thread to a record: what the BPF recorder's programs do in the kernel.
+//!
+//! Arguments are read as the call begins, since it may change or unmap them; only what it answers
+//! is read as it ends. So a file that an open makes or cuts is looked at before.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::tracee::{self, Call};
+use crate::syscalls::record::{self, Record, TEXT_BYTES};
+use crate::syscalls::table::{self, Shape};
+
+/// Strings are read up to the end of a page: the next one may not be there. No Linux has smaller
+/// ones.
+const PAGE_BYTES: u64 = 4096;
+/// `UIO_MAXIOV` (include/uapi/linux/uio.h): the kernel refuses more.
+const MAX_VECTORS: u64 = 1024;
+const VECTOR_BYTES: usize = 16;
+/// `FMODE_CREATED` (include/linux/fs.h), by which a record says that an open made its file.
+const CREATED: u64 = 1 << 20;
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct Begun {
+    /// `CLOCK_MONOTONIC` in nanoseconds when the thread went on into the kernel.
+    pub(super) start_ns: u64,
+    /// As in a record.
+    pub(super) number: u16,
+    /// Told by a note already.
+    pub(super) told: bool,
+    shape: Option<Shape>,
+    word: [u64; 10],
+    text: [Vec<u8>; 2],
+    flags: u8,
+    before: Before,
+}
+
+/// What was at a path before an open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// Nobody looked: the open changes nothing.
+    Unknown,
+    /// Nothing.
+    Absent,
+    /// Something of this size, bytes.
+    Size(u64),
+}
+
+impl Begun {
+    /// A call of another calling convention, or one that changes the thread's name: no arguments.
+    pub(super) fn plain(number: u16) -> Begun {
+        Begun {
+            start_ns: 0,
+            number,
+            told: false,
+            shape: None,
+            word: [0; 10],
+            text: Default::default(),
+            flags: 0,
+            before: Before::Unknown,
+        }
+    }
+
+    /// True for clone and its kin.
+    pub(super) fn is_fork(&self) -> bool {
+        self.shape == Some(Shape::Fork)
+    }
+
+    /// The flags of clone, clone3, fork or vfork (include/uapi/linux/sched.h).
+    pub(super) fn clone_flags(&self, tid: u32) -> u64 {
+        match i64::from(self.number) {
+            libc::SYS_clone => self.word[0],
+            libc::SYS_clone3 => word(tid, self.word[0]).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The record of a call that returned `result`.
+    pub(super) fn ended(mut self, tid: u32, end_ns: u64, result: i64, each: impl FnOnce(&Record<'_>)) {
+        if let Some(shape) = self.shape {
+            self.read_answer(tid, shape, result);
+        }
+        self.record(tid, end_ns, result, 0, each);
+    }
+
+    /// The record of a call that never returned.
+    pub(super) fn unfinished(self, tid: u32, end_ns: u64, each: impl FnOnce(&Record<'_>)) {
+        self.record(tid, end_ns, -1, record::UNFINISHED, each);
+    }
+
+    fn record(&self, tid: u32, end_ns: u64, result: i64, flags: u8, each: impl FnOnce(&Record<'_>)) {
+        each(&Record {
+            start_ns: self.start_ns,
+            duration_ns: end_ns.saturating_sub(self.start_ns),
+            result,
+            tid,
+            number: self.number,
+            flags: self.flags | flags,
+            word: self.word,
+            text: [&self.text[0], &self.text[1]],
+        });
+    }
+
+    fn lost(&mut self, flag: u8) {
+        self.flags |= flag;
+    }
+
+    /// What bpf/wire.h has in the extra words, as far as the program passes it.
+    fn read_arguments(&mut self, tid: u32, shape: Shape) {
+        let (first, second, extra) = shape.memory();
+        let texts = [(first, record::TEXT_1_LOST), (second, record::TEXT_2_LOST)];
+        for (index, (argument, lost)) in texts.into_iter().enumerate() {
+            let Some(address) = argument.map(|argument| self.word[argument as usize]) else {
+                continue;
+            };
+            if address != 0 && !text(tid, address, &mut self.text[index]) {
+                self.lost(lost);
+            }
+        }
+        match extra {
+            table::VECTORS => self.sum_vectors(tid),
+            table::LOCK => self.read_lock(tid),
+            table::OPEN_HOW => {
+                let address = self.word[2];
+                let how = [address, address.wrapping_add(8)].map(|at| word(tid, at));
+                match how {
+                    [Some(flags), Some(mode)] => [self.word[2], self.word[3]] = [flags, mode],
+                    _ => self.lost(record::EXTRA_LOST),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sum_vectors(&mut self, tid: u32) {
+        let count = self.word[2].min(MAX_VECTORS) as usize;
+        let mut bytes = vec![0; count * VECTOR_BYTES];
+        if tracee::read(tid, self.word[1], &mut bytes) < bytes.len() {
+            self.lost(record::EXTRA_LOST);
+            return;
+        }
+        let lengths = bytes.chunks_exact(VECTOR_BYTES).map(|vector| from_bytes(&vector[8..]));
+        self.word[6] = lengths.fold(0, u64::wrapping_add);
+    }
+
+    /// `struct flock`, and what its origin is now (include/uapi/asm-generic/fcntl.h).
+    fn read_lock(&mut self, tid: u32) {
+        if !matches!(self.word[1], 5..=7 | 36..=38) {
+            return;
+        }
+        let mut bytes = [0; 24];
+        if tracee::read(tid, self.word[2], &mut bytes) < bytes.len() {
+            self.lost(record::EXTRA_LOST);
+            return;
+        }
+        let kind = from_bytes(&bytes[..8]) & 0xffff_ffff;
+        self.word[6..9].copy_from_slice(&[kind, from_bytes(&bytes[8..16]), from_bytes(&bytes[16..])]);
+        let link = descriptor(tid, self.word[0]);
+        self.word[9] = match (kind >> 16) as u32 as i32 {
+            libc::SEEK_CUR => position(tid, self.word[0]),
+            libc::SEEK_END => fs::metadata(link).map_or(0, |file| file.size()),
+            _ => 0,
+        };
+    }
+
+    /// What the call answered in memory, and which file it opened.
+    fn read_answer(&mut self, tid: u32, shape: Shape, result: i64) {
+        let mut read = |index: usize, argument: usize| {
+            let address = self.word[argument];
+            match word(tid, address) {
+                Some(value) => self.word[index] = value,
+                None if address != 0 => self.flags |= record::EXTRA_LOST,
+                None => {}
+            }
+        };
+        match shape.memory().2 {
+            table::PAIR_AT_0 if result >= 0 => read(6, 0),
+            table::PAIR_AT_3 if result >= 0 => read(6, 3),
+            table::OFFSETS => {
+                read(6, 1);
+                read(7, 3);
+            }
+            table::OFFSET_AT_2 => read(6, 2),
+            table::OPENED | table::OPEN_HOW if result >= 0 => self.see(tid, result as u64),
+            _ => {}
+        }
+    }
+
+    /// The file of a descriptor that the call gave.
+    fn see(&mut self, tid: u32, number: u64) {
+        let link = descriptor(tid, number);
+        let (Ok(file), Ok(filesystem)) = (fs::metadata(&link), rustix::fs::statfs(&link)) else {
+            return;
+        };
+        let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+        // The kernel's own numbering: MKDEV of include/linux/kdev_t.h.
+        let device = u64::from(major << 20 | minor & 0xf_ffff);
+        let (size, created) = match self.before {
+            Before::Unknown => (file.size(), 0),
+            Before::Absent => (0, CREATED),
+            Before::Size(size) => (size, 0),
+        };
+        self.flags |= record::SEEN;
+        let filesystem = u64::from(filesystem.f_type as u32);
+        self.word[6..].copy_from_slice(&[
+            u64::from(file.mode()) << 32 | device,
+            file.ino(),
+            size,
+            created << 32 | filesystem,
+        ]);
+    }
+
+    /// Looks at the file that an open may make or cut.
+    fn look_before(&mut self, tid: u32, shape: Shape) {
+        let flags = match shape {
+            Shape::Open { at } => self.word[1 + usize::from(at)],
+            Shape::OpenHow => self.word[2],
+            Shape::Creat => libc::O_CREAT as u64,
+            _ => return,
+        };
+        if flags & (libc::O_CREAT | libc::O_TRUNC) as u64 == 0 || self.text[0].is_empty() {
+            return;
+        }
+        let directory = match shape {
+            Shape::Open { at: true } | Shape::OpenHow => self.word[0] as u32 as i32,
+            _ => libc::AT_FDCWD,
+        };
+        let follow = flags & libc::O_NOFOLLOW as u64 == 0;
+        let path = path_of(tid, directory, &self.text[0]);
+        let found = match follow {
+            true => fs::metadata(&path),
+            false => fs::symlink_metadata(&path),
+        };
+        self.before = match found {
+            Ok(file) => Before::Size(file.size()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Before::Absent,
+            Err(_) => Before::Unknown,
+        };
+    }
+}
+
+/// What of a call is to be recorded, read from a thread that is about to make it. None: nothing.
+pub(super) fn begin(tid: u32, call: &Call) -> Option<Begun> {
+    let number = u16::try_from(call.number).ok()?;
+    let (entry, _) = table::by_number(number)?;
+    let shape = entry.shape;
+    if shape.memory().2 == table::MAPPED && call.arguments[3] & libc::MAP_ANONYMOUS as u64 != 0 {
+        return None;
+    }
+    let mut begun = Begun {
+        shape: Some(shape),
+        ..Begun::plain(number)
+    };
+    begun.word[..6].copy_from_slice(&call.arguments);
+    begun.read_arguments(tid, shape);
+    begun.look_before(tid, shape);
+    Some(begun)
+}
+
+/// A thread's name in two words, as a record has it.
+pub(super) fn name(tid: u32) -> [u64; 2] {
+    let name = fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();
+    let mut bytes = [0; 16];
+    // Longer than TASK_COMM_LEN is no name of a thread.
+    for (to, from) in bytes.iter_mut().zip(name.iter().take_while(|byte| **byte != b'\n')) {
+        *to = *from;
+    }
+    [from_bytes(&bytes[..8]), from_bytes(&bytes[8..])]
+}
+
+/// Where a thread finds a path. An absolute symbolic link leads out of a changed root here.
+fn path_of(tid: u32, directory: i32, text: &[u8]) -> PathBuf {
+    let text = Path::new(OsStr::from_bytes(text));
+    let base = match (text.strip_prefix("/"), directory) {
+        (Ok(below), _) => return PathBuf::from(format!("/proc/{tid}/root")).join(below),
+        (Err(_), libc::AT_FDCWD) => PathBuf::from(format!("/proc/{tid}/cwd")),
+        (Err(_), number) => PathBuf::from(format!("/proc/{tid}/fd/{number}")),
+    };
+    base.join(text)
+}
+
+fn descriptor(tid: u32, number: u64) -> PathBuf {
+    PathBuf::from(format!("/proc/{tid}/fd/{}", number as u32 as i32))
+}
+
+fn position(tid: u32, number: u64) -> u64 {
+    let info = fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", number as u32 as i32));
+    let info = info.unwrap_or_default();
+    let position = info.lines().find_map(|line| line.strip_prefix("pos:"));
+    position.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Puts a string into `bytes`, without its NUL, and no more than a record takes of it. False if it
+/// could not be read.
+fn text(tid: u32, address: u64, bytes: &mut Vec<u8>) -> bool {
+    let mut chunk = [0; PAGE_BYTES as usize];
+    while bytes.len() < TEXT_BYTES {
+        let at = address.wrapping_add(bytes.len() as u64);
+        let wanted = (PAGE_BYTES - at % PAGE_BYTES).min((TEXT_BYTES - bytes.len()) as u64) as usize;
+        let read = tracee::read(tid, at, &mut chunk[..wanted]);
+        let end = chunk[..read].iter().position(|byte| *byte == 0);
+        bytes.extend_from_slice(&chunk[..end.unwrap_or(read)]);
+        if end.is_some() {
+            return true;
+        }
+        if read < wanted {
+            return false;
+        }
+    }
+    true
+}
+
+fn word(tid: u32, address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    let whole = address != 0 && tracee::read(tid, address, &mut bytes) == bytes.len();
+    whole.then(|| u64::from_ne_bytes(bytes))
+}
+
+/// Eight bytes.
+fn from_bytes(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_ne_bytes)
+}

@@ -1,0 +1,162 @@
+//! Starts a command that waits until it is traced.
+
+use std::ffi::{CString, OsString, c_char};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use libc::sock_filter;
+
+use super::tracee;
+use crate::error::{Error, Result};
+
+/// A command of which nothing ran yet.
+#[derive(Debug)]
+pub(super) struct Launched {
+    /// Its process.
+    pub(super) pid: u32,
+    name: PathBuf,
+    gate: PipeWriter,
+    failure: PipeReader,
+}
+
+/// What the new process needs, made before it: it must not allocate.
+struct Plan {
+    arguments: Vec<*const c_char>,
+    filter: libc::sock_fprog,
+    gate: RawFd,
+    failure: RawFd,
+}
+
+/// Makes the process, attached. It dies with the calling thread.
+///
+/// Errors: `Usage` for a command that cannot be; `Unsupported` if the process may not be traced;
+/// `Io`.
+pub(super) fn launch(command: &[OsString], filter: &mut [sock_filter]) -> Result<Launched> {
+    let words: std::result::Result<Vec<CString>, _> =
+        command.iter().map(|word| CString::new(word.as_bytes())).collect();
+    let words = words.map_err(|_| Error::usage("the command", "a word of it has a zero byte"))?;
+    let Some(name) = command.first() else {
+        return Err(Error::usage("the command", "it is empty; put it behind --"));
+    };
+    let failed = || Error::io("the command", "make a pipe to");
+    let (wait, gate) = io::pipe().map_err(failed())?;
+    let (failure, tell) = io::pipe().map_err(failed())?;
+    let plan = Plan {
+        arguments: words
+            .iter()
+            .map(|word| word.as_ptr())
+            .chain([std::ptr::null()])
+            .collect(),
+        filter: libc::sock_fprog {
+            len: u16::try_from(filter.len()).unwrap_or(0),
+            filter: filter.as_mut_ptr(),
+        },
+        gate: wait.as_raw_fd(),
+        failure: tell.as_raw_fd(),
+    };
+    // SAFETY: the child runs become_command() only, which calls nothing that is not safe after a
+    // fork of a process with several threads (signal-safety(7)).
+    let pid = match unsafe { libc::fork() } {
+        -1 => return Err(Error::io(name, "make a process for")(io::Error::last_os_error())),
+        0 => {
+            drop_in_child(gate.as_raw_fd());
+            // SAFETY: `plan` is whole, and its pointers live here.
+            unsafe { become_command(&plan) }
+        }
+        pid => pid as u32,
+    };
+    // Closing the gate unopened ends a process that may not be traced.
+    tracee::seize(pid, true).map_err(|error| {
+        Error::unsupported(
+            name.display(),
+            format!("it may not be traced: {error}; allow ptrace(2), or use --via bpf"),
+        )
+    })?;
+    Ok(Launched {
+        pid,
+        name: name.into(),
+        gate,
+        failure,
+    })
+}
+
+/// The child's own copy of the gate would keep it open after the recorder's death.
+fn drop_in_child(gate: RawFd) {
+    // SAFETY: this is the child, where nobody else uses its copy of the descriptor.
+    unsafe { libc::close(gate) };
+}
+
+impl Launched {
+    /// Lets it run.
+    ///
+    /// Errors: `Io` if it is gone.
+    pub(super) fn open_gate(&mut self) -> Result<()> {
+        let opened = self.gate.write_all(&[1]);
+        opened.map_err(Error::io(&self.name, "start"))
+    }
+
+    /// Why it ended before it ran.
+    pub(super) fn failure(self) -> Error {
+        let mut number = [0; 4];
+        let mut failure = File::from(std::os::fd::OwnedFd::from(self.failure));
+        match failure.read_exact(&mut number) {
+            Ok(()) => {
+                let error = io::Error::from_raw_os_error(i32::from_ne_bytes(number));
+                Error::io(self.name, "run")(error)
+            }
+            Err(_) => Error::unsupported(self.name.display(), "it was killed before it ran"),
+        }
+    }
+}
+
+/// # Safety
+///
+/// Called in a new process, with a plan whose pointers are good.
+unsafe fn become_command(plan: &Plan) -> ! {
+    let mut byte = 0u8;
+    // SAFETY: every pointer is to a local or, by the caller's word, good; all functions are
+    // async-signal-safe, execvp as glibc and musl implement it.
+    unsafe {
+        let mut got;
+        loop {
+            got = libc::read(plan.gate, (&raw mut byte).cast(), 1);
+            if got >= 0 || *libc::__errno_location() != libc::EINTR {
+                break;
+            }
+        }
+        if got != 1 {
+            libc::_exit(127);
+        }
+        // As std::process::Command leaves them: Rust's runtime ignores SIGPIPE.
+        let mut none = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        if !install(&plan.filter) {
+            // Tells the recorder, which sees every signal, that calls will not be caught.
+            libc::raise(libc::SIGSTOP);
+        }
+        libc::execvp(plan.arguments[0], plan.arguments.as_ptr());
+        let error = *libc::__errno_location();
+        libc::write(plan.failure, (&raw const error).cast(), size_of::<i32>());
+        libc::_exit(127)
+    }
+}
+
+/// Without the capability, a filter asks for no new privileges (seccomp(2)); a traced program gets
+/// none anyway.
+///
+/// # Safety
+///
+/// The filter's pointer is good.
+unsafe fn install(filter: &libc::sock_fprog) -> bool {
+    let filter: *const libc::sock_fprog = filter;
+    // SAFETY: the kernel only reads the filter.
+    unsafe {
+        let set = || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, filter);
+        set() == 0 || (libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && set() == 0)
+    }
+}

@@ -1,0 +1,214 @@
+//! `iostep record`: the system calls of a program on files become a trace.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use iostep_calls::{Finished, Tracker};
+use iostep_model::syscall::text::Writer;
+use iostep_model::syscall::{Clock, Header};
+use iostep_trace::syscalls::{Recorded, Subject, bpf};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::trace::child::Child;
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+mod summary;
+
+use summary::{Counted, Summary};
+
+/// How often Ctrl-C and the end of the program are looked for.
+const TICK: Duration = Duration::from_millis(50);
+const RECORDING: &str = "recording {spinner} {elapsed}, {human_pos} calls; Ctrl-C ends it";
+
+/// Record every system call of a program that touches files.
+///
+/// All threads and all children are recorded, with the times at which calls began and ended, what
+/// they asked for and what they returned, and what the files were before: enough for `iostep
+/// replay` to do the same again. The data itself is not recorded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep record -o app.trace -- ./app --once
+  iostep record -o app.trace.zst -p $(pidof app)
+
+docs/record.md says what is recorded and what cannot be seen.
+Needs root, or CAP_BPF and CAP_PERFMON; -p also CAP_SYS_PTRACE.")]
+#[command(group(clap::ArgGroup::new("subject").required(true).args(["pid", "command"])))]
+pub struct Args {
+    /// File to write; compressed if its name ends in .zst
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// How to see the calls
+    #[arg(long, value_enum, default_value_t = Via::Bpf)]
+    via: Via,
+
+    /// Record a process that runs already, and what it starts from now on
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Command to run, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Via {
+    /// Programs in the kernel, on the raw tracepoints of system calls
+    Bpf,
+}
+
+impl Via {
+    fn name(self) -> &'static str {
+        match self {
+            Via::Bpf => "bpf",
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    // Before anything is run: a name that cannot be written to is known now.
+    let directory = match args.output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let (recorded, ended) = match args.via {
+        Via::Bpf => record_bpf(args, directory, &interrupt)?,
+    };
+    let summary = write(args, recorded, ended)?;
+    if args.json {
+        terminal::print(&format!("{}\n", summary.json(&args.output)))?;
+    } else {
+        terminal::print(&summary.text(&args.output))?;
+    }
+    Ok(match summary.is_whole() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// How the recorded program was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It ended, or was let go as it was meant to be.
+    Whole,
+    /// It was ended by a signal to this process.
+    Interrupted,
+}
+
+fn record_bpf(
+    args: &Args,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Recorded, End)> {
+    let subject = args.pid.map_or(Subject::NextChild, Subject::Process);
+    let recorder = bpf::Recorder::start(subject, directory)?;
+    let bar = progress();
+    let mut go_on = || {
+        bar.set_position(recorder.records());
+        !interrupt.came() && recorder.is_recording()
+    };
+    let end = match args.pid {
+        Some(pid) => watch(pid, &mut go_on)?,
+        None => run_command(&args.command, &mut go_on)?,
+    };
+    bar.finish_and_clear();
+    Ok((recorder.finish()?, end))
+}
+
+/// Waits for a process that is not a child to end, or for Ctrl-C.
+fn watch(pid: u32, go_on: &mut dyn FnMut() -> bool) -> anyhow::Result<End> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let number = number.with_context(|| format!("{pid}: no number of a process"))?;
+    let handle = pidfd_open(number, PidfdFlags::empty());
+    let handle = handle.with_context(|| format!("{pid}: cannot watch the process"))?;
+    loop {
+        let mut handles = [rustix::event::PollFd::new(
+            &handle,
+            rustix::event::PollFlags::IN,
+        )];
+        let tick = rustix::event::Timespec::try_from(TICK).context("a timeout out of range")?;
+        match rustix::event::poll(&mut handles, Some(&tick)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) if go_on() => {}
+            Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(End::Whole),
+            Err(error) => return Err(error).context("cannot wait for the process"),
+        }
+    }
+}
+
+/// Runs the command until it and what it started have ended.
+fn run_command(command: &[String], go_on: &mut dyn FnMut() -> bool) -> anyhow::Result<End> {
+    let mut child = Child::spawn(command)?;
+    let mut end = End::Whole;
+    while !child.wait(TICK)? {
+        if !go_on() {
+            end = End::Interrupted;
+            child.terminate();
+            break;
+        }
+    }
+    while end == End::Whole && child.outlived_by_descendants() {
+        if !go_on() {
+            end = End::Interrupted;
+        }
+        std::thread::sleep(TICK);
+    }
+    if let Some(signal) = child.signal() {
+        eprintln!("iostep: {}: killed by signal {signal}", command[0]);
+    }
+    Ok(end)
+}
+
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(RECORDING).expect("the template is a constant");
+    ProgressBar::new_spinner().with_style(style)
+}
+
+/// Makes the trace file of what was recorded.
+fn write(args: &Args, recorded: Recorded, end: End) -> anyhow::Result<Summary> {
+    let system = rustix::system::uname();
+    let header = Header {
+        recorder: format!("iostep {} {}", env!("CARGO_PKG_VERSION"), args.via.name()),
+        machine: format!(
+            "Linux {} {}",
+            system.release().to_string_lossy(),
+            system.machine().to_string_lossy()
+        ),
+        command: args
+            .command
+            .iter()
+            .map(|word| word.clone().into_bytes())
+            .collect(),
+        clock: Clock {
+            start_wall_ns: Some(recorded.start_wall_ns),
+            resolution_ns: 1,
+        },
+    };
+    let writer = Writer::create(&args.output, header)?;
+    let mut tracker = Tracker::new(Counted::new(writer));
+    tracker.lost(recorded.lost);
+    recorded.events::<anyhow::Error>(&mut |event| Ok(tracker.event(event)?))?;
+    let Finished {
+        sink,
+        paths,
+        initial,
+        ledger,
+    } = tracker.finish();
+    let summary = Summary::new(&sink, ledger, end == End::Interrupted);
+    sink.writer.finish(&initial, &summary.ledger, &paths)?;
+    Ok(summary)
+}

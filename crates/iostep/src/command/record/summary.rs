@@ -1,0 +1,169 @@
+//! What a recording holds, in a table and as JSON.
+
+use std::path::Path;
+
+use iostep_calls::Sink;
+use iostep_model::syscall::text::Writer;
+use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread};
+
+/// A trace file that counts what goes into it.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub(super) writer: Writer,
+    calls: u64,
+    threads: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+}
+
+impl Counted {
+    pub(super) fn new(writer: Writer) -> Counted {
+        Counted {
+            writer,
+            calls: 0,
+            threads: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+        }
+    }
+}
+
+impl Sink for Counted {
+    fn thread(&mut self, thread: &Thread) -> iostep_calls::Result<()> {
+        self.threads += 1;
+        Sink::thread(&mut self.writer, thread)
+    }
+
+    fn renamed(&mut self, thread: &Thread) {
+        self.writer.renamed(thread);
+    }
+
+    fn call(&mut self, call: Call, paths: &Paths) -> iostep_calls::Result<()> {
+        self.calls += 1;
+        let bytes = match call.outcome {
+            Outcome::Value(value) => u64::try_from(value).unwrap_or(0),
+            _ => 0,
+        };
+        match call.operation {
+            Operation::Transfer { direction, .. } => match direction {
+                Direction::Read => self.read_bytes += bytes,
+                Direction::Write => self.written_bytes += bytes,
+            },
+            Operation::Copy { .. } => {
+                self.read_bytes += bytes;
+                self.written_bytes += bytes;
+            }
+            _ => {}
+        }
+        Sink::call(&mut self.writer, call, paths)
+    }
+}
+
+/// What a recording holds.
+#[derive(Debug)]
+pub(super) struct Summary {
+    calls: u64,
+    threads: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    pub(super) ledger: Ledger,
+    interrupted: bool,
+}
+
+impl Summary {
+    pub(super) fn new(counted: &Counted, ledger: Ledger, interrupted: bool) -> Summary {
+        Summary {
+            calls: counted.calls,
+            threads: counted.threads,
+            read_bytes: counted.read_bytes,
+            written_bytes: counted.written_bytes,
+            ledger,
+            interrupted,
+        }
+    }
+
+    /// True if nothing is missing.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ledger.lost == 0 && !self.interrupted
+    }
+
+    /// The table. What is missing comes first.
+    pub(super) fn text(&self, output: &Path) -> String {
+        let mut lines = Vec::new();
+        if self.ledger.lost > 0 {
+            lines.push(format!(
+                "LOST {} records: a replay will differ; record a quieter machine",
+                self.ledger.lost
+            ));
+        }
+        if self.interrupted {
+            lines.push("interrupted: the trace holds only the beginning".to_owned());
+        }
+        let line = |count: u64, of: &str| format!("{count:>14}  {of}");
+        lines.push(line(self.calls, "calls"));
+        lines.push(line(self.threads, "threads"));
+        lines.push(line(self.read_bytes, "bytes read"));
+        lines.push(line(self.written_bytes, "bytes written"));
+        let (kept, left_out) = self.ledger.totals();
+        lines.push(line(self.ledger.lost, "lost"));
+        for (is_kept, sum, title) in [(true, kept, "kept"), (false, left_out, "left out")] {
+            lines.push(line(sum, &format!("events {title}")));
+            let of_it = self.ledger.lines.iter().filter(|l| l.kept == is_kept);
+            let mut reasons: Vec<_> = of_it.collect();
+            reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+            let of = |reason: &str| format!("  {reason}");
+            lines.extend(reasons.iter().map(|l| line(l.count, &of(&l.reason))));
+        }
+        lines.push(format!("wrote {}", output.display()));
+        lines.join("\n") + "\n"
+    }
+
+    pub(super) fn json(&self, output: &Path) -> serde_json::Value {
+        let reasons = |is_kept| -> serde_json::Map<String, serde_json::Value> {
+            let lines = self.ledger.lines.iter().filter(|l| l.kept == is_kept);
+            lines.map(|l| (l.reason.clone(), l.count.into())).collect()
+        };
+        serde_json::json!({
+            "lost": self.ledger.lost,
+            "output": output,
+            "interrupted": self.interrupted,
+            "calls": self.calls,
+            "threads": self.threads,
+            "read_bytes": self.read_bytes,
+            "written_bytes": self.written_bytes,
+            "kept": reasons(true),
+            "left_out": reasons(false),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_comes_first() {
+        let mut summary = Summary {
+            calls: 3,
+            threads: 1,
+            read_bytes: 20,
+            written_bytes: 10,
+            ledger: Ledger::default(),
+            interrupted: false,
+        };
+        summary.ledger.add(true, "call", 3);
+        summary.ledger.add(false, "pipe", 2);
+        assert!(summary.is_whole());
+        assert!(
+            summary
+                .text(Path::new("a"))
+                .starts_with("             3  calls\n")
+        );
+        summary.ledger.lost = 7;
+        assert!(!summary.is_whole());
+        assert!(summary.text(Path::new("a")).starts_with("LOST 7 records"));
+        let json = summary.json(Path::new("a"));
+        assert_eq!(json["lost"], 7);
+        assert_eq!(json["left_out"]["pipe"], 2);
+    }
+}
