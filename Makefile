@@ -62,6 +62,11 @@ bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10
 	scripts/setup test
 	cargo build --release --package iostep --package waldio-bench
 	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(BENCH_WALDIO)
+.PHONY: bench-replay
+bench-replay: ## Measure how exactly replay issues calls, beside usleep (1 min)
+	scripts/setup test
+	cargo build --release --package iostep
+	bench/replay $(abspath $(IOSTEP))
 
 .PHONY: install
 install: ## Install what `make build` built below PREFIX (/usr/local)
