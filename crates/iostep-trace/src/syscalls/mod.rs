@@ -10,6 +10,7 @@ pub mod bpf;
 mod files;
 mod notes;
 pub mod present;
+pub mod ptrace;
 pub mod record;
 pub mod spool;
 pub mod table;

@@ -80,7 +80,13 @@ impl Begun {
     }
 
     /// The record of a call that returned `result`.
-    pub(super) fn ended(mut self, tid: u32, end_ns: u64, result: i64, each: impl FnOnce(&Record<'_>)) {
+    pub(super) fn ended(
+        mut self,
+        tid: u32,
+        end_ns: u64,
+        result: i64,
+        each: impl FnOnce(&Record<'_>),
+    ) {
         if let Some(shape) = self.shape {
             self.read_answer(tid, shape, result);
         }
@@ -92,7 +98,14 @@ impl Begun {
         self.record(tid, end_ns, -1, record::UNFINISHED, each);
     }
 
-    fn record(&self, tid: u32, end_ns: u64, result: i64, flags: u8, each: impl FnOnce(&Record<'_>)) {
+    fn record(
+        &self,
+        tid: u32,
+        end_ns: u64,
+        result: i64,
+        flags: u8,
+        each: impl FnOnce(&Record<'_>),
+    ) {
         each(&Record {
             start_ns: self.start_ns,
             duration_ns: end_ns.saturating_sub(self.start_ns),
@@ -143,7 +156,9 @@ impl Begun {
             self.lost(record::EXTRA_LOST);
             return;
         }
-        let lengths = bytes.chunks_exact(VECTOR_BYTES).map(|vector| from_bytes(&vector[8..]));
+        let lengths = bytes
+            .chunks_exact(VECTOR_BYTES)
+            .map(|vector| from_bytes(&vector[8..]));
         self.word[6] = lengths.fold(0, u64::wrapping_add);
     }
 
@@ -158,7 +173,11 @@ impl Begun {
             return;
         }
         let kind = from_bytes(&bytes[..8]) & 0xffff_ffff;
-        self.word[6..9].copy_from_slice(&[kind, from_bytes(&bytes[8..16]), from_bytes(&bytes[16..])]);
+        self.word[6..9].copy_from_slice(&[
+            kind,
+            from_bytes(&bytes[8..16]),
+            from_bytes(&bytes[16..]),
+        ]);
         let link = descriptor(tid, self.word[0]);
         self.word[9] = match (kind >> 16) as u32 as i32 {
             libc::SEEK_CUR => position(tid, self.word[0]),
@@ -266,7 +285,10 @@ pub(super) fn name(tid: u32) -> [u64; 2] {
     let name = fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();
     let mut bytes = [0; 16];
     // Longer than TASK_COMM_LEN is no name of a thread.
-    for (to, from) in bytes.iter_mut().zip(name.iter().take_while(|byte| **byte != b'\n')) {
+    for (to, from) in bytes
+        .iter_mut()
+        .zip(name.iter().take_while(|byte| **byte != b'\n'))
+    {
         *to = *from;
     }
     [from_bytes(&bytes[..8]), from_bytes(&bytes[8..])]
@@ -291,7 +313,9 @@ fn position(tid: u32, number: u64) -> u64 {
     let info = fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", number as u32 as i32));
     let info = info.unwrap_or_default();
     let position = info.lines().find_map(|line| line.strip_prefix("pos:"));
-    position.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    position
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// Puts a string into `bytes`, without its NUL, and no more than a record takes of it. False if it

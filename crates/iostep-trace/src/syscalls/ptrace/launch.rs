@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libc::sock_filter;
 
@@ -35,8 +35,10 @@ struct Plan {
 /// Errors: `Usage` for a command that cannot be; `Unsupported` if the process may not be traced;
 /// `Io`.
 pub(super) fn launch(command: &[OsString], filter: &mut [sock_filter]) -> Result<Launched> {
-    let words: std::result::Result<Vec<CString>, _> =
-        command.iter().map(|word| CString::new(word.as_bytes())).collect();
+    let words: std::result::Result<Vec<CString>, _> = command
+        .iter()
+        .map(|word| CString::new(word.as_bytes()))
+        .collect();
     let words = words.map_err(|_| Error::usage("the command", "a word of it has a zero byte"))?;
     let Some(name) = command.first() else {
         return Err(Error::usage("the command", "it is empty; put it behind --"));
@@ -60,7 +62,11 @@ pub(super) fn launch(command: &[OsString], filter: &mut [sock_filter]) -> Result
     // SAFETY: the child runs become_command() only, which calls nothing that is not safe after a
     // fork of a process with several threads (signal-safety(7)).
     let pid = match unsafe { libc::fork() } {
-        -1 => return Err(Error::io(name, "make a process for")(io::Error::last_os_error())),
+        -1 => {
+            return Err(Error::io(name, "make a process for")(
+                io::Error::last_os_error(),
+            ));
+        }
         0 => {
             drop_in_child(gate.as_raw_fd());
             // SAFETY: `plan` is whole, and its pointers live here.
@@ -68,13 +74,15 @@ pub(super) fn launch(command: &[OsString], filter: &mut [sock_filter]) -> Result
         }
         pid => pid as u32,
     };
-    // Closing the gate unopened ends a process that may not be traced.
-    tracee::seize(pid, true).map_err(|error| {
-        Error::unsupported(
-            name.display(),
+    if let Err(error) = tracee::seize(pid, true) {
+        // Closed unopened, the gate ends the process.
+        drop(gate);
+        tracee::reap(pid);
+        return Err(Error::unsupported(
+            Path::new(name).display(),
             format!("it may not be traced: {error}; allow ptrace(2), or use --via bpf"),
-        )
-    })?;
+        ));
+    }
     Ok(Launched {
         pid,
         name: name.into(),

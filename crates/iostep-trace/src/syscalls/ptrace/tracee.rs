@@ -201,6 +201,13 @@ pub(super) fn wait() -> io::Result<Option<(u32, Stop)>> {
     Ok(Some((tid as u32, stop_of(status))))
 }
 
+/// Waits for a child that is not traced, and forgets it.
+pub(super) fn reap(pid: u32) {
+    let mut status = 0;
+    // SAFETY: `status` is a place for an int.
+    unsafe { libc::waitpid(pid as libc::pid_t, &raw mut status, 0) };
+}
+
 /// ptrace(2), "Stopped states".
 fn stop_of(status: c_int) -> Stop {
     if !libc::WIFSTOPPED(status) {
@@ -235,7 +242,14 @@ pub(super) fn read(tid: u32, address: u64, bytes: &mut [u8]) -> usize {
     };
     // SAFETY: `here` is the slice; `there` is looked at in the other process only, by the kernel.
     let read = unsafe {
-        libc::process_vm_readv(tid as libc::pid_t, &raw const here, 1, &raw const there, 1, 0)
+        libc::process_vm_readv(
+            tid as libc::pid_t,
+            &raw const here,
+            1,
+            &raw const there,
+            1,
+            0,
+        )
     };
     usize::try_from(read).unwrap_or(0).min(bytes.len())
 }

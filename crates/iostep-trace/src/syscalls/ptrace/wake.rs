@@ -30,11 +30,19 @@ pub(super) fn while_watched<T>(flag: &AtomicBool, traced: impl FnOnce() -> T) ->
         };
         let builder = Builder::new().name("iostep-watch".into());
         let watcher: ScopedJoinHandle<'_, ()> = builder.spawn_scoped(scope, watch)?;
-        let result = traced();
-        done.store(true, Ordering::Release);
-        watcher.thread().unpark();
-        Ok(result)
+        let _ended = Ended(&done, watcher.thread().clone());
+        Ok(traced())
     })
+}
+
+/// Ends the watch, whatever becomes of what was watched.
+struct Ended<'a>(&'a AtomicBool, std::thread::Thread);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+        self.1.unpark();
+    }
 }
 
 extern "C" fn do_nothing(_: libc::c_int) {}
