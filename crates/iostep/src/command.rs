@@ -36,8 +36,6 @@ pub enum Command {
     Import(import::Args),
     /// Record the system calls of a program on files
     Record(record::Args),
-    /// Record the system calls of a program on files
-    Record(record::Args),
     /// Record every block I/O of a device
     Trace(trace::Args),
     /// Perform a recording's system calls again, and compare
@@ -59,7 +57,6 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(args) => explain::run(args),
         Command::Import(args) => import::run(args),
         Command::Replay(args) => replay::run(&args),
-        Command::Record(args) => record::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),
         Command::Trace(args) => trace::run(args),

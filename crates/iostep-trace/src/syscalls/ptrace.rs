@@ -84,7 +84,9 @@ pub fn process(process: u32, directory: &Path, stop: &AtomicBool) -> Result<Reco
 fn follow(tracer: &mut Tracer, stop: &AtomicBool) -> Result<()> {
     let followed = wake::while_watched(stop, || tracer.run(stop));
     let followed = followed.map_err(Error::io("iostep-watch", "start the thread"));
-    followed.and_then(|ended| ended).inspect_err(|_| tracer.abandon())
+    followed
+        .and_then(|ended| ended)
+        .inspect_err(|_| tracer.abandon())
 }
 
 /// Time 0 of a recording.

@@ -1,6 +1,7 @@
 //! `iostep record`: the system calls of a program on files become a trace.
 
 use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use iostep_calls::{Finished, Tracker};
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
-use iostep_trace::syscalls::{Recorded, Subject, bpf};
+use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::trace::child::Child;
@@ -24,6 +25,7 @@ use summary::{Counted, Summary};
 /// How often Ctrl-C and the end of the program are looked for.
 const TICK: Duration = Duration::from_millis(50);
 const RECORDING: &str = "recording {spinner} {elapsed}, {human_pos} calls; Ctrl-C ends it";
+const RECORDING_UNCOUNTED: &str = "recording {spinner} {elapsed}; Ctrl-C ends it";
 
 /// Record every system call of a program that touches files.
 ///
@@ -37,7 +39,8 @@ Examples:
   iostep record -o app.trace.zst -p $(pidof app)
 
 docs/record.md says what is recorded and what cannot be seen.
-Needs root, or CAP_BPF and CAP_PERFMON; -p also CAP_SYS_PTRACE.")]
+Needs root, or CAP_BPF and CAP_PERFMON; -p also CAP_SYS_PTRACE. --via ptrace needs
+no rights for a command, and for -p those that a debugger needs.")]
 #[command(group(clap::ArgGroup::new("subject").required(true).args(["pid", "command"])))]
 pub struct Args {
     /// File to write; compressed if its name ends in .zst
@@ -65,12 +68,15 @@ pub struct Args {
 enum Via {
     /// Programs in the kernel, on the raw tracepoints of system calls
     Bpf,
+    /// A stop before and after each call, as slow as strace: without BTF, or without root
+    Ptrace,
 }
 
 impl Via {
     fn name(self) -> &'static str {
         match self {
             Via::Bpf => "bpf",
+            Via::Ptrace => "ptrace",
         }
     }
 }
@@ -85,6 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let (recorded, ended) = match args.via {
         Via::Bpf => record_bpf(args, directory, &interrupt)?,
+        Via::Ptrace => record_ptrace(args, directory, &interrupt)?,
     };
     let summary = write(args, recorded, ended)?;
     if args.json {
@@ -114,7 +121,7 @@ fn record_bpf(
 ) -> anyhow::Result<(Recorded, End)> {
     let subject = args.pid.map_or(Subject::NextChild, Subject::Process);
     let recorder = bpf::Recorder::start(subject, directory)?;
-    let bar = progress();
+    let bar = progress(RECORDING);
     let mut go_on = || {
         bar.set_position(recorder.records());
         !interrupt.came() && recorder.is_recording()
@@ -125,6 +132,31 @@ fn record_bpf(
     };
     bar.finish_and_clear();
     Ok((recorder.finish()?, end))
+}
+
+fn record_ptrace(
+    args: &Args,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Recorded, End)> {
+    let bar = progress(RECORDING_UNCOUNTED);
+    bar.enable_steady_tick(TICK);
+    if let Some(pid) = args.pid {
+        let recorded = ptrace::process(pid, directory, interrupt.flag())?;
+        bar.finish_and_clear();
+        return Ok((recorded, End::Whole));
+    }
+    let command: Vec<_> = args.command.iter().map(Into::into).collect();
+    let (recorded, status) = ptrace::command(&command, directory, interrupt.flag())?;
+    bar.finish_and_clear();
+    if let Some(signal) = status.signal() {
+        eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
+    }
+    let end = match interrupt.came() {
+        true => End::Interrupted,
+        false => End::Whole,
+    };
+    Ok((recorded, end))
 }
 
 /// Waits for a process that is not a child to end, or for Ctrl-C.
@@ -170,11 +202,11 @@ fn run_command(command: &[String], go_on: &mut dyn FnMut() -> bool) -> anyhow::R
     Ok(end)
 }
 
-fn progress() -> ProgressBar {
+fn progress(template: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template(RECORDING).expect("the template is a constant");
+    let style = ProgressStyle::with_template(template).expect("every template is a constant");
     ProgressBar::new_spinner().with_style(style)
 }
 

@@ -429,3 +429,27 @@ fn asked_to_end_a_command_ends_with_all_that_it_started() {
     assert_eq!(status.signal(), Some(libc::SIGTERM));
     assert_eq!(count(&seen, record::EXIT), 2);
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+#[ignore = "a program for the test below"]
+fn a_call_by_another_convention() {
+    for _ in 0..3 {
+        // SAFETY: getpid of 32-bit programs, which changes nothing but its result.
+        unsafe {
+            std::arch::asm!("int 0x80", inlateout("rax") 20_u64 => _, out("r8") _, out("r9") _,
+                out("r10") _, out("r11") _);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_of_another_convention_are_counted() {
+    let spool = tempfile::tempdir().expect("a directory");
+    let stop = AtomicBool::new(false);
+    let program = own("a_call_by_another_convention", spool.path());
+    let (recorded, status) = command(&program, spool.path(), &stop).expect("a recording");
+    assert!(status.success(), "this kernel has no 32-bit calls");
+    assert_eq!(count(&all(recorded), record::FOREIGN), 3);
+}
