@@ -324,6 +324,7 @@ pub(super) fn read(
     match syscall {
         S::Open | S::Openat | S::Openat2 | S::Creat | S::UringOpenat => open(fields, paths),
         S::Present if fields.has("path") => open(fields, paths),
+        S::Present if !fields.has("whence") => duplicate(fields),
         S::Close | S::UringClose => Ok(Operation::Close {
             handle: fields.handle()?,
         }),

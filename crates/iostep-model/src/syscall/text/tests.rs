@@ -70,6 +70,13 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
                 whence: Whence::Start,
             },
         ),
+        (
+            Syscall::Present,
+            O::Duplicate {
+                handle: h,
+                replaces: None,
+            },
+        ),
         (Syscall::Close, O::Close { handle: h }),
         (
             Syscall::Exit,
