@@ -350,8 +350,32 @@ struct io_wq_work {
 	unsigned int flags;
 } KERNEL_TYPE;
 
+struct io_cqe {
+	int fd;
+} KERNEL_TYPE;
+
 struct io_kiocb {
+	__u8 opcode;
+	__u64 flags;
+	struct io_cqe cqe;
 	struct io_wq_work work;
+} KERNEL_TYPE;
+
+struct io_rw {
+	struct kiocb kiocb;
+	__u64 addr;
+	__u32 len;
+} KERNEL_TYPE;
+
+struct io_sync {
+	__s64 len;
+	__s64 off;
+	int flags;
+	int mode;
+} KERNEL_TYPE;
+
+struct io_uring_cqe {
+	__s32 res;
 } KERNEL_TYPE;
 
 struct io_worker {

@@ -129,7 +129,7 @@ pub fn available() -> Result<()> {
     Ok(())
 }
 
-fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
         .is_some()
 }

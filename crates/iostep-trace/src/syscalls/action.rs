@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use iostep_model::syscall::raw::{Action, Descriptor, Path, Returned, Seen};
 use iostep_model::syscall::{Direction, LockKind, OpenFlags, Operation, Syscall, Target, Whence};
 
-use super::record::{EXTRA_LOST, FOREIGN, Record};
+use super::record::{EXTRA_LOST, FOREIGN, REQUEST, Record, UNFINISHED};
 use super::table::{self, Entry, Shape};
-use super::{files, plain_path};
+use super::{files, plain_path, requests};
 
 /// include/uapi/linux/fcntl.h.
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
@@ -28,10 +28,13 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
     if record.number == FOREIGN {
         return (left_out("?", "call of a 32-bit program"), None);
     }
+    if record.number == REQUEST {
+        return (requests::action(record), None);
+    }
     let Some((entry, syscall)) = table::by_number(record.number) else {
         return (left_out("?", "unknown system call"), None);
     };
-    if record.is_restarted() {
+    if record.is_restarted() && !record.has(UNFINISHED) {
         return (left_out(entry.name, "interrupted by a signal"), None);
     }
     if let Some(opened) = files::opened(record, entry) {
@@ -126,7 +129,10 @@ fn call<'a>(record: &Record<'a>, entry: &Entry, syscall: Syscall) -> Action<'a> 
         }
         shape => {
             let operation = by_path(record, shape, syscall);
-            let operation = operation.or_else(|| by_descriptor(record, shape, syscall));
+            let operation = operation
+                .or_else(|| attributes_by_path(record, shape))
+                .or_else(|| by_descriptor(record, shape, syscall))
+                .or_else(|| attributes_by_descriptor(record, shape));
             match operation {
                 Some(_) if record.has(EXTRA_LOST) => left_out(entry.name, UNREADABLE),
                 Some(operation) => Action::Operation(syscall, operation),
@@ -136,7 +142,7 @@ fn call<'a>(record: &Record<'a>, entry: &Entry, syscall: Syscall) -> Action<'a> 
     }
 }
 
-/// Operations that name their file by a path.
+/// Calls that make, move, remove or cut what a path names.
 fn by_path<'a>(record: &Record<'a>, shape: Shape, syscall: Syscall) -> Option<Made<'a>> {
     use Operation as O;
     let word = &record.word;
@@ -184,6 +190,17 @@ fn by_path<'a>(record: &Record<'a>, shape: Shape, syscall: Syscall) -> Option<Ma
             path: first(at),
             mode: word[1 + usize::from(at)] as u32,
         },
+        _ => return None,
+    })
+}
+
+/// Calls that look at a file, or change what stat(2) says of it, by its path.
+fn attributes_by_path<'a>(record: &Record<'a>, shape: Shape) -> Option<Made<'a>> {
+    use Operation as O;
+    let word = &record.word;
+    let first = |at: bool| path(record, 0, at.then_some(0));
+    let flags = |index: usize, bits: u64| word[index] & bits != 0;
+    Some(match shape {
         Shape::Stat { follow } => O::Stat {
             target: Target::Path(first(false)),
             follow,
@@ -226,7 +243,7 @@ fn by_path<'a>(record: &Record<'a>, shape: Shape, syscall: Syscall) -> Option<Ma
     })
 }
 
-/// Operations that name their file by a descriptor.
+/// Calls on an open file's data.
 fn by_descriptor<'a>(record: &Record<'a>, shape: Shape, syscall: Syscall) -> Option<Made<'a>> {
     use Operation as O;
     let word = &record.word;
@@ -280,6 +297,16 @@ fn by_descriptor<'a>(record: &Record<'a>, shape: Shape, syscall: Syscall) -> Opt
             protection: word[2] as u32,
             flags: word[3] as u32,
         },
+        _ => return None,
+    })
+}
+
+/// Calls on an open file that move no data, and those that move it between two.
+fn attributes_by_descriptor<'a>(record: &Record<'a>, shape: Shape) -> Option<Made<'a>> {
+    use Operation as O;
+    let word = &record.word;
+    let handle = descriptor(record, 0);
+    Some(match shape {
         Shape::StatOpen => O::Stat {
             target: Target::Handle(handle),
             follow: true,

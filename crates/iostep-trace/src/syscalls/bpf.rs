@@ -12,12 +12,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::present::Present;
 use super::{Recorded, Subject, spool, table};
-use crate::bpf::{per_cpu, recursion_misses, word, words};
+use crate::bpf::{has_tracepoint, per_cpu, recursion_misses, word, words};
 use crate::error::{Error, Result};
 use crate::session::mono_ns;
 
@@ -32,7 +34,7 @@ mod programs {
     include!(concat!(env!("OUT_DIR"), "/calls.skel.rs"));
 }
 
-use programs::{CallsLinks, CallsSkel, CallsSkelBuilder};
+use programs::{CallsLinks, CallsSkel, CallsSkelBuilder, OpenCallsSkel};
 
 #[cfg(test)]
 pub(super) use programs::types::wire_record as WireRecord;
@@ -187,22 +189,7 @@ fn read(
     ready: &Sender<()>,
 ) -> Result<Ended> {
     let mut object = MaybeUninit::uninit();
-    let mut open = CallsSkelBuilder::default()
-        .open(&mut object)
-        .map_err(Error::kernel("open the BPF object"))?;
-    let no_data = || Error::unsupported("the BPF object", "it has no settings");
-    let classes = &mut open.maps.rodata_data.as_mut().ok_or_else(no_data)?.classes;
-    for entry in table::entries() {
-        classes[entry.number as usize] = entry.shape.class();
-    }
-    let variables = open.maps.bss_data.as_mut().ok_or_else(no_data)?;
-    match subject {
-        Subject::NextChild => variables.launching_thread = launcher,
-        Subject::Process(process) => {
-            variables.attached_process = i32::try_from(process).unwrap_or(i32::MAX);
-        }
-    }
-    let mut skel = words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))?;
+    let mut skel = load(subject, launcher, &mut object)?;
     skel.attach()
         .map_err(Error::kernel("attach the BPF programs"))?;
     // The owner is gone only if its thread died, and then there is nobody to tell.
@@ -230,6 +217,51 @@ fn read(
         Some(error) => Err(error),
         None => Ok(Ended { spool, lost }),
     }
+}
+
+fn load<'object>(
+    subject: Subject,
+    launcher: i32,
+    object: &'object mut MaybeUninit<OpenObject>,
+) -> Result<CallsSkel<'object>> {
+    let mut open = CallsSkelBuilder::default()
+        .open(object)
+        .map_err(Error::kernel("open the BPF object"))?;
+    let no_data = || Error::unsupported("the BPF object", "it has no settings");
+    let settings = open.maps.rodata_data.as_mut().ok_or_else(no_data)?;
+    for entry in table::entries() {
+        settings.classes[entry.number as usize] = entry.shape.class();
+    }
+    let btf = Btf::from_vmlinux().map_err(Error::kernel("read the kernel's BTF"))?;
+    settings.complete_has_entry = completes_with_entry(&btf);
+    let variables = open.maps.bss_data.as_mut().ok_or_else(no_data)?;
+    match subject {
+        Subject::NextChild => variables.launching_thread = launcher,
+        Subject::Process(process) => {
+            variables.attached_process = i32::try_from(process).unwrap_or(i32::MAX);
+        }
+    }
+    drop_missing_hooks(&mut open, &btf);
+    words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))
+}
+
+/// Kernels without io_uring, and old ones, lack some.
+fn drop_missing_hooks(open: &mut OpenCallsSkel<'_>, btf: &Btf<'_>) {
+    for mut program in open.open_object_mut().progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        if let Some(name) = section.strip_prefix("tp_btf/io_uring_") {
+            program.set_autoload(has_tracepoint(btf, &format!("io_uring_{name}")));
+        }
+    }
+}
+
+/// True if the tracepoint io_uring_complete has the completion's entry: the ring, the request and
+/// that, after the tracepoint's own data. Before, it had the result and more in its place.
+fn completes_with_entry(btf: &Btf<'_>) -> bool {
+    let hook = btf.type_by_name::<Typedef<'_>>("btf_trace_io_uring_complete");
+    let pointer = hook.and_then(|hook| Ptr::try_from(hook.referenced_type()).ok());
+    let function = pointer.and_then(|to| FuncProto::try_from(to.referenced_type()).ok());
+    function.is_none_or(|function| function.iter().count() == 4)
 }
 
 fn ring<'a>(

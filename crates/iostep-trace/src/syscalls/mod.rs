@@ -12,10 +12,12 @@ mod notes;
 pub mod present;
 pub mod ptrace;
 pub mod record;
+mod requests;
 pub mod spool;
 pub mod table;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use iostep_model::syscall::raw::{Action, Event, Path, Returned};
 
@@ -62,11 +64,20 @@ impl Recorded {
             attached.events(0, 0, each)?;
         }
         let mut bytes = Vec::new();
+        let mut interrupted = Interrupted::default();
         while self.spool.next(&mut bytes)? {
             let Some(record) = Record::parse(&bytes) else {
                 continue;
             };
             if record.start_ns.saturating_add(record.duration_ns) < self.present_since_ns {
+                continue;
+            }
+            if let Some(mut before) = interrupted.take(record.tid) {
+                before.end(&record);
+                before.tell(self.start_mono_ns, each)?;
+            }
+            if record.is_restarted() {
+                interrupted.0.insert(record.tid, bytes.clone());
                 continue;
             }
             let start_ns = record.start_ns.saturating_sub(self.start_mono_ns);
@@ -77,7 +88,53 @@ impl Recorded {
                 inherited.events(record.tid, start_ns, each)?;
             }
         }
+        for (_, bytes) in interrupted.0 {
+            Held { bytes, died: false }.tell(self.start_mono_ns, each)?;
+        }
         Ok(())
+    }
+}
+
+/// Calls that a signal ended, by thread, until it is known whether the signal was the thread's end.
+#[derive(Debug, Default)]
+struct Interrupted(HashMap<u32, Vec<u8>>);
+
+impl Interrupted {
+    fn take(&mut self, tid: u32) -> Option<Held> {
+        // Nearly always there is none.
+        if self.0.is_empty() {
+            return None;
+        }
+        let bytes = self.0.remove(&tid)?;
+        Some(Held { bytes, died: false })
+    }
+}
+
+/// A call that a signal ended.
+#[derive(Debug)]
+struct Held {
+    bytes: Vec<u8>,
+    died: bool,
+}
+
+impl Held {
+    /// What its thread did next says what the signal did.
+    fn end(&mut self, next: &Record<'_>) {
+        self.died = next.number == record::EXIT;
+    }
+
+    fn tell<E>(
+        &self,
+        start_mono_ns: u64,
+        each: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(mut record) = Record::parse(&self.bytes) else {
+            return Ok(());
+        };
+        if self.died {
+            record.flags |= record::UNFINISHED;
+        }
+        each_of(&record, record.start_ns.saturating_sub(start_mono_ns), each)
     }
 }
 

@@ -23,6 +23,8 @@ pub const EXIT: u16 = 0x8003;
 pub const NAME: u16 = 0x8004;
 /// A call of a 32-bit program.
 pub const FOREIGN: u16 = 0x8005;
+/// A request of io_uring.
+pub const REQUEST: u16 = 0x8006;
 
 /// The call never returned.
 pub const UNFINISHED: u8 = 1;

@@ -11,6 +11,7 @@ mod case;
 mod faults;
 mod ground_truth;
 mod partition;
+mod record;
 mod recording;
 mod stage;
 mod stall;
@@ -34,6 +35,7 @@ fn main() {
     cases.extend(bench::cases());
     cases.extend(faults::cases());
     cases.extend(partition::cases());
+    cases.extend(record::cases());
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()

@@ -30,13 +30,23 @@ enum wire_note {
 	WIRE_NAME = 0x8004,
 	/* A call of a 32-bit program, whose numbers are others. */
 	WIRE_FOREIGN = 0x8005,
-	/* A request of io_uring. word: opcode, descriptor, offset, length, enum wire_request. */
+	/*
+	 * A request of io_uring. word: opcode, descriptor, offset, length, enum wire_request,
+	 * number of buffers (or mode, and flags above).
+	 */
 	WIRE_REQUEST = 0x8006,
 };
 
 enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
 
-enum wire_request { REQUEST_REGISTERED = 1 };
+#define WIRE_REQUEST_WORDS 6
+
+enum wire_request {
+	/* The descriptor is an index into the ring's own table. */
+	REQUEST_REGISTERED = 1,
+	/* The vectors could not be read. */
+	REQUEST_LOST = 2,
+};
 
 enum wire_flags {
 	/* The call never returned: its thread was killed in it. */
