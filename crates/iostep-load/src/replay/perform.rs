@@ -21,8 +21,9 @@ use super::transfer::{Buffer, MOST_BYTES, Transfer};
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Requests of ioctl that are safe on any file: `FIGETBSZ`, `FS_IOC_GETFLAGS`,
-/// `FS_IOC_GETVERSION` (include/uapi/linux/fs.h), and F2FS's atomic writes, `F2FS_IOC_*` 1 to 5
-/// and 25 (include/uapi/linux/f2fs.h).
+/// `FS_IOC_GETVERSION` (include/uapi/linux/fs.h), F2FS's atomic writes, `F2FS_IOC_*` 1 to 5 and 25
+/// (include/uapi/linux/f2fs.h), and the question whether a file is a terminal, `TCGETS` and
+/// `TIOCGWINSZ` (include/uapi/asm-generic/ioctls.h).
 const SAFE_REQUESTS: &[u32] = &[
     0x0000_0002,
     0x8008_6601,
@@ -33,6 +34,8 @@ const SAFE_REQUESTS: &[u32] = &[
     0xf504,
     0xf505,
     0xf519,
+    0x5401,
+    0x5413,
 ];
 
 /// What calls are performed with, shared by all threads.
@@ -298,8 +301,13 @@ impl<'a> Performer<'a> {
                 let mut text = vec![0u8; size.min(4096) as usize];
                 let found = self.root.open_path(&place.whole, OFlags::NOFOLLOW);
                 found.and_then(|link| {
-                    let length = rustix::fs::readlinkat_raw(&link, c"", &mut text[..])?;
-                    Ok(length as i64)
+                    let read = rustix::fs::readlinkat_raw(&link, c"", &mut text[..]);
+                    // Of a file that is no link readlinkat says so only by its name (fs/stat.c).
+                    read.map(|length| length as i64)
+                        .map_err(|errno| match errno {
+                            Errno::NOENT => Errno::INVAL,
+                            other => other,
+                        })
                 })
             }
             Operation::SetMode { target, mode } => self.found(target, true)?.and_then(|file| {
@@ -518,7 +526,7 @@ fn read_directory(file: &OwnedFd, size: u64) -> Done {
 /// The answer goes into memory of its own, large enough for every request on the list.
 fn control(file: &OwnedFd, request: u32) -> Done {
     let mut answer = [0u64; 8];
-    // SAFETY: the requests of `SAFE_REQUESTS` write at most 8 bytes there, or nothing.
+    // SAFETY: the requests of `SAFE_REQUESTS` write at most a termios of 44 bytes there.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), request.into(), answer.as_mut_ptr()) };
     from_libc(done.into())
 }

@@ -1,6 +1,7 @@
 //! The threads of a replay and their clock.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use iostep_model::replay::{Performed, Prepared, Replay, Settings, Skip, State, Timing};
@@ -23,8 +24,9 @@ use crate::error::{Error, Result};
 /// again for each thread.
 const LEAD_NS: u64 = 2_000_000;
 const LEAD_EACH_NS: u64 = 20_000;
-/// Between two looks of a thread whether all are ready.
+/// Between two looks whether all threads are ready, and of one that waits for an interruption.
 const READY_NAP: Duration = Duration::from_micros(500);
+const START_NAP: Duration = Duration::from_millis(500);
 /// Stack of a thread; a recording may have thousands.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -38,8 +40,10 @@ struct Shared<'a> {
     watch: &'a Watch,
     /// Threads that have their memory and wait.
     ready: AtomicU32,
-    /// Time 0 of the replay on the monotonic clock, nanoseconds; 0 until all are ready.
-    start_ns: AtomicU64,
+    /// Time 0 of the replay on the monotonic clock, nanoseconds; 0 until all are ready. Thousands
+    /// that looked for it again and again would keep those that start from starting.
+    start_ns: Mutex<u64>,
+    started: Condvar,
 }
 
 /// What a thread gives back.
@@ -66,7 +70,8 @@ pub(super) fn run(
         progress: Progress::of(plan.threads.len()),
         watch,
         ready: AtomicU32::new(0),
-        start_ns: AtomicU64::new(0),
+        start_ns: Mutex::new(0),
+        started: Condvar::new(),
     };
     let machine_before = machine_time();
     let parts = std::thread::scope(|scope| {
@@ -146,9 +151,8 @@ fn run_threads(shared: &Shared<'_>) -> Result<Vec<Part>> {
             std::thread::sleep(READY_NAP);
         }
         let lead_ns = LEAD_NS + LEAD_EACH_NS * count as u64;
-        shared
-            .start_ns
-            .store(mono_ns() + lead_ns, Ordering::Release);
+        *lock(&shared.start_ns) = mono_ns() + lead_ns;
+        shared.started.notify_all();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Part>| {
             thread
                 .join()
@@ -161,14 +165,16 @@ fn run_threads(shared: &Shared<'_>) -> Result<Vec<Part>> {
 /// Time 0, once all threads are ready; none if the replay ends before.
 fn wait_for_start(shared: &Shared<'_>) -> Option<u64> {
     shared.ready.fetch_add(1, Ordering::AcqRel);
-    while !shared.watch.interrupted.load(Ordering::Relaxed) {
-        let start_ns = shared.start_ns.load(Ordering::Acquire);
-        if start_ns > 0 {
-            return Some(start_ns);
-        }
-        std::thread::sleep(READY_NAP);
+    let mut start_ns = lock(&shared.start_ns);
+    while *start_ns == 0 && !shared.watch.interrupted.load(Ordering::Relaxed) {
+        let woken = shared.started.wait_timeout(start_ns, START_NAP);
+        start_ns = woken.unwrap_or_else(PoisonError::into_inner).0;
     }
-    None
+    Some(*start_ns).filter(|start_ns| *start_ns > 0)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The default slack of 50 µs would make every call late.
@@ -192,6 +198,14 @@ fn run_thread(shared: &Shared<'_>, number: usize, mut pacer: Pacer) -> Part {
             user_ns: 0,
         };
     };
+    if !pacer.wait_until(start_ns, &shared.watch.interrupted) {
+        return Part {
+            performed,
+            cpu_ns: 0,
+            user_ns: 0,
+        };
+    }
+    let slept_before_ns = pacer.blocked_ns();
     let mut clock = Clock::new(shared, start_ns);
     let cpu_before_ns = thread_cpu_ns();
     let (mut in_calls_ns, mut held_ns, mut told) = (0, 0, 0);
@@ -229,7 +243,8 @@ fn run_thread(shared: &Shared<'_>, number: usize, mut pacer: Pacer) -> Part {
     let rest = performed.len() - told.min(performed.len());
     shared.watch.calls.fetch_add(rest as u64, Ordering::Relaxed);
     let cpu_ns = thread_cpu_ns() - cpu_before_ns;
-    let idle_ns = in_calls_ns + held_ns + pacer.blocked_ns();
+    let slept_ns = pacer.blocked_ns() - slept_before_ns;
+    let idle_ns = in_calls_ns + held_ns + slept_ns;
     let user_ns = (mono_ns() - began_ns).saturating_sub(idle_ns);
     Part {
         performed,

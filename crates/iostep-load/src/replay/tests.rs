@@ -383,6 +383,20 @@ fn descriptors_shared_by_threads_are_used_in_order() {
     }
 }
 
+/// Nothing is issued while others are made ready: times before the start would all be 0.
+#[test]
+fn calls_begin_at_the_start_in_every_timing() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    for handle in 1..=20 {
+        script.open(1, "/a", create(), handle);
+    }
+    let replay = script.perform(parent.path(), Threads::Original);
+    let ends: Vec<u64> = replay.calls.iter().map(|call| call.ended_ns).collect();
+    assert!(ends.is_sorted_by(|a, b| a < b), "{ends:?}");
+    assert!(ends[0] > 0);
+}
+
 #[test]
 fn one_thread_that_waits_for_its_own_lock_goes_on() {
     let parent = tempfile::tempdir().expect("a directory");
@@ -441,6 +455,39 @@ fn only_ioctls_of_the_list_are_made() {
     let replay = script.perform(parent.path(), Threads::Original);
     assert_eq!(replay.calls[1].state, State::Skipped(Skip::Control));
     assert_eq!(replay.calls[2].state, State::Done(0));
+}
+
+#[test]
+fn a_file_that_is_no_link_is_told_from_one_that_is_missing() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    let content = script.path("somewhere");
+    let path = script.path("/link");
+    script.ok(Syscall::Symlink, Operation::Symlink { content, path });
+    for path in ["/a", "/link", "/missing"] {
+        let path = script.path(path);
+        script.ok(Syscall::Readlink, Operation::ReadLink { path, size: 100 });
+    }
+    let replay = script.perform(parent.path(), Threads::Original);
+    let (invalid, missing) = (-i64::from(libc::EINVAL), -i64::from(libc::ENOENT));
+    assert_eq!(done(&replay)[2..], [invalid, 9, missing]);
+}
+
+#[test]
+fn two_thousand_threads_are_started_and_keep_the_order() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.open(1, "/a", create().with(OpenFlags::O_APPEND), 1);
+    for thread in 2..=2000 {
+        script.transfer(thread, Direction::Write, 1, 3, None);
+    }
+    script.transfer(1, Direction::Read, 1, 1, Some(0));
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert!(done(&replay)[1..2000].iter().all(|value| *value == 3));
+    assert_eq!(replay.order_violations, 0);
+    let found = std::fs::metadata(parent.path().join("iostep-replay/a")).expect("the file");
+    assert_eq!(found.len(), 3 * 1999);
 }
 
 #[test]
