@@ -233,10 +233,10 @@ fn the_exit_status_and_signals_are_the_programs() {
 fn a_command_that_is_not_there_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let stop = AtomicBool::new(false);
-    let failed = command(&words(&["iostep-nowhere"]), directory.path(), &stop);
+    let failed = command(&words(&["/nowhere/at-all"]), directory.path(), &stop);
     let error = failed.expect_err("no such command").to_string();
     assert!(
-        error.starts_with("iostep-nowhere: cannot run: No such file"),
+        error.starts_with("/nowhere/at-all: cannot run: No such file"),
         "{error}"
     );
 }
@@ -268,7 +268,7 @@ fn a_program_that_stops_itself_stays_stopped_until_it_is_continued() {
         std::thread::sleep(Duration::from_millis(300));
         assert!(!of("after").exists(), "it went on by itself");
         wait_for(|| {
-            let continued = Command::new("kill").args(["-CONT", read().trim()]).status();
+            let continued = Command::new("kill").args(["-CONT", read().trim()]).output();
             continued.is_ok() && of("after").exists()
         });
         run.join().expect("a recording")
