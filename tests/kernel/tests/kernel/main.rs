@@ -13,6 +13,7 @@ mod ground_truth;
 mod partition;
 mod record;
 mod recording;
+mod replay;
 mod stage;
 mod stall;
 
@@ -35,6 +36,7 @@ fn main() {
     cases.extend(bench::cases());
     cases.extend(faults::cases());
     cases.extend(partition::cases());
+    cases.extend(replay::cases());
     cases.extend(record::cases());
     cases.extend(stall::cases());
     let trials = cases

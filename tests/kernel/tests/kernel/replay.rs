@@ -1,0 +1,166 @@
+//! `iostep record` and `iostep replay` with real programs, on real filesystems.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use iostep_kernel_tests::iostep;
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::Kind;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::bad_input::TempMount;
+use crate::case::Case;
+use crate::stage::{self, Stage};
+
+const KINDS: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
+
+const SQLITE: &str = "\
+PRAGMA journal_mode=WAL;
+CREATE TABLE account(id INTEGER PRIMARY KEY, name TEXT NOT NULL, balance INTEGER);
+CREATE TABLE entry(id INTEGER PRIMARY KEY, account INTEGER REFERENCES account, note TEXT);
+CREATE INDEX entry_account ON entry(account);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+    INSERT INTO account SELECT i, 'name ' || i, i FROM n;
+INSERT INTO entry(account, note) SELECT id, hex(randomblob(100)) FROM account;
+PRAGMA journal_mode=DELETE;
+UPDATE account SET balance = balance + 1;
+DELETE FROM entry WHERE id % 3 = 0;
+VACUUM;
+";
+
+const GIT: &str = "\
+export HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b
+export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+set -e
+git init -q repo; cd repo
+seq 1000 > a; mkdir d; seq 99 > d/b; git add .; git commit -q -m one
+seq 2000 > a; git commit -q -a -m two
+git -c gc.auto=0 gc -q";
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for kind in KINDS {
+        let needs = |program| {
+            let mut needs = stage::requirements(kind);
+            needs.extend([Requirement::Btf, Requirement::Program(program)]);
+            needs
+        };
+        all.push(Case::new(
+            format!("sqlite3 is recorded and replayed on {}", kind.name()),
+            needs("sqlite3"),
+            move || {
+                let script = format!("sqlite3 app.db <<'END'\n{SQLITE}END\n");
+                record_and_replay(kind, &script)
+            },
+        ));
+        all.push(Case::new(
+            format!("git is recorded and replayed on {}", kind.name()),
+            needs("git"),
+            move || record_and_replay(kind, GIT),
+        ));
+    }
+    let tmpfs = [Requirement::Root, Requirement::Filesystem("tmpfs")];
+    all.push(Case::new("a full target is a result", tmpfs, full_target));
+    all.into_iter().map(|case| case.about("replay")).collect()
+}
+
+/// Records a shell script in a directory of its own and replays it in every timing.
+fn record_and_replay(kind: Kind, script: &str) -> anyhow::Result<()> {
+    let source = tempfile::tempdir()?;
+    let results = tempfile::tempdir()?;
+    let trace = results.path().join("app.trace");
+    let body = format!("cd '{}'\n{script}", source.path().display());
+    let words = ["record", "--json", "-o"].map(PathBuf::from);
+    let command = ["--", "sh", "-c", &body].map(PathBuf::from);
+    let recorded = iostep::run(words.iter().chain([&trace]).chain(&command))?.success()?;
+    println!("    {}", recorded.stdout.lines().next().unwrap_or_default());
+    let stage = Stage::new(kind, &[], "")?;
+    for flags in [
+        &["--timing", "fast"][..],
+        &["--timing", "fast", "--threads", "merge"],
+        &["--speed", "2"],
+    ] {
+        let summary = replay(&trace, stage.root(), flags, 0)?;
+        ensure_same(&summary)?;
+        let written = &summary["totals"]["replayed"]["written_bytes"];
+        anyhow::ensure!(
+            written == &summary["totals"]["recorded"]["written_bytes"],
+            "{flags:?}: {}",
+            summary["totals"]
+        );
+    }
+    Ok(())
+}
+
+/// The summary of one replay, which must end with a status.
+fn replay(trace: &Path, to: &Path, flags: &[&str], status: i32) -> anyhow::Result<Value> {
+    let words = [Path::new("replay"), trace, "--to".as_ref(), to];
+    let flags = flags.iter().chain(&["--json"]).map(Path::new);
+    let outcome = iostep::run(words.into_iter().chain(flags))?;
+    let document: Value = serde_json::from_str(&outcome.stdout)
+        .with_context(|| format!("no result: {}", outcome.stderr))?;
+    let summary = document["targets"][0]["runs"][0]["summary"].clone();
+    println!("    {}", summary["totals"]);
+    outcome
+        .status(status)
+        .with_context(|| format!("differences: {}", summary["differences"]))?;
+    let left = std::fs::read_dir(to)?.filter_map(Result::ok);
+    let left: Vec<_> = left.filter(|e| e.file_name() == "iostep-replay").collect();
+    anyhow::ensure!(left.is_empty(), "{left:?} is left");
+    Ok(summary)
+}
+
+/// Every call of the recording was issued in order, and 99.9 % returned what they had.
+fn ensure_same(summary: &Value) -> anyhow::Result<()> {
+    let total = |name: &str| {
+        let found = summary["totals"][name].as_u64();
+        found.with_context(|| format!("no {name}"))
+    };
+    anyhow::ensure!(total("done")? > 100, "{}", summary["totals"]);
+    anyhow::ensure!(
+        total("done")? == total("expected")?,
+        "skipped: {}",
+        summary["skipped"]
+    );
+    anyhow::ensure!(
+        1000 * total("differing")? <= total("done")?,
+        "differences: {}",
+        summary["differences"]
+    );
+    anyhow::ensure!(summary["order_violations"] == 0, "out of order");
+    Ok(())
+}
+
+/// A write that finds no space fails as it would for a program, and the rest goes on.
+fn full_target() -> anyhow::Result<()> {
+    let place = TempMount::new("tmpfs", "size=2m")?;
+    let directory: TempDir = tempfile::tempdir()?;
+    let trace = directory.path().join("large.trace");
+    std::fs::write(
+        &trace,
+        "# iostep system calls 1\n\
+         @thread t1 p1 tid=1 name=\"writer\"\n\
+         0 10 t1 openat path=\"/a\" flags=O_RDWR|O_CREAT mode=0600 = h1\n\
+         20 10 t1 pwrite64 h1 size=1048576 offset=0 = 1048576\n\
+         40 10 t1 pwrite64 h1 size=1048576 offset=4194304 = 1048576\n\
+         60 10 t1 pwrite64 h1 size=1048576 offset=8388608 = 1048576\n\
+         80 10 t1 close h1 = 0\n\
+         @end calls=5\n",
+    )?;
+    let summary = replay(&trace, place.path(), &["--timing", "fast"], 0)?;
+    let differences = summary["differences"].as_array();
+    let reasons: Vec<&Value> = differences
+        .into_iter()
+        .flatten()
+        .map(|difference| &difference["reason"])
+        .collect();
+    anyhow::ensure!(summary["totals"]["done"] == 5, "{}", summary["totals"]);
+    anyhow::ensure!(
+        !reasons.is_empty() && reasons.iter().all(|reason| *reason == "target"),
+        "{}",
+        summary["differences"]
+    );
+    Ok(())
+}
