@@ -45,6 +45,7 @@ pub fn cases() -> Vec<Case> {
             killed,
         ),
         Case::new("a command that is not there is an error", needs, no_command),
+        Case::new("ptrace and BPF record the same", needs, both_ways),
     ];
     cases.map(|case| case.about("record")).into()
 }
@@ -83,7 +84,11 @@ impl Place {
 
     /// Records the program.
     fn record(&self, what: &str) -> anyhow::Result<Recording> {
-        let mut words: Vec<PathBuf> = ["record", "-o"].map(PathBuf::from).into();
+        self.record_via("bpf", what)
+    }
+
+    fn record_via(&self, way: &str, what: &str) -> anyhow::Result<Recording> {
+        let mut words: Vec<PathBuf> = ["record", "--via", way, "-o"].map(PathBuf::from).into();
         words.extend([self.trace(), "--".into()]);
         words.extend(self.command(what));
         let outcome = iostep::run(words)?;
@@ -135,6 +140,48 @@ fn as_strace_saw() -> anyhow::Result<()> {
     ensure!(differences.is_empty(), "{differences:#?}");
     ensure!(ours.len() > 80, "only {} different calls", ours.len());
     Ok(())
+}
+
+/// Names, arguments and outcomes of all calls, and where every event went. Threads take turns as
+/// they like, so the numbers of open files and threads say nothing.
+fn both_ways() -> anyhow::Result<()> {
+    let place = Place::new()?;
+    let mut ways = Vec::new();
+    for way in ["bpf", "ptrace"] {
+        let recording = place.record_via(way, "all")?;
+        std::fs::remove_dir_all(place.files())?;
+        std::fs::create_dir(place.files())?;
+        let mut ledger = recording.ledger.lines.clone();
+        ledger.sort_by(|a, b| a.reason.cmp(&b.reason));
+        ways.push((counted(without_numbers(&recording)), ledger));
+    }
+    let [(bpf, kept), (ptrace, also_kept)] = &ways[..] else {
+        anyhow::bail!("two ways");
+    };
+    let differ = |call: &&String| bpf.get(*call) != ptrace.get(*call);
+    let differences: Vec<&String> = bpf.keys().chain(ptrace.keys()).filter(differ).collect();
+    ensure!(differences.is_empty(), "{differences:#?}");
+    ensure!(kept == also_kept, "{kept:?}\n{also_kept:?}");
+    ensure!(bpf.len() > 80, "only {} different calls", bpf.len());
+    Ok(())
+}
+
+fn without_numbers(recording: &Recording) -> impl Iterator<Item = String> {
+    let calls = recording.calls.iter();
+    let calls = calls.filter(|call| call.syscall != Syscall::Present);
+    calls.map(|call| {
+        let mut line = String::new();
+        text::write_call(call, &recording.paths, &mut line);
+        let words = line.split_whitespace().skip(3);
+        let unnumbered = words.map(|word| {
+            let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+            match name {
+                "h" | "replaces=h" | "child=t" => name,
+                _ => word,
+            }
+        });
+        unnumbered.collect::<Vec<_>>().join(" ")
+    })
 }
 
 fn quick() -> anyhow::Result<()> {
