@@ -30,6 +30,23 @@ pub fn record(
     finish(session)
 }
 
+/// As [`record`], where the load is this process itself: its I/O is the load's, not the tracer's.
+/// `directory` must not be on the device.
+///
+/// Errors: as [`record`].
+pub fn record_own_load(
+    target: &Path,
+    directory: &Path,
+    body: impl FnOnce(&mut Session) -> anyhow::Result<()>,
+) -> anyhow::Result<Trace> {
+    let mut session = start(target, directory, BackendChoice::Auto)?;
+    body(&mut session)?;
+    let mut manifest = session.finish()?;
+    // No process has this number.
+    manifest.tracer_tgid = u32::MAX;
+    complete(directory, manifest, State::Complete)
+}
+
 /// A directory for a recording that nobody keeps: in memory, so as not to write to the device of
 /// `target`, unless the user wants temporary files elsewhere.
 pub fn scratch(target: &Path) -> anyhow::Result<TempDir> {

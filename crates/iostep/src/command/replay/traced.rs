@@ -19,7 +19,7 @@ pub fn record<T>(
 ) -> anyhow::Result<(T, BlockIo)> {
     let scratch = recording::scratch(directory)?;
     let mut done = None;
-    let trace = recording::record(directory, &scratch.path().join("trace"), |session| {
+    let trace = recording::record_own_load(directory, &scratch.path().join("trace"), |session| {
         session.mark(Marker::CommandStart)?;
         done = Some(work()?);
         session.mark(Marker::CommandEnd)?;
