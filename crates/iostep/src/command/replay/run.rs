@@ -45,8 +45,8 @@ pub struct Order<'a> {
 /// Runs everything: one replay in each directory, then again, so that a drift of the machine
 /// favours none. True if a signal ended it.
 ///
-/// Errors: those of making the initial state, of starting threads, and of recording block I/O. If
-/// a replay was measured before, its result is kept and the error told.
+/// Errors: those of making the initial state, of starting threads, and of recording block I/O;
+/// what was measured before is lost then.
 pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> anyhow::Result<(Vec<Target>, bool)> {
     let mut targets: Vec<Target> = order.directories.iter().map(|path| target(path)).collect();
     for round in 1..=order.repeat {
