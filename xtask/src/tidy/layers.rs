@@ -11,7 +11,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("iostep-trace", &["iostep-model"]),
     ("iostep-load", &["iostep-model", "waldio"]),
     ("iostep-calls", &["iostep-model"]),
-    ("iostep-load", &["iostep-model"]),
     ("iostep-lab", &["iostep-model"]),
     ("iostep-analyze", &["iostep-model", "iostep-fs"]),
 ];
