@@ -45,6 +45,12 @@ bench-accuracy: ## Compare what bench measures with fio, by turns (root, 22 min)
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/accuracy $(abspath $(IOSTEP))
 
+.PHONY: bench-record
+bench-record: ## Compare what recording system calls costs with strace, by turns (root)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/record $(abspath $(IOSTEP))
+
 .PHONY: bench-cost
 bench-cost: ## Measure what bench itself costs per operation (root)
 	scripts/setup test
