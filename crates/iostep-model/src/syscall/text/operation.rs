@@ -328,18 +328,13 @@ pub(super) fn read(
         S::Close | S::UringClose => Ok(Operation::Close {
             handle: fields.handle()?,
         }),
+        // An exec may leave a shared table of descriptors for one of its own.
+        S::Clone | S::Execve if fields.has("child") => inherit(fields),
+        S::Clone => Err("child= is missing".into()),
         S::CloseRange | S::Execve | S::Exit => Ok(Operation::CloseMany {
             handles: all_handles(fields)?,
         }),
         S::Dup | S::Dup2 | S::Dup3 => duplicate(fields),
-        S::Clone => {
-            let child = fields.named("child").ok_or("child= is missing")?;
-            let child = thread(child)?;
-            Ok(Operation::Inherit {
-                child,
-                handles: all_handles(fields)?,
-            })
-        }
         S::Read | S::Pread64 | S::Readv | S::Preadv | S::Preadv2 => {
             transfer(Direction::Read, fields)
         }
@@ -380,6 +375,14 @@ fn open_flags(fields: &mut Fields<'_>, name: &str) -> Result<OpenFlags, Fault> {
         .ok_or_else(|| format!("{name}= is missing"))?;
     text.parse()
         .map_err(|unknown| format!("{unknown}: no flag of open(2)"))
+}
+
+fn inherit(fields: &mut Fields<'_>) -> Result<Op, Fault> {
+    let child = thread(fields.named("child").ok_or("child= is missing")?)?;
+    Ok(Operation::Inherit {
+        child,
+        handles: all_handles(fields)?,
+    })
 }
 
 fn all_handles(fields: &mut Fields<'_>) -> Result<Box<[HandleId]>, Fault> {

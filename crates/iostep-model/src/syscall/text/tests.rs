@@ -106,6 +106,13 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
                 handles: [h].into(),
             },
         ),
+        (
+            Syscall::Execve,
+            O::Inherit {
+                child: ThreadId(1),
+                handles: [h].into(),
+            },
+        ),
         (Syscall::Pread64, transfer(Direction::Read, Some(-1), 1, 0)),
         (
             Syscall::Pwritev2,
