@@ -234,14 +234,9 @@ fn attached() -> anyhow::Result<()> {
     ])?;
     // It records once it can be seen to: the programs' map is there when they are loaded.
     std::thread::sleep(std::time::Duration::from_secs(2));
-    program
-        .0
-        .stdin
-        .take()
-        .context("its input")?
-        .write_all(b"\n")?;
-    let outcome = running.finish()?;
-    let recording = place.whole(&outcome)?;
+    let mut input = program.0.stdin.take().context("its input")?;
+    input.write_all(b"\n")?;
+    let recording = place.whole(&running.finish()?)?;
     let path = place.files().join("before");
     let open: Vec<&Call> = of(&recording, Syscall::Present).collect();
     let opens = open

@@ -90,8 +90,9 @@ impl Arguments<'_> {
             Operation::Lock { .. } | Operation::StatusFlags { .. } => self.control(operation),
             Operation::Control { .. } | Operation::Other { .. } => self.control(operation),
             Operation::Seek { .. } | Operation::Allocate { .. } => self.range(operation),
-            Operation::SyncRange { .. } | Operation::Map { .. } => self.range(operation),
-            Operation::Unmap { .. } | Operation::SyncMap { .. } => self.range(operation),
+            Operation::SyncRange { .. } => self.range(operation),
+            Operation::Map { .. } => self.mapping(operation),
+            Operation::Unmap { .. } | Operation::SyncMap { .. } => self.mapping(operation),
             Operation::Advise { .. } | Operation::Copy { .. } => self.range(operation),
             Operation::ReadDirectory { handle, size } => {
                 self.handle(handle).number("size", size);
@@ -157,6 +158,37 @@ impl Arguments<'_> {
                 self.handle(handle).number("offset", offset);
                 self.number("size", size).flags("flags", flags);
             }
+            Operation::Advise {
+                handle,
+                offset,
+                size,
+                advice,
+            } => {
+                self.handle(handle).number("offset", offset);
+                self.number("size", size).number("advice", advice);
+            }
+            Operation::Copy {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                size,
+            } => {
+                self.handle(from).handle(to).number("size", size);
+                if let Some(offset) = from_offset {
+                    self.number("from_offset", offset);
+                }
+                if let Some(offset) = to_offset {
+                    self.number("to_offset", offset);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Operations on a mapping, which name the part of the file that is mapped.
+    fn mapping(&mut self, operation: &Op) {
+        match *operation {
             Operation::Map {
                 handle,
                 offset,
@@ -186,30 +218,6 @@ impl Arguments<'_> {
             } => {
                 self.handle(handle).number("offset", offset);
                 self.number("size", size).flags("flags", flags);
-            }
-            Operation::Advise {
-                handle,
-                offset,
-                size,
-                advice,
-            } => {
-                self.handle(handle).number("offset", offset);
-                self.number("size", size).number("advice", advice);
-            }
-            Operation::Copy {
-                from,
-                from_offset,
-                to,
-                to_offset,
-                size,
-            } => {
-                self.handle(from).handle(to).number("size", size);
-                if let Some(offset) = from_offset {
-                    self.number("from_offset", offset);
-                }
-                if let Some(offset) = to_offset {
-                    self.number("to_offset", offset);
-                }
             }
             _ => {}
         }
@@ -454,6 +462,35 @@ fn control(syscall: Syscall, fields: &mut Fields<'_>) -> Result<Op, Fault> {
     }
 }
 
+fn mapping(
+    syscall: Syscall,
+    handle: HandleId,
+    offset: i64,
+    fields: &mut Fields<'_>,
+) -> Result<Op, Fault> {
+    let size = fields.number("size")?;
+    Ok(match syscall {
+        Syscall::Munmap => Operation::Unmap {
+            handle,
+            offset,
+            size,
+        },
+        Syscall::Msync => Operation::SyncMap {
+            handle,
+            offset,
+            size,
+            flags: fields.number("flags")?,
+        },
+        _ => Operation::Map {
+            handle,
+            offset,
+            size,
+            protection: fields.number("protection")?,
+            flags: fields.number("flags")?,
+        },
+    })
+}
+
 fn range(syscall: Syscall, fields: &mut Fields<'_>) -> Result<Op, Fault> {
     use Syscall as S;
     let handle = fields.handle()?;
@@ -480,27 +517,7 @@ fn range(syscall: Syscall, fields: &mut Fields<'_>) -> Result<Op, Fault> {
     }
     let offset: i64 = fields.number("offset")?;
     if matches!(syscall, S::Mmap | S::Munmap | S::Msync) {
-        let size = fields.number("size")?;
-        return Ok(match syscall {
-            S::Munmap => Operation::Unmap {
-                handle,
-                offset,
-                size,
-            },
-            S::Msync => Operation::SyncMap {
-                handle,
-                offset,
-                size,
-                flags: fields.number("flags")?,
-            },
-            _ => Operation::Map {
-                handle,
-                offset,
-                size,
-                protection: fields.number("protection")?,
-                flags: fields.number("flags")?,
-            },
-        });
+        return mapping(syscall, handle, offset, fields);
     }
     let size = fields.number("size")?;
     Ok(match syscall {

@@ -19,38 +19,48 @@ fn call(start_ns: u64, syscall: Syscall, operation: Operation<HandleId, PathId>)
     }
 }
 
-/// One call of every operation and of every way to write it.
-fn every_operation(paths: &mut Paths) -> Vec<Call> {
-    use Operation as O;
-    let (a, b) = (
-        paths.intern(b"/a b\"c\\\n\xff = h1"),
-        paths.intern("/é".as_bytes()),
-    );
-    let (h, g) = (HandleId(1), HandleId(2));
-    let (file, path) = (Target::Handle(h), Target::Path(a));
-    let transfer = |direction, offset, buffers, flags| O::Transfer {
+type Asked = (Syscall, Operation<HandleId, PathId>);
+
+const H: HandleId = HandleId(1);
+const G: HandleId = HandleId(2);
+const FILE: Target<HandleId, PathId> = Target::Handle(H);
+const DIRECT: OpenFlags = OpenFlags(OpenFlags::O_RDWR.0 | OpenFlags::O_DIRECT.0);
+
+fn transfer(
+    direction: Direction,
+    offset: Option<i64>,
+    buffers: u32,
+    flags: u32,
+) -> Operation<HandleId, PathId> {
+    Operation::Transfer {
         direction,
-        handle: h,
+        handle: H,
         size: u64::MAX,
         buffers,
         offset,
         flags,
-    };
-    let lock = |kind, wait| O::Lock {
-        handle: h,
+    }
+}
+
+fn lock(kind: LockKind, wait: bool) -> Operation<HandleId, PathId> {
+    Operation::Lock {
+        handle: H,
         kind,
         lock: 2,
         wait,
         offset: 0,
         size: 0,
-    };
-    let flags = OpenFlags::O_RDWR.with(OpenFlags::O_DIRECT);
-    let list = vec![
+    }
+}
+
+fn opens_and_closes(a: PathId, b: PathId) -> Vec<Asked> {
+    use Operation as O;
+    vec![
         (
             Syscall::Openat,
             O::Open {
                 path: a,
-                flags,
+                flags: DIRECT,
                 mode: 0o644,
             },
         ),
@@ -65,7 +75,7 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         (
             Syscall::Present,
             O::Seek {
-                handle: h,
+                handle: H,
                 offset: 5,
                 whence: Whence::Start,
             },
@@ -73,46 +83,66 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         (
             Syscall::Present,
             O::Duplicate {
-                handle: h,
+                handle: H,
                 replaces: None,
             },
         ),
-        (Syscall::Close, O::Close { handle: h }),
+        (Syscall::Close, O::Close { handle: H }),
         (
             Syscall::Exit,
             O::CloseMany {
-                handles: [h, g, h].into(),
+                handles: [H, G, H].into(),
             },
         ),
         (Syscall::CloseRange, O::CloseMany { handles: [].into() }),
         (
             Syscall::Dup2,
             O::Duplicate {
-                handle: h,
-                replaces: Some(g),
+                handle: H,
+                replaces: Some(G),
             },
         ),
         (
             Syscall::Fcntl,
             O::Duplicate {
-                handle: h,
+                handle: H,
                 replaces: None,
             },
         ),
+    ]
+}
+
+fn inherits_and_seeks() -> Vec<Asked> {
+    use Operation as O;
+    vec![
         (
             Syscall::Clone,
             O::Inherit {
                 child: ThreadId(1),
-                handles: [h].into(),
+                handles: [H].into(),
             },
         ),
         (
             Syscall::Execve,
             O::Inherit {
                 child: ThreadId(1),
-                handles: [h].into(),
+                handles: [H].into(),
             },
         ),
+        (
+            Syscall::Lseek,
+            O::Seek {
+                handle: H,
+                offset: -9,
+                whence: Whence::Hole,
+            },
+        ),
+    ]
+}
+
+fn transfers(a: PathId) -> Vec<Asked> {
+    use Operation as O;
+    vec![
         (Syscall::Pread64, transfer(Direction::Read, Some(-1), 1, 0)),
         (
             Syscall::Pwritev2,
@@ -120,41 +150,58 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         ),
         (Syscall::UringWrite, transfer(Direction::Write, None, 1, 0)),
         (
-            Syscall::Lseek,
-            O::Seek {
-                handle: h,
-                offset: -9,
-                whence: Whence::Hole,
-            },
-        ),
-        (
             Syscall::Ftruncate,
             O::Truncate {
-                target: file,
+                target: FILE,
                 size: -1,
             },
         ),
         (
             Syscall::Truncate,
             O::Truncate {
-                target: path,
+                target: Target::Path(a),
                 size: 1,
             },
         ),
         (
             Syscall::Fallocate,
             O::Allocate {
-                handle: h,
+                handle: H,
                 mode: 3,
                 offset: 1,
                 size: 2,
             },
         ),
-        (Syscall::Fdatasync, O::Sync { handle: h }),
+        (
+            Syscall::Fadvise64,
+            O::Advise {
+                handle: H,
+                offset: 0,
+                size: 0,
+                advice: 4,
+            },
+        ),
+        (
+            Syscall::CopyFileRange,
+            O::Copy {
+                from: H,
+                from_offset: None,
+                to: G,
+                to_offset: Some(3),
+                size: 8,
+            },
+        ),
+    ]
+}
+
+fn syncs() -> Vec<Asked> {
+    use Operation as O;
+    vec![
+        (Syscall::Fdatasync, O::Sync { handle: H }),
         (
             Syscall::SyncFileRange,
             O::SyncRange {
-                handle: h,
+                handle: H,
                 offset: 1,
                 size: 2,
                 flags: 7,
@@ -164,7 +211,7 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         (
             Syscall::Mmap,
             O::Map {
-                handle: h,
+                handle: H,
                 offset: 0,
                 size: 9,
                 protection: 3,
@@ -174,7 +221,7 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         (
             Syscall::Munmap,
             O::Unmap {
-                handle: h,
+                handle: H,
                 offset: 0,
                 size: 9,
             },
@@ -182,12 +229,18 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         (
             Syscall::Msync,
             O::SyncMap {
-                handle: h,
+                handle: H,
                 offset: 0,
                 size: 9,
                 flags: 4,
             },
         ),
+    ]
+}
+
+fn names(a: PathId, b: PathId) -> Vec<Asked> {
+    use Operation as O;
+    vec![
         (
             Syscall::Renameat2,
             O::Rename {
@@ -221,108 +274,136 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
                 mode: 0o755,
             },
         ),
+        (Syscall::Faccessat, O::Access { path: a, mode: 6 }),
+        (Syscall::Readlink, O::ReadLink { path: a, size: 99 }),
+    ]
+}
+
+fn attributes(a: PathId) -> Vec<Asked> {
+    use Operation as O;
+    vec![
         (
             Syscall::Newfstatat,
             O::Stat {
-                target: path,
+                target: Target::Path(a),
                 follow: false,
             },
         ),
         (
             Syscall::Fstat,
             O::Stat {
-                target: file,
+                target: FILE,
                 follow: true,
             },
         ),
-        (Syscall::Fstatfs, O::StatFilesystem { target: file }),
-        (Syscall::Faccessat, O::Access { path: a, mode: 6 }),
-        (Syscall::Readlink, O::ReadLink { path: a, size: 99 }),
+        (Syscall::Fstatfs, O::StatFilesystem { target: FILE }),
         (
             Syscall::Getdents64,
             O::ReadDirectory {
-                handle: h,
+                handle: H,
                 size: 32768,
             },
         ),
         (
             Syscall::Fchmod,
             O::SetMode {
-                target: file,
+                target: FILE,
                 mode: 0o600,
             },
         ),
         (
             Syscall::Chown,
             O::SetOwner {
-                target: path,
+                target: Target::Path(a),
                 user: -1,
                 group: 5,
             },
         ),
-        (Syscall::Utimensat, O::SetTimes { target: path }),
         (
-            Syscall::Fadvise64,
-            O::Advise {
-                handle: h,
-                offset: 0,
-                size: 0,
-                advice: 4,
+            Syscall::Utimensat,
+            O::SetTimes {
+                target: Target::Path(a),
             },
         ),
+    ]
+}
+
+fn controls() -> Vec<Asked> {
+    use Operation as O;
+    vec![
         (Syscall::Flock, lock(LockKind::Whole, true)),
         (Syscall::Fcntl, lock(LockKind::Process, false)),
         (Syscall::Fcntl, lock(LockKind::Query, false)),
         (
             Syscall::Fcntl,
             O::StatusFlags {
-                handle: h,
+                handle: H,
                 set: None,
             },
         ),
         (
             Syscall::Fcntl,
             O::StatusFlags {
-                handle: h,
-                set: Some(flags),
+                handle: H,
+                set: Some(DIRECT),
             },
         ),
         (
             Syscall::Ioctl,
             O::Control {
-                handle: h,
+                handle: H,
                 request: 0xf501,
-            },
-        ),
-        (
-            Syscall::CopyFileRange,
-            O::Copy {
-                from: h,
-                from_offset: None,
-                to: g,
-                to_offset: Some(3),
-                size: 8,
             },
         ),
         (
             Syscall::UringOther,
             O::Other {
-                handle: h,
+                handle: H,
                 code: 40,
             },
         ),
+    ]
+}
+
+/// One call of every operation and of every way to write it, and one of every outcome.
+fn every_operation(paths: &mut Paths) -> Vec<Call> {
+    let a = paths.intern(b"/a b\"c\\\n\xff = h1");
+    let b = paths.intern("/é".as_bytes());
+    let list = [
+        opens_and_closes(a, b),
+        inherits_and_seeks(),
+        transfers(a),
+        syncs(),
+        names(a, b),
+        attributes(a),
+        controls(),
     ];
-    let numbered = list.into_iter().enumerate();
+    let numbered = list.into_iter().flatten().enumerate();
     let mut calls: Vec<Call> = numbered
         .map(|(n, (syscall, operation))| call(n as u64, syscall, operation))
         .collect();
-    calls[0].outcome = Outcome::Handle(h);
-    calls[1].outcome = Outcome::Handle(g);
-    calls[9].outcome = Outcome::Failed(Errno(22));
-    calls[10].outcome = Outcome::Unfinished;
-    calls[11].outcome = Outcome::Unknown;
-    calls[11].duration_ns = None;
-    calls[12].outcome = Outcome::Failed(Errno(4000));
+    let opened = [Outcome::Handle(H), Outcome::Handle(G)];
+    let opens = calls
+        .iter_mut()
+        .filter(|c| matches!(c.operation, Operation::Open { .. }));
+    opens
+        .zip(opened)
+        .for_each(|(call, outcome)| call.outcome = outcome);
+    let others = calls
+        .iter_mut()
+        .filter(|c| matches!(c.operation, Operation::Transfer { .. }));
+    let outcomes = [
+        Outcome::Failed(Errno(22)),
+        Outcome::Unfinished,
+        Outcome::Unknown,
+    ];
+    others.zip(outcomes).for_each(|(call, outcome)| {
+        call.outcome = outcome;
+        call.duration_ns = call.duration_ns.filter(|_| outcome != Outcome::Unknown);
+    });
+    if let Some(last) = calls.last_mut() {
+        last.outcome = Outcome::Failed(Errno(4000));
+    }
     calls
 }
 
