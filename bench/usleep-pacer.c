@@ -23,14 +23,14 @@
 enum { MOST_THREADS = 64, BYTES = 4096, LEAD_NS = 50000000 };
 
 struct write {
-    long long due_ns, issued_ns, before_ns;
+	long long due_ns, issued_ns, before_ns;
 };
 
 struct thread {
-    struct write *writes;
-    size_t count, room;
-    int fd;
-    pthread_t id;
+	struct write *writes;
+	size_t count, room;
+	int fd;
+	pthread_t id;
 };
 
 static struct thread threads[MOST_THREADS];
@@ -38,102 +38,103 @@ static long long start_ns;
 
 static void fail(const char *what)
 {
-    fprintf(stderr, "usleep-pacer: %s: %s\n", what, strerror(errno));
-    exit(1);
+	fprintf(stderr, "usleep-pacer: %s: %s\n", what, strerror(errno));
+	exit(1);
 }
 
 static long long now_ns(void)
 {
-    struct timespec now;
+	struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec - start_ns;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec - start_ns;
 }
 
 static void *run(void *argument)
 {
-    struct thread *thread = argument;
-    char page[BYTES];
-    long long before_ns = 0;
+	struct thread *thread = argument;
+	char page[BYTES];
+	long long before_ns = 0;
 
-    memset(page, 'x', sizeof(page));
-    for (size_t i = 0; i < thread->count; i++) {
-        struct write *write = &thread->writes[i];
-        long long left_us = (write->due_ns - now_ns()) / 1000;
+	memset(page, 'x', sizeof(page));
+	for (size_t i = 0; i < thread->count; i++) {
+		struct write *write = &thread->writes[i];
+		long long left_us = (write->due_ns - now_ns()) / 1000;
 
-        write->before_ns = before_ns;
-        if (left_us > 1)
-            usleep(left_us - 1);
-        write->issued_ns = now_ns();
-        if (pwrite(thread->fd, page, BYTES, (off_t)(i % 64) * BYTES) != BYTES)
-            fail("write");
-        before_ns = now_ns();
-        usleep(0);
-    }
-    return NULL;
+		write->before_ns = before_ns;
+		if (left_us > 1)
+			usleep(left_us - 1);
+		write->issued_ns = now_ns();
+		if (pwrite(thread->fd, page, BYTES, (off_t)(i % 64) * BYTES) != BYTES)
+			fail("write");
+		before_ns = now_ns();
+		usleep(0);
+	}
+	return NULL;
 }
 
 static void read_schedule(const char *path)
 {
-    FILE *file = fopen(path, "r");
-    int number;
-    long long due_ns;
+	FILE *file = fopen(path, "r");
+	int number;
+	long long due_ns;
 
-    if (!file)
-        fail(path);
-    while (fscanf(file, "%d %lld", &number, &due_ns) == 2) {
-        struct thread *thread;
+	if (!file)
+		fail(path);
+	while (fscanf(file, "%d %lld", &number, &due_ns) == 2) {
+		struct thread *thread;
 
-        if (number < 1 || number > MOST_THREADS) {
-            errno = ERANGE;
-            fail(path);
-        }
-        thread = &threads[number - 1];
-        if (thread->count == thread->room) {
-            thread->room = thread->room ? 2 * thread->room : 1024;
-            thread->writes = realloc(thread->writes, thread->room * sizeof(*thread->writes));
-            if (!thread->writes)
-                fail("memory");
-        }
-        thread->writes[thread->count++] = (struct write){ .due_ns = due_ns };
-    }
-    fclose(file);
+		if (number < 1 || number > MOST_THREADS) {
+			errno = ERANGE;
+			fail(path);
+		}
+		thread = &threads[number - 1];
+		if (thread->count == thread->room) {
+			thread->room = thread->room ? 2 * thread->room : 1024;
+			thread->writes =
+				realloc(thread->writes, thread->room * sizeof(*thread->writes));
+			if (!thread->writes)
+				fail("memory");
+		}
+		thread->writes[thread->count++] = (struct write){ .due_ns = due_ns };
+	}
+	fclose(file);
 }
 
 int main(int argc, char **argv)
 {
-    struct rusage used;
+	struct rusage used;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: usleep-pacer DIRECTORY SCHEDULE\n");
-        return 2;
-    }
-    read_schedule(argv[2]);
-    for (int i = 0; i < MOST_THREADS && threads[i].count; i++) {
-        char path[PATH_MAX];
+	if (argc != 3) {
+		fprintf(stderr, "usage: usleep-pacer DIRECTORY SCHEDULE\n");
+		return 2;
+	}
+	read_schedule(argv[2]);
+	for (int i = 0; i < MOST_THREADS && threads[i].count; i++) {
+		char path[PATH_MAX];
 
-        snprintf(path, sizeof(path), "%s/paced-%d", argv[1], i);
-        threads[i].fd = open(path, O_RDWR | O_CREAT, 0600);
-        if (threads[i].fd < 0)
-            fail(path);
-    }
-    start_ns = now_ns() + LEAD_NS;
-    for (int i = 0; i < MOST_THREADS && threads[i].count; i++)
-        if ((errno = pthread_create(&threads[i].id, NULL, run, &threads[i])))
-            fail("thread");
-    for (int i = 0; i < MOST_THREADS && threads[i].count; i++) {
-        pthread_join(threads[i].id, NULL);
-        for (size_t j = 0; j < threads[i].count; j++) {
-            struct write *write = &threads[i].writes[j];
+		snprintf(path, sizeof(path), "%s/paced-%d", argv[1], i);
+		threads[i].fd = open(path, O_RDWR | O_CREAT, 0600);
+		if (threads[i].fd < 0)
+			fail(path);
+	}
+	start_ns = now_ns() + LEAD_NS;
+	for (int i = 0; i < MOST_THREADS && threads[i].count; i++)
+		if ((errno = pthread_create(&threads[i].id, NULL, run, &threads[i])))
+			fail("thread");
+	for (int i = 0; i < MOST_THREADS && threads[i].count; i++) {
+		pthread_join(threads[i].id, NULL);
+		for (size_t j = 0; j < threads[i].count; j++) {
+			struct write *write = &threads[i].writes[j];
 
-            if (write->before_ns > write->due_ns)
-                printf("added %lld\n", write->issued_ns - write->before_ns);
-            else
-                printf("waited %lld\n", write->issued_ns - write->due_ns);
-        }
-    }
-    getrusage(RUSAGE_SELF, &used);
-    printf("cpu %lld\n", (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000LL +
-           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL);
-    return 0;
+			if (write->before_ns > write->due_ns)
+				printf("added %lld\n", write->issued_ns - write->before_ns);
+			else
+				printf("waited %lld\n", write->issued_ns - write->due_ns);
+		}
+	}
+	getrusage(RUSAGE_SELF, &used);
+	printf("cpu %lld\n", (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000LL +
+				     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL);
+	return 0;
 }

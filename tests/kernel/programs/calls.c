@@ -44,7 +44,8 @@ static int make_files(void)
 
 	syscall(SYS_close, syscall(SYS_openat2, AT_FDCWD, "how", &how, sizeof(how)));
 #ifdef SYS_open
-	syscall(SYS_close, syscall(SYS_open, "./old/../plain", O_WRONLY | O_CREAT | O_APPEND, 0600));
+	syscall(SYS_close,
+		syscall(SYS_open, "./old/../plain", O_WRONLY | O_CREAT | O_APPEND, 0600));
 	syscall(SYS_close, syscall(SYS_creat, "created", 0604));
 #endif
 	syscall(SYS_openat, AT_FDCWD, "missing", O_RDONLY);

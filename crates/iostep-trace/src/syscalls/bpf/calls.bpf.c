@@ -262,8 +262,7 @@ static __always_inline void read_words(struct wire_record *record, __u64 at, __u
 		record->flags |= FLAG_EXTRA_LOST;
 }
 
-static __noinline void read_extra(struct wire_record *record, struct task_struct *task,
-				  __u32 class)
+static __noinline void read_extra(struct wire_record *record, struct task_struct *task, __u32 class)
 {
 	if (!record || !task)
 		return;
@@ -434,8 +433,8 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long result)
 	return 0;
 }
 
-static __always_inline void note(__u32 tid, __u16 number, __u64 start_ns, __u64 first,
-				 __u64 second, __u64 third)
+static __always_inline void note(__u32 tid, __u16 number, __u64 start_ns, __u64 first, __u64 second,
+				 __u64 third)
 {
 	struct {
 		unsigned long long start_ns, duration_ns;
@@ -559,8 +558,8 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct task *own = bpf_task_storage_get(&tasks, parent, 0, 0);
-	bool launched = launching_thread && parent->pid == launching_thread &&
-			child->tgid != parent->tgid;
+	bool launched =
+		launching_thread && parent->pid == launching_thread && child->tgid != parent->tgid;
 	struct task *new;
 	__u64 shares = 0;
 
