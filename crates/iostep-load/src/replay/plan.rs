@@ -5,7 +5,7 @@
 //! recording before this one *began*: calls that overlapped were not ordered then either, and to
 //! order them could stop a replay for ever (one waits for a lock, the other gives it back). The
 //! resources and rules are those of ROOT ("ROOT: Replaying Multithreaded Traces with
-//! Resource-Oriented Ordering", SOSP 2013), by [`touch`].
+//! Resource-Oriented Ordering", SOSP 2013), in `touch`.
 //!
 //! A wait names a thread and how many of its calls must be done. Waits that follow from others
 //! are left out: those on what the same thread waited for before.

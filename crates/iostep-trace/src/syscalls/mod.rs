@@ -1,9 +1,9 @@
 //! Records the system calls of a program and of what it starts.
 //!
 //! A recorder writes [`record`]s into a [`spool`] while the program runs, which must not wait for
-//! more; [`Recorded::events`] makes [`raw::Event`]s of them afterwards. [`bpf`] is the recorder that
-//! costs least. What to record of each call is [`table`]'s, what it means [`action`]'s: every
-//! recorder shares them.
+//! more; [`Recorded::events`] makes [`iostep_model::syscall::raw::Event`]s of them afterwards.
+//! [`bpf`] is the recorder that costs least. What to record of each call is `table`'s, what it
+//! means `action`'s: every recorder shares them.
 
 mod action;
 pub mod bpf;
