@@ -11,7 +11,7 @@ use iostep_model::syscall::Header;
 use iostep_model::syscall::raw::Event;
 
 use crate::error::Result;
-use crate::mobigen;
+use crate::{mobigen, strace};
 
 /// How much of a text is looked at to guess what it is, bytes.
 pub const GUESS_BYTES: usize = 4096;
@@ -21,6 +21,8 @@ pub const GUESS_BYTES: usize = 4096;
 pub enum Format {
     /// A replay script of MobiGen.
     Mobigen,
+    /// A text of strace.
+    Strace,
 }
 
 /// A text and the name for errors.
@@ -33,32 +35,39 @@ pub struct Input<'a> {
 
 /// An import that was opened.
 #[derive(Debug)]
-pub enum Import {
+pub enum Import<'a> {
     /// A replay script of MobiGen.
     Mobigen(mobigen::Import),
+    /// Texts of strace.
+    Strace(strace::Import<'a>),
 }
 
 impl Format {
     /// What a text that begins with `start` (as much as [`GUESS_BYTES`]) is, if it is one of ours.
     pub fn guess(start: &[u8]) -> Option<Format> {
-        mobigen::looks_like(start).then_some(Format::Mobigen)
+        if mobigen::looks_like(start) {
+            return Some(Format::Mobigen);
+        }
+        strace::looks_like(start).then_some(Format::Strace)
     }
 
     /// Opens an import.
     ///
     /// Errors: as the format's own.
-    pub fn open(self, inputs: Vec<Input<'_>>) -> Result<Import> {
+    pub fn open(self, inputs: Vec<Input<'_>>) -> Result<Import<'_>> {
         match self {
             Format::Mobigen => Ok(Import::Mobigen(mobigen::Import::open(inputs)?)),
+            Format::Strace => Ok(Import::Strace(strace::Import::open(inputs)?)),
         }
     }
 }
 
-impl Import {
+impl Import<'_> {
     /// What made the text.
     pub fn header(&self) -> Header {
         match self {
             Import::Mobigen(import) => import.header(),
+            Import::Strace(import) => import.header(),
         }
     }
 
@@ -68,6 +77,7 @@ impl Import {
     pub fn events(self, each: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
         match self {
             Import::Mobigen(import) => import.events(each),
+            Import::Strace(import) => import.events(each),
         }
     }
 }

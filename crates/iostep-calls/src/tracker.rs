@@ -98,6 +98,8 @@ enum Kept {
     Followed,
     /// A descriptor that was open already.
     Present,
+    /// It is part of something else, for this reason.
+    Counted(&'static str),
     /// No call.
     Note,
 }
@@ -152,6 +154,7 @@ impl<S: Sink> Tracker<S> {
             Ok(Kept::Call) => (true, "call"),
             Ok(Kept::Followed) => (true, "followed"),
             Ok(Kept::Present) => (true, "open already"),
+            Ok(Kept::Counted(reason)) => (true, reason),
             Ok(Kept::Note) => return Ok(()),
             Err(Stop::LeftOut(reason)) => (false, reason),
             Err(Stop::Failed(error)) => return Err(error),
@@ -228,6 +231,7 @@ impl<S: Sink> Tracker<S> {
             }
             Action::Exit { process } => self.exit(at, process),
             Action::LeftOut { reason, .. } => Err(Stop::LeftOut(reason)),
+            Action::Counted { reason } => Ok(Kept::Counted(reason)),
         }
     }
 

@@ -231,4 +231,10 @@ pub enum Action<'a> {
         /// Why, as it will stand in the ledger.
         reason: &'static str,
     },
+    /// A line of a text that says something and is no call itself: half of one, a thread's name. It
+    /// is kept in the ledger, by this reason.
+    Counted {
+        /// What it is.
+        reason: &'static str,
+    },
 }

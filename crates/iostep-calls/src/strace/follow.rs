@@ -1,0 +1,449 @@
+//! Puts the halves of calls together and follows threads through strace's lines.
+
+use std::collections::hash_map::Entry;
+
+use iostep_model::syscall::raw::{Action, Event, Returned};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::clock::Clock;
+use super::decode::{self, Table};
+use super::line::{self, Body};
+use super::prefix::skip_blanks;
+use super::split::{self, CANNOT_BE_READ, Call};
+use super::value;
+use crate::error::Result;
+
+/// Takes the events.
+pub(super) type Each<'e> = &'e mut dyn FnMut(Event<'_>) -> Result<()>;
+
+/// A line that was used and is no call.
+const HALF: &str = "half of a call";
+const FOLLOWED: &str = "followed";
+/// Lines that cannot be read and are told with their text; the others are only counted.
+const SHOWN: u64 = 10;
+/// Of such a line, bytes that are told.
+const SHOWN_BYTES: usize = 80;
+/// The thread of lines without a number before any with one.
+const NO_NUMBER: u32 = 0;
+
+/// Where a line is from.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    pub(super) file: &'p std::path::Path,
+    pub(super) line: u64,
+    /// When it was written, since the recording's start.
+    pub(super) at_ns: u64,
+    pub(super) resolution_ns: u64,
+    /// True if the line has a time of its own.
+    pub(super) timed: bool,
+}
+
+/// A call of which the second half is missing.
+struct Pending {
+    text: Vec<u8>,
+    start_ns: u64,
+    /// The child that this clone made, as its first line shows.
+    born: Option<u32>,
+}
+
+/// What is known of the threads.
+pub(super) struct Follow {
+    table: Table,
+    pending: FxHashMap<u32, Pending>,
+    known: FxHashSet<u32>,
+    /// Threads that called exit and of which strace has not said the end, and when.
+    leaving: FxHashMap<u32, u64>,
+    /// The number of the thread whose first lines have none.
+    unnumbered: Option<u32>,
+    /// Whose line a message tore in two; the next line is its rest.
+    torn: Option<u32>,
+    /// Threads that live, to tell whose line has no number.
+    alive: FxHashSet<u32>,
+    unreadable: u64,
+}
+
+impl Follow {
+    pub(super) fn new() -> Follow {
+        Follow {
+            table: Table::new(),
+            pending: FxHashMap::default(),
+            known: FxHashSet::default(),
+            leaving: FxHashMap::default(),
+            unnumbered: None,
+            torn: None,
+            alive: FxHashSet::default(),
+            unreadable: 0,
+        }
+    }
+
+    /// Takes a line. `tid` is its thread, if the line or its file's name says so.
+    pub(super) fn line(
+        &mut self,
+        (tid, body): (Option<u32>, Body<'_>),
+        place: Place<'_>,
+        clock: &mut Clock,
+        each: Each<'_>,
+    ) -> Result<()> {
+        if let Body::Unreadable(text) = body {
+            return self.rest_of_torn(text, place, clock, each);
+        }
+        self.torn = None;
+        let tid = self.thread(tid, &body, place.at_ns, each)?;
+        match body {
+            Body::Call(text) => self.call(tid, text, place, clock, each),
+            Body::Resumed(name, rest) => self.resumed(tid, (name, rest), place, clock, each),
+            Body::Ended => self.ended(tid, place.at_ns, each),
+            Body::Superseded(by) => self.superseded(tid, by, place.at_ns, each),
+            Body::Attached(child) => {
+                self.first_line(child, place.at_ns, each)?;
+                each(left_out(tid, place.at_ns, b"", "message of strace"))
+            }
+            Body::Other(reason) => each(left_out(tid, place.at_ns, b"", reason)),
+            Body::Unreadable(text) => self.unreadable(text, place, each),
+        }
+    }
+
+    /// A line that is longer than any that is read.
+    pub(super) fn too_long(&mut self, place: Place<'_>, each: Each<'_>) -> Result<()> {
+        each(left_out(NO_NUMBER, place.at_ns, b"", "line too long"))
+    }
+
+    /// A line that is none of strace's, or whose other half is missing.
+    pub(super) fn unreadable(
+        &mut self,
+        text: &[u8],
+        place: Place<'_>,
+        each: Each<'_>,
+    ) -> Result<()> {
+        self.unreadable += 1;
+        let mut name = String::new();
+        if self.unreadable <= SHOWN {
+            let shown = &text[..text.len().min(SHOWN_BYTES)];
+            let shown = shown.escape_ascii();
+            name = format!("{}:{}: {shown}", place.file.display(), place.line);
+        }
+        each(left_out(
+            NO_NUMBER,
+            place.at_ns,
+            name.as_bytes(),
+            CANNOT_BE_READ,
+        ))
+    }
+
+    /// The rest of a line that a message tore, or a line of nobody's.
+    fn rest_of_torn(
+        &mut self,
+        text: &[u8],
+        place: Place<'_>,
+        clock: &mut Clock,
+        each: Each<'_>,
+    ) -> Result<()> {
+        match self.torn.take() {
+            Some(tid) if text.starts_with(b"<unfinished ...>") => {
+                self.counted(tid, place.at_ns, HALF, each)
+            }
+            Some(tid) => self.resumed(tid, (b"", text), place, clock, each),
+            None => self.unreadable(text, place, each),
+        }
+    }
+
+    /// Whose line it is. strace -f leaves the number out as long as it follows one thread only.
+    fn thread(
+        &mut self,
+        tid: Option<u32>,
+        body: &Body<'_>,
+        at_ns: u64,
+        each: Each<'_>,
+    ) -> Result<u32> {
+        let Some(tid) = tid else {
+            if matches!(body, Body::Call(_)) && self.alive.is_empty() {
+                self.alive.insert(NO_NUMBER);
+            }
+            let only = self.alive.iter().next().filter(|_| self.alive.len() == 1);
+            return Ok(only.copied().unwrap_or(NO_NUMBER));
+        };
+        if self.unnumbered == Some(tid) {
+            return Ok(NO_NUMBER);
+        }
+        if self.known.contains(&tid) {
+            return Ok(tid);
+        }
+        let resumes = matches!(body, Body::Resumed(..));
+        let had_no_number = self.alive.contains(&NO_NUMBER) && self.unnumbered.is_none();
+        if had_no_number && (resumes || !self.first_line(tid, at_ns, each)?) {
+            self.unnumbered = Some(tid);
+            return Ok(NO_NUMBER);
+        }
+        if !had_no_number && !resumes {
+            self.first_line(tid, at_ns, each)?;
+        }
+        self.known.insert(tid);
+        self.alive.insert(tid);
+        Ok(tid)
+    }
+
+    /// A thread shows up. If one clone has not returned yet, it is that one's child, which has to be
+    /// known before what the child does. True if it was.
+    fn first_line(&mut self, child: u32, at_ns: u64, each: Each<'_>) -> Result<bool> {
+        if self.known.contains(&child) {
+            return Ok(true);
+        }
+        let mut clones = self
+            .pending
+            .iter_mut()
+            .filter(|(_, pending)| pending.born.is_none() && is_clone(&pending.text));
+        let (Some((&parent, pending)), None) = (clones.next(), clones.next()) else {
+            return Ok(false);
+        };
+        let Some(call) = split::call(&pending.text) else {
+            return Ok(false);
+        };
+        let is_fork = matches!(call.name, b"fork" | b"vfork");
+        if !is_fork && call.field(b"flags").is_none() {
+            // What they share comes with the second half.
+            return Ok(false);
+        }
+        each(Event {
+            tid: parent,
+            start_ns: pending.start_ns,
+            duration_ns: Some(at_ns.saturating_sub(pending.start_ns)),
+            action: decode::child_of(&call, child),
+            returned: Returned::Value(child.into()),
+            seen: None,
+        })?;
+        pending.born = Some(child);
+        self.known.insert(child);
+        self.alive.insert(child);
+        Ok(true)
+    }
+
+    fn call(
+        &mut self,
+        tid: u32,
+        text: &[u8],
+        place: Place<'_>,
+        clock: &mut Clock,
+        each: Each<'_>,
+    ) -> Result<()> {
+        let start_ns = clock.begin(place.at_ns, place.resolution_ns);
+        let Some(mut call) = split::call(text) else {
+            let Some((begin, child)) = line::torn(text) else {
+                return self.unreadable(text, place, each);
+            };
+            let half = [begin, b" <unfinished ...>"].concat();
+            self.begin(tid, half, start_ns, each)?;
+            self.first_line(child, place.at_ns, each)?;
+            self.torn = Some(tid);
+            return Ok(());
+        };
+        if call.goes_on {
+            return self.begin(tid, text.to_vec(), start_ns, each);
+        }
+        clock.end(start_ns.saturating_add(call.duration_ns.unwrap_or(0)));
+        self.whole(tid, &mut call, start_ns, each)
+    }
+
+    /// The first half of a call. One that was there never came back.
+    fn begin(&mut self, tid: u32, text: Vec<u8>, start_ns: u64, each: Each<'_>) -> Result<()> {
+        self.give_up(tid, each)?;
+        let born = None;
+        let pending = Pending {
+            text,
+            start_ns,
+            born,
+        };
+        self.pending.insert(tid, pending);
+        Ok(())
+    }
+
+    /// Tells a call whose second half will not come.
+    fn give_up(&mut self, tid: u32, each: Each<'_>) -> Result<()> {
+        let Some(pending) = self.pending.remove(&tid) else {
+            return Ok(());
+        };
+        match split::call(&pending.text) {
+            Some(mut call) if pending.born.is_none() => {
+                self.whole(tid, &mut call, pending.start_ns, each)
+            }
+            // Its line was told with the child.
+            _ => Ok(()),
+        }
+    }
+
+    fn resumed(
+        &mut self,
+        tid: u32,
+        (name, rest): (&[u8], &[u8]),
+        place: Place<'_>,
+        clock: &mut Clock,
+        each: Each<'_>,
+    ) -> Result<()> {
+        let known = match self.pending.entry(tid) {
+            Entry::Occupied(known) if known.get().text.starts_with(name) => Some(known.remove()),
+            _ => None,
+        };
+        let Some(mut pending) = known else {
+            return self.unreadable(rest, place, each);
+        };
+        let end = memchr::memrchr(b'<', &pending.text).unwrap_or(pending.text.len());
+        pending.text.truncate(end);
+        pending.text.extend_from_slice(skip_blanks(rest));
+        let Some(mut call) = split::call(&pending.text) else {
+            self.counted(tid, pending.start_ns, HALF, each)?;
+            return self.unreadable(rest, place, each);
+        };
+        if call.goes_on {
+            // Half again: `<... read resumed> <unfinished ...>`.
+            self.counted(tid, pending.start_ns, HALF, each)?;
+            self.pending.insert(tid, pending);
+            return Ok(());
+        }
+        if call.duration_ns.is_none() && place.timed && call.returned != Returned::Unfinished {
+            call.duration_ns = Some(place.at_ns.saturating_sub(pending.start_ns));
+        }
+        clock.end(
+            pending
+                .start_ns
+                .saturating_add(call.duration_ns.unwrap_or(0)),
+        );
+        match (pending.born, call.returned) {
+            (Some(born), Returned::Value(child)) if u64::from(born) != child => {
+                // The guess was wrong; the line is told with it.
+                self.counted(tid, pending.start_ns, HALF, each)?;
+                let mut action = decode::child_of(&call, child as u32);
+                if let Action::Clone { name, .. } = &mut action {
+                    *name = "".into();
+                }
+                each(event(tid, &call, pending.start_ns, action))
+            }
+            (Some(_), _) => self.counted(tid, pending.start_ns, HALF, each),
+            (None, _) => {
+                self.counted(tid, pending.start_ns, HALF, each)?;
+                self.whole(tid, &mut call, pending.start_ns, each)
+            }
+        }
+    }
+
+    /// A call with all that strace says of it.
+    fn whole(
+        &mut self,
+        tid: u32,
+        call: &mut Call<'_>,
+        start_ns: u64,
+        each: Each<'_>,
+    ) -> Result<()> {
+        match call.name {
+            b"exit" | b"exit_group" | b"_exit" => {
+                if let Some(before) = self.leaving.insert(tid, start_ns) {
+                    self.counted(tid, before, FOLLOWED, each)?;
+                }
+                return Ok(());
+            }
+            b"prctl" if call.argument(0) == Ok(b"PR_SET_NAME") => {
+                if let Some(name) = call.argument(1).ok().and_then(value::text) {
+                    let name = String::from_utf8_lossy(&name.bytes);
+                    each(event(tid, call, start_ns, Action::Name(name)))?;
+                }
+                return self.counted(tid, start_ns, FOLLOWED, each);
+            }
+            _ => {}
+        }
+        let action = decode::action(&self.table, call);
+        if let Action::Clone { child, .. } = action {
+            // Its number is used again, so it is gone.
+            if let Some(left_ns) = self.leaving.remove(&child) {
+                each(exit(child, left_ns, true))?;
+            }
+            self.known.insert(child);
+            self.alive.insert(child);
+        }
+        each(event(tid, call, start_ns, action))
+    }
+
+    fn ended(&mut self, tid: u32, at_ns: u64, each: Each<'_>) -> Result<()> {
+        self.give_up(tid, each)?;
+        if let Some(left_ns) = self.leaving.remove(&tid) {
+            self.counted(tid, left_ns, FOLLOWED, each)?;
+        }
+        self.forget(tid);
+        each(exit(tid, at_ns, false))
+    }
+
+    /// exec by another thread than the first: all others are gone, and it has the first one's
+    /// number from now on.
+    fn superseded(&mut self, tid: u32, by: u32, at_ns: u64, each: Each<'_>) -> Result<()> {
+        self.give_up(tid, each)?;
+        if let Some(pending) = self.pending.remove(&by) {
+            self.pending.insert(tid, pending);
+        }
+        self.forget(by);
+        self.counted(tid, at_ns, FOLLOWED, each)
+    }
+
+    fn forget(&mut self, tid: u32) {
+        self.alive.remove(&tid);
+        self.known.remove(&tid);
+        if tid == NO_NUMBER {
+            self.unnumbered = None;
+        }
+    }
+
+    /// The texts are at their end: tells what was not finished.
+    pub(super) fn finish(&mut self, each: Each<'_>) -> Result<()> {
+        let mut unfinished: Vec<_> = self.pending.iter().map(|(t, p)| (p.start_ns, *t)).collect();
+        unfinished.sort_unstable();
+        for (_, tid) in unfinished {
+            self.give_up(tid, each)?;
+        }
+        let mut leaving: Vec<_> = self.leaving.drain().map(|(tid, at)| (at, tid)).collect();
+        leaving.sort_unstable();
+        for (at_ns, tid) in leaving {
+            each(exit(tid, at_ns, true))?;
+        }
+        Ok(())
+    }
+
+    fn counted(&self, tid: u32, at_ns: u64, reason: &'static str, each: Each<'_>) -> Result<()> {
+        each(Event {
+            action: Action::Counted { reason },
+            ..exit(tid, at_ns, false)
+        })
+    }
+}
+
+pub(super) fn is_clone(text: &[u8]) -> bool {
+    let name = &text[..split::name_bytes(text)];
+    matches!(
+        name,
+        b"clone" | b"clone2" | b"__clone2" | b"clone3" | b"fork" | b"vfork"
+    )
+}
+
+fn event<'a>(tid: u32, call: &Call<'a>, start_ns: u64, action: Action<'a>) -> Event<'a> {
+    Event {
+        tid,
+        start_ns,
+        duration_ns: call.duration_ns,
+        action,
+        returned: call.returned,
+        seen: None,
+    }
+}
+
+fn exit(tid: u32, start_ns: u64, process: bool) -> Event<'static> {
+    Event {
+        tid,
+        start_ns,
+        duration_ns: None,
+        action: Action::Exit { process },
+        returned: Returned::Value(0),
+        seen: None,
+    }
+}
+
+fn left_out<'a>(tid: u32, start_ns: u64, name: &'a [u8], reason: &'static str) -> Event<'a> {
+    Event {
+        action: decode::left_out(name, reason),
+        ..exit(tid, start_ns, false)
+    }
+}
