@@ -44,7 +44,8 @@ impl Arguments<'_> {
     }
 
     fn mode(&mut self, mode: u32) -> &mut Self {
-        let _ = write!(self.out, " mode={mode:04o}");
+        // The 0 in front is what says that it is octal, however long it is.
+        let _ = write!(self.out, " mode=0{mode:03o}");
         self
     }
 

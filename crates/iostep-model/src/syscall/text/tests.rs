@@ -514,6 +514,20 @@ fn every_operation_reads_back_plain_and_compressed() {
 }
 
 #[test]
+fn permissions_of_any_length_read_back() {
+    let mut original = recording();
+    let path = original.paths.intern(b"/x");
+    for mode in [0, 0o644, 0o1777, 0o100_644, u32::MAX] {
+        let operation = Operation::MakeDirectory { path, mode };
+        original.calls = vec![call(0, Syscall::Mkdir, operation)];
+        let back = read_text(text_of(&original).as_bytes()).expect("read");
+        assert!(
+            matches!(back.calls[0].operation, Operation::MakeDirectory { mode: m, .. } if m == mode)
+        );
+    }
+}
+
+#[test]
 fn calls_that_end_out_of_order_are_sorted_by_their_begin() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("x");
