@@ -121,6 +121,13 @@ impl Reader {
         &self.head.ledger
     }
 
+    /// All declarations again, as they stand in a file: a line each, from `@lost` on.
+    pub fn declarations(&self) -> String {
+        let mut text = String::new();
+        self.head.write(&self.paths, &mut text);
+        text
+    }
+
     /// The paths of what was read so far.
     pub fn paths(&self) -> &Paths {
         &self.paths
