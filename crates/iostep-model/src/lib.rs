@@ -12,6 +12,7 @@ pub mod class;
 pub mod error;
 pub mod event;
 pub mod identity;
+pub mod lab;
 pub mod manifest;
 mod names;
 pub mod operation;

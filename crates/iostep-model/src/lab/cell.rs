@@ -1,0 +1,133 @@
+//! One experiment of a lab: storage, workload and switches.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Filesystem, Switches};
+use crate::names::named;
+
+/// One combination of the values of a lab, complete: two cells with the same key do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Hash of everything below but [`Cell::block`] and [`Cell::axes`]: 16 hexadecimal digits.
+    pub key: String,
+    /// The name of its `[[cells]]` block; `cells-1` and so on where it has none.
+    pub block: String,
+    /// The keys of the block that vary or that tables are made by, with their values as written:
+    /// `filesystem` and `switches` always, then every key with a list.
+    pub axes: Vec<(String, String)>,
+    /// What it runs on.
+    pub storage: Storage,
+    /// The optimisations.
+    pub switches: Switches,
+    /// What runs on it.
+    pub workload: Workload,
+    /// True if block I/O is traced too, which gives the classes; times are then those of a traced
+    /// run.
+    pub trace: bool,
+    /// How many of the last sync calls the block pattern is kept of; 0 for none. Needs `trace`.
+    #[serde(default)]
+    pub pattern: u32,
+    /// Processes that spin beside the workload.
+    pub cpu_load: u32,
+    /// How many times the workload runs.
+    pub repeat: u32,
+}
+
+impl Cell {
+    /// The value of an axis.
+    pub fn axis(&self, name: &str) -> Option<&str> {
+        let mut axes = self.axes.iter();
+        let found = axes.find(|(axis, _)| axis == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a flag of the workload: `Some("")` for one without a value, `None` for one
+    /// that is not given.
+    pub fn argument(&self, flag: &str) -> Option<&str> {
+        self.workload.arguments.iter().find_map(|argument| {
+            let rest = argument.strip_prefix("--")?.strip_prefix(flag)?;
+            match rest.strip_prefix('=') {
+                Some(value) => Some(value),
+                None => rest.is_empty().then_some(""),
+            }
+        })
+    }
+}
+
+/// What a cell runs on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// The filesystem.
+    pub filesystem: Filesystem,
+    /// Its journal or log is on a second device.
+    pub external_journal: bool,
+    /// Further arguments for its mkfs.
+    pub mkfs_options: Vec<String>,
+    /// Further mount options, as `mount -o` has them.
+    pub mount_options: String,
+    /// Length of the device; where a real device is given, of what is used of it at least.
+    pub device_bytes: u64,
+}
+
+/// What runs on a cell's storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Which command.
+    pub kind: WorkloadKind,
+    /// Its flags, as `--journal=wal`, without the place; for a replay the recording comes first.
+    pub arguments: Vec<String>,
+}
+
+/// The command that makes a cell's load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WorkloadKind {
+    /// `iostep bench sqlite`.
+    Sqlite,
+    /// `iostep bench file`.
+    File,
+    /// `iostep replay`.
+    Replay,
+}
+
+named!(
+    WorkloadKind,
+    "workload",
+    Sqlite = "sqlite",
+    File = "file",
+    Replay = "replay",
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_found_by_its_whole_name() {
+        let cell = Cell {
+            key: "0123456789abcdef".into(),
+            block: "cells-1".into(),
+            axes: vec![("filesystem".into(), "xfs".into())],
+            storage: Storage {
+                filesystem: Filesystem::Xfs,
+                external_journal: false,
+                mkfs_options: Vec::new(),
+                mount_options: String::new(),
+                device_bytes: 1 << 30,
+            },
+            switches: Switches::default(),
+            workload: Workload {
+                kind: WorkloadKind::Sqlite,
+                arguments: vec!["--fsync".into(), "--checkpoint=10".into()],
+            },
+            trace: false,
+            pattern: 0,
+            cpu_load: 0,
+            repeat: 1,
+        };
+        assert_eq!(cell.argument("fsync"), Some(""));
+        assert_eq!(cell.argument("checkpoint"), Some("10"));
+        assert_eq!(cell.argument("check"), None);
+        assert_eq!(cell.axis("filesystem"), Some("xfs"));
+        assert_eq!(cell.axis("journal"), None);
+    }
+}

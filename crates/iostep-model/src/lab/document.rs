@@ -1,0 +1,130 @@
+//! The files of a lab.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{CellResult, Lab, SCHEMA_VERSION};
+use crate::error::{Error, Result};
+use crate::publish;
+
+/// What is longer is no file of a lab: 100,000 cells and a long pattern have less.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// Any of the files: the version first, so that a reader of another version stops there.
+#[derive(Serialize, Deserialize)]
+struct Document<T> {
+    schema_version: u32,
+    content: T,
+}
+
+impl Lab {
+    /// Reads `lab.json`.
+    ///
+    /// Errors: `Io`; `Unsupported` for a newer schema or more than 256 MiB; `Corrupt` for anything
+    /// else.
+    pub fn read(path: &Path) -> Result<Lab> {
+        read(path)
+    }
+
+    /// Writes `lab.json`, whole or not at all.
+    ///
+    /// Errors: `Io`.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        write(path, self)
+    }
+}
+
+impl CellResult {
+    /// Reads `cells/KEY.json`.
+    ///
+    /// Errors: as [`Lab::read`].
+    pub fn read(path: &Path) -> Result<CellResult> {
+        read(path)
+    }
+
+    /// Writes `cells/KEY.json`, whole or not at all.
+    ///
+    /// Errors: `Io`.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        write(path, self)
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text))
+        .map_err(Error::io(path, "read"))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(Error::Unsupported {
+            path: path.to_owned(),
+            found: format!("more than {MAX_BYTES} bytes"),
+            expected: "a file of iostep lab".into(),
+        });
+    }
+    parse(path, &text)
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
+    let corrupt = |e: serde_json::Error| Error::corrupt(path, "JSON", e);
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(corrupt)?;
+    let version = value
+        .get("schema_version")
+        .and_then(serde_json::Value::as_u64)
+        .ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
+    if version > u64::from(SCHEMA_VERSION) {
+        return Err(Error::Unsupported {
+            path: path.to_owned(),
+            found: format!("lab schema {version}"),
+            expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
+        });
+    }
+    let document: Document<T> = serde_json::from_value(value).map_err(corrupt)?;
+    Ok(document.content)
+}
+
+fn write<T: Serialize>(path: &Path, content: &T) -> Result<()> {
+    let document = Document {
+        schema_version: SCHEMA_VERSION,
+        content,
+    };
+    let text = serde_json::to_vec_pretty(&document).expect("a lab has only JSON's types");
+    publish::write(path, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lab_reads_back_and_one_of_a_newer_version_is_refused() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("lab.json");
+        let lab = Lab {
+            name: "table1".into(),
+            title: "I/O volume".into(),
+            cells: Vec::new(),
+        };
+        lab.write(&path).expect("write");
+        assert_eq!(Lab::read(&path).expect("read"), lab);
+
+        let text = std::fs::read_to_string(&path).expect("read");
+        let newer = text.replace("\"schema_version\": 1", "\"schema_version\": 2");
+        std::fs::write(&path, newer).expect("write");
+        let error = Lab::read(&path).expect_err("a newer schema");
+        assert!(error.to_string().contains("newer iostep"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_file_of_a_lab_is_damaged() {
+        let path = Path::new("lab.json");
+        for text in ["", "[]", "{}", "{\"schema_version\": 1}", "\u{0}"] {
+            let found = parse::<Lab>(path, text.as_bytes());
+            assert!(matches!(found, Err(Error::Corrupt { .. })), "{text}");
+        }
+    }
+}
