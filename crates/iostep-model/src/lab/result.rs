@@ -150,6 +150,11 @@ pub struct Run {
     /// Requests and bytes by class, those of the measured part; `None` without a trace. With an
     /// external journal only those of the first device.
     pub classes: Option<Vec<ClassCount>>,
+    /// Bytes of the filesystem's log that were written because of syncs of a database's own log:
+    /// the journaling of journal (ATC'15 table 1), those of the measured part; `None` without a
+    /// trace.
+    #[serde(default)]
+    pub journal_of_journal_bytes: Option<u64>,
     /// The requests of the last sync calls, in the order of issue; `None` if they were not asked
     /// for.
     #[serde(default)]
