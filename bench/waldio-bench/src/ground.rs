@@ -87,6 +87,8 @@ fn mkfs_options(kind: Kind) -> &'static [&'static str] {
             "-E",
             "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
         ],
-        Kind::Xfs | Kind::Btrfs => &["-K"],
+        Kind::Xfs | Kind::Btrfs | Kind::Nilfs2 => &["-K"],
+        Kind::F2fs => &["-t", "0"],
+        Kind::Fat32 => &[],
     }
 }

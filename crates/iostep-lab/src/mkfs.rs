@@ -17,18 +17,42 @@ pub enum Kind {
     Xfs,
     /// btrfs.
     Btrfs,
+    /// f2fs.
+    F2fs,
+    /// nilfs2.
+    Nilfs2,
+    /// FAT32, with long names.
+    Fat32,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
+    pub const ALL: [Kind; 6] = [
+        Kind::Ext4,
+        Kind::Xfs,
+        Kind::Btrfs,
+        Kind::F2fs,
+        Kind::Nilfs2,
+        Kind::Fat32,
+    ];
 
-    /// The kernel's name for it, as mount(2) takes it.
+    /// The name that users choose it by.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Ext4 => "ext4",
             Kind::Xfs => "xfs",
             Kind::Btrfs => "btrfs",
+            Kind::F2fs => "f2fs",
+            Kind::Nilfs2 => "nilfs2",
+            Kind::Fat32 => "fat32",
+        }
+    }
+
+    /// The kernel's name for it, as mount(2) takes it and `/proc/filesystems` has it.
+    pub fn mount_type(self) -> &'static str {
+        match self {
+            Kind::Fat32 => "vfat",
+            other => other.name(),
         }
     }
 
@@ -37,7 +61,10 @@ impl Kind {
         match self {
             Kind::Ext4 => 8 << 20,
             Kind::Xfs => 300 << 20,
-            Kind::Btrfs => 256 << 20,
+            Kind::Btrfs | Kind::Nilfs2 => 256 << 20,
+            Kind::F2fs => 128 << 20,
+            // 65525 clusters make it FAT32; mkfs.fat takes 512 bytes a cluster here.
+            Kind::Fat32 => 64 << 20,
         }
     }
 
@@ -46,6 +73,9 @@ impl Kind {
             Kind::Ext4 => "mkfs.ext4",
             Kind::Xfs => "mkfs.xfs",
             Kind::Btrfs => "mkfs.btrfs",
+            Kind::F2fs => "mkfs.f2fs",
+            Kind::Nilfs2 => "mkfs.nilfs2",
+            Kind::Fat32 => "mkfs.fat",
         }
     }
 
@@ -54,6 +84,9 @@ impl Kind {
             Kind::Ext4 => "e2fsprogs",
             Kind::Xfs => "xfsprogs",
             Kind::Btrfs => "btrfs-progs",
+            Kind::F2fs => "f2fs-tools",
+            Kind::Nilfs2 => "nilfs-tools",
+            Kind::Fat32 => "dosfstools",
         }
     }
 
@@ -61,7 +94,8 @@ impl Kind {
     fn first_arguments(self) -> &'static [&'static str] {
         match self {
             Kind::Ext4 => &["-q", "-F"],
-            Kind::Xfs | Kind::Btrfs => &["-q", "-f"],
+            Kind::Xfs | Kind::Btrfs | Kind::F2fs | Kind::Nilfs2 => &["-q", "-f"],
+            Kind::Fat32 => &["-F", "32", "-I"],
         }
     }
 }
@@ -75,7 +109,7 @@ impl FromStr for Kind {
             .find(|kind| kind.name() == name)
             .ok_or_else(|| Error::Usage {
                 what: format!("{name}: not a filesystem that iostep makes"),
-                hint: "choose ext4, xfs or btrfs".into(),
+                hint: "choose ext4, xfs, btrfs, f2fs, nilfs2 or fat32".into(),
             })
     }
 }
@@ -138,6 +172,9 @@ mod tests {
             (Kind::Ext4, "e2fsprogs"),
             (Kind::Xfs, "xfsprogs"),
             (Kind::Btrfs, "btrfs-progs"),
+            (Kind::F2fs, "f2fs-tools"),
+            (Kind::Nilfs2, "nilfs-tools"),
+            (Kind::Fat32, "dosfstools"),
         ] {
             let text = missing(kind, not_found()).to_string();
             assert!(text.ends_with(&format!("apt install {package}")), "{text}");

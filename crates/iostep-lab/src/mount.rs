@@ -57,7 +57,7 @@ impl Mount {
         rustix::mount::mount(
             image.device(),
             directory.path(),
-            kind.name(),
+            kind.mount_type(),
             flags,
             data.as_c_str(),
         )

@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = REPORT)]
     keep: PathBuf,
 
-    /// Filesystem to make: ext4, xfs, btrfs
+    /// Filesystem to make: ext4, xfs, btrfs, f2fs, nilfs2, fat32
     #[arg(long, value_name = "KIND", default_value = "ext4")]
     fs: Kind,
 
@@ -87,8 +87,9 @@ fn on_own_filesystem(kind: Kind, interrupt: &Interrupt) -> anyhow::Result<Explai
 
 /// All of them; waldio leaves the log to SQLite where nothing is overwritten in place.
 fn modes(kind: Kind) -> Vec<Journal> {
+    let in_place = matches!(kind, Kind::Ext4 | Kind::Xfs | Kind::F2fs);
     let mut modes = Journal::ALL.to_vec();
-    modes.retain(|mode| kind != Kind::Btrfs || *mode != Journal::Waldio);
+    modes.retain(|mode| in_place || *mode != Journal::Waldio);
     modes
 }
 
@@ -96,7 +97,7 @@ fn modes(kind: Kind) -> Vec<Journal> {
 fn mkfs_options(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Ext4 => &["-b", "4096"],
-        Kind::Xfs | Kind::Btrfs => &[],
+        _ => &[],
     }
 }
 

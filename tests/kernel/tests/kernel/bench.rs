@@ -58,8 +58,11 @@ fn ground_needs(kind: Kind, programs: &[&'static str]) -> Vec<Requirement> {
         Kind::Ext4 => "mkfs.ext4",
         Kind::Xfs => "mkfs.xfs",
         Kind::Btrfs => "mkfs.btrfs",
+        Kind::F2fs => "mkfs.f2fs",
+        Kind::Nilfs2 => "mkfs.nilfs2",
+        Kind::Fat32 => "mkfs.fat",
     };
-    let mut all = [DEVICE, &[Requirement::Filesystem(kind.name())]].concat();
+    let mut all = [DEVICE, &[Requirement::Filesystem(kind.mount_type())]].concat();
     all.push(Requirement::Program(mkfs));
     all.extend(programs.iter().map(|p| Requirement::Program(p)));
     all

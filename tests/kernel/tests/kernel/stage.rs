@@ -16,13 +16,22 @@ const IMAGE_BYTES: u64 = 512 << 20;
 /// What every test with a filesystem needs.
 pub fn requirements(kind: Kind) -> Vec<Requirement> {
     let mut all = vec![Requirement::Root, Requirement::Loop];
-    all.push(Requirement::Filesystem(kind.name()));
+    all.push(Requirement::Filesystem(kind.mount_type()));
     all.extend(match kind {
         Kind::Ext4 => ["mkfs.ext4", "debugfs", "dumpe2fs"]
             .map(Requirement::Program)
             .to_vec(),
         Kind::Xfs => ["mkfs.xfs", "xfs_db"].map(Requirement::Program).to_vec(),
         Kind::Btrfs => ["mkfs.btrfs", "btrfs"].map(Requirement::Program).to_vec(),
+        Kind::F2fs => ["mkfs.f2fs", "dump.f2fs"]
+            .map(Requirement::Program)
+            .to_vec(),
+        Kind::Nilfs2 => ["mkfs.nilfs2", "dumpseg"]
+            .map(Requirement::Program)
+            .to_vec(),
+        Kind::Fat32 => ["mkfs.fat", "fsck.fat", "mdir"]
+            .map(Requirement::Program)
+            .to_vec(),
     });
     all
 }
