@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::guest::Console;
+
 /// What can go wrong with an environment.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -41,6 +43,25 @@ pub enum Error {
         /// The last line that it wrote to its standard error.
         message: String,
     },
+    /// A guest did not come up, broke down, or took too long.
+    #[error("{what}{console}")]
+    Guest {
+        /// What happened.
+        what: String,
+        /// False if it had not even come up.
+        came_up: bool,
+        /// What it said last.
+        console: Console,
+    },
+    /// A guest that is up cannot run the command.
+    #[error("in the guest: {message}")]
+    Agent {
+        /// The guest's own error.
+        message: String,
+    },
+    /// The caller wanted the end.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// The result of this crate's functions.

@@ -14,6 +14,7 @@
 //! What a SIGKILL can leave is the mount point: an empty directory with mode 0700.
 
 pub mod error;
+pub mod guest;
 pub mod image;
 mod loop_device;
 pub mod mkfs;

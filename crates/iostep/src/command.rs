@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod explain;
 mod import;
+mod lab;
 mod record;
 mod replay;
 mod report;
@@ -42,6 +43,11 @@ pub enum Command {
     Replay(Box<replay::Args>),
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
+    /// Run experiments
+    Lab(lab::Args),
+    /// The first process of a guest
+    #[command(name = iostep_lab::guest::agent::COMMAND, hide = true)]
+    GuestAgent,
     /// The process in which `explain` and `demo` run SQL
     #[command(name = "__sql-child", hide = true)]
     SqlChild(sql_child::Args),
@@ -56,6 +62,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Import(args) => import::run(args),
+        Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
+        Command::Lab(args) => lab::run(args),
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),

@@ -1,0 +1,90 @@
+//! The end of what a guest wrote to its console.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::Read;
+use std::thread::JoinHandle;
+
+const LINES: usize = 20;
+const LINE_CHARACTERS: usize = 200;
+
+/// The last lines of a guest's console, at most 20.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Console(VecDeque<String>);
+
+impl Console {
+    /// The lines, the last one last.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let printable = text.chars().filter(|c| !c.is_control());
+        let line: String = printable.take(LINE_CHARACTERS).collect();
+        if line.trim().is_empty() {
+            return;
+        }
+        if self.0.len() == LINES {
+            self.0.pop_front();
+        }
+        self.0.push_back(line);
+    }
+
+    /// Everything up to the end; what a line has beyond its limit is dropped as it comes.
+    fn read(mut from: impl Read) -> Console {
+        let mut console = Console::default();
+        let (mut line, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            for byte in &buffer[..read] {
+                match byte {
+                    b'\n' => console.push(&std::mem::take(&mut line)),
+                    _ if line.len() < 4 * LINE_CHARACTERS => line.push(*byte),
+                    _ => {}
+                }
+            }
+        }
+        console.push(&line);
+        console
+    }
+
+    /// Reads until every writer is gone, in a thread of its own.
+    pub(super) fn reader(from: impl Read + Send + 'static) -> JoinHandle<Console> {
+        std::thread::spawn(move || Console::read(from))
+    }
+}
+
+impl fmt::Display for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("; its console is empty");
+        }
+        f.write_str("; its console ended with:")?;
+        self.lines().try_for_each(|line| write!(f, "\n    {line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_lines_are_kept() {
+        let text: String = (0..50).map(|n| format!("line {n}\r\n")).collect();
+        let console = Console::read(text.as_bytes());
+        let lines: Vec<&str> = console.lines().collect();
+        assert_eq!(lines.len(), 20);
+        assert_eq!((lines[0], lines[19]), ("line 30", "line 49"));
+    }
+
+    #[test]
+    fn what_is_no_text_and_what_never_ends_does_no_harm() {
+        let mut bytes = vec![b'x'; 1 << 20];
+        bytes.extend(b"\n\n\x1b[2J\xff after\nno newline");
+        let console = Console::read(bytes.as_slice());
+        let lines: Vec<&str> = console.lines().collect();
+        assert_eq!(lines[0].len(), LINE_CHARACTERS);
+        assert_eq!(lines[1..], ["[2J\u{fffd} after", "no newline"]);
+        assert!(console.to_string().ends_with("\n    no newline"));
+    }
+}

@@ -1,0 +1,146 @@
+//! The guest's first root: it loads the drivers, mounts the host's root, and hands over.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use super::cpio::Archive;
+use super::kernel::Kernel;
+use super::{agent, busybox, modules};
+use crate::error::{Error, Result};
+
+/// What is needed to reach the host's root and the host itself.
+const DRIVERS: [&str; 5] = [
+    "virtio_pci",
+    "virtio_console",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+];
+/// The tag of the host's root.
+pub(super) const ROOT: &str = "root";
+/// Larger messages than the 128 KiB of the default make reading fewer round trips; this is the
+/// most that the virtio transport takes (net/9p/trans_virtio.c).
+pub(super) const MESSAGE_BYTES: u32 = 512_000;
+
+/// The modules that a guest with these drivers of devices needs before it has a root.
+pub(super) fn needed(devices: &[(&'static str, &'static str)]) -> Vec<&'static str> {
+    let devices = devices.iter().map(|(name, _)| *name);
+    DRIVERS.into_iter().chain(devices).collect()
+}
+
+/// Writes the first root into a nameless file. `init` is a program on the host's root that calls
+/// [`agent::main`] when its argument is [`agent::COMMAND`].
+///
+/// Errors: `Unsupported` without a static busybox; `Io`; `Program` if a module cannot be unpacked.
+pub(super) fn make(
+    kernel: &Kernel,
+    devices: &[(&'static str, &'static str)],
+    init: &Path,
+) -> Result<File> {
+    let busybox = busybox::find()?;
+    let program = std::fs::read(&busybox).map_err(Error::io(&busybox, "read"))?;
+    let files = kernel.modules.in_order(&needed(devices));
+    let mut loaded = Vec::new();
+    for (name, path) in &files {
+        loaded.push((name.as_str(), modules::content(path)?));
+    }
+    let parameters = |name: &str| {
+        let known = devices.iter().find(|(driver, _)| *driver == name);
+        known.map_or("", |(_, parameters)| parameters)
+    };
+    let script = script(
+        loaded.iter().map(|(name, _)| (*name, parameters(name))),
+        init,
+    );
+    let directory = std::env::temp_dir();
+    let write = || -> std::io::Result<File> {
+        let mut archive = Archive::new(BufWriter::new(tempfile::tempfile_in(&directory)?));
+        for name in ["bin", "modules", "host", "written", "root"] {
+            archive.directory(name)?;
+        }
+        archive.file("bin/busybox", 0o755, &program)?;
+        for (name, content) in &loaded {
+            archive.file(&format!("modules/{name}"), 0o644, content)?;
+        }
+        archive.file("init", 0o755, &script)?;
+        let mut out = archive.finish()?;
+        out.flush()?;
+        out.into_inner().map_err(|error| error.into_error())
+    };
+    write().map_err(Error::io(&directory, "write the guest's first root in"))
+}
+
+/// The host's root is the lower layer, which nothing writes to; the agent makes all but a few
+/// directories read-only. The upper one is there for mount points that the host lacks.
+fn script<'a>(modules: impl Iterator<Item = (&'a str, &'a str)>, init: &Path) -> Vec<u8> {
+    let mut script = String::from(
+        "#!/bin/busybox sh
+b=/bin/busybox
+# With -no-reboot, this is how a guest ends.
+end() { echo \"iostep: cannot $1\"; $b reboot -f; }
+",
+    );
+    for (name, parameters) in modules {
+        script.push_str(&format!(
+            "$b insmod /modules/{name} {parameters} || end 'load the module {name}'\n"
+        ));
+    }
+    script.push_str(&format!(
+        "o=ro,trans=virtio,version=9p2000.L,cache=loose,msize={MESSAGE_BYTES}
+$b mount -t 9p -o $o {ROOT} /host || end \"mount the host's root\"
+$b mount -t tmpfs -o mode=755 written /written || end 'make a tmpfs'
+$b mkdir /written/upper /written/work
+o=lowerdir=/host,upperdir=/written/upper,workdir=/written/work
+$b mount -t overlay -o $o root /root || end 'lay a tmpfs over the root'
+exec $b switch_root /root "
+    ));
+    let mut script = script.into_bytes();
+    script.extend(quoted(init));
+    script.extend(format!(" {}\n", agent::COMMAND).as_bytes());
+    script
+}
+
+/// One word of a shell, whatever bytes it holds.
+fn quoted(path: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut word = vec![b'\''];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'\'' => word.extend(b"'\\''"),
+            other => word.push(*other),
+        }
+    }
+    word.push(b'\'');
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_shell_reads_a_quoted_path_back() {
+        let path = Path::new("/a b/it's \"$HOME\" `x`\\\n*");
+        let mut script = b"printf %s ".to_vec();
+        script.extend(quoted(path));
+        let script = String::from_utf8(script).expect("text");
+        let output = Command::new("sh").args(["-c", &script]).output();
+        let output = output.expect("sh runs").stdout;
+        assert_eq!(output, path.as_os_str().as_encoded_bytes());
+    }
+
+    #[test]
+    fn a_shell_accepts_the_script() {
+        let modules = [("9p", ""), ("nvme", "poll_queues=1")];
+        let script = script(modules.into_iter(), Path::new("/usr/bin/iostep"));
+        let text = String::from_utf8(script).expect("text");
+        assert!(
+            text.contains("insmod /modules/nvme poll_queues=1 ||"),
+            "{text}"
+        );
+        let status = Command::new("sh").args(["-n", "-c", &text]).status();
+        assert!(status.expect("sh runs").success());
+    }
+}

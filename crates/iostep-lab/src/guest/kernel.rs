@@ -1,0 +1,251 @@
+//! Kernels that a guest can boot: an image and the modules that were built with it.
+
+use std::cmp::Ordering;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::modules::Modules;
+use crate::error::{Error, Result};
+
+/// Where `scripts/setup` unpacks a distribution's kernel without installing it.
+const UNPACKED: &str = "/var/cache/iostep/guest";
+/// Where a root directory has the modules; Debian 13 moved them.
+const MODULES: [&str; 2] = ["lib/modules", "usr/lib/modules"];
+
+/// The header of a bzImage (Documentation/arch/x86/boot.rst of Linux).
+mod header {
+    pub const MAGIC_AT: u64 = 0x202;
+    pub const MAGIC: [u8; 4] = *b"HdrS";
+    /// A 16-bit offset, counted from `TEXT_FROM`, of a text that begins with the version.
+    pub const VERSION_AT: u64 = 0x20e;
+    pub const TEXT_FROM: u64 = 0x200;
+    pub const LONGEST_VERSION: usize = 128;
+}
+
+/// A kernel and its modules.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    /// The bzImage, open: what was looked at is what is booted.
+    pub image: File,
+    /// As `uname -r` says it.
+    pub version: String,
+    /// The directory of its modules on the host.
+    pub directory: PathBuf,
+    pub modules: Modules,
+}
+
+/// The kernel `wanted`, or the best one that has the modules `needed`: the one that the host
+/// runs, the newest in `/boot`, the newest of those that were unpacked.
+///
+/// Errors: `Usage` if what was asked for is no kernel; `Unsupported` if there is none.
+pub(super) fn find(wanted: Option<&Path>, needed: &[&str]) -> Result<Kernel> {
+    if let Some(image) = wanted {
+        let kernel = open(image)?;
+        return match kernel.modules.missing(needed) {
+            None => Ok(kernel),
+            Some(module) => Err(lacks(image, &kernel.version, module)),
+        };
+    }
+    let running = rustix::system::uname();
+    let mut refused = None;
+    for image in candidates(&running.release().to_string_lossy()) {
+        match open(&image) {
+            Ok(kernel) => match kernel.modules.missing(needed) {
+                None => return Ok(kernel),
+                Some(module) => refused = Some(lacks(&image, &kernel.version, module)),
+            },
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(none(refused))
+}
+
+fn lacks(image: &Path, version: &str, module: &str) -> Error {
+    Error::Unsupported {
+        what: format!(
+            "{}: Linux {version} has no module {module}",
+            image.display()
+        ),
+        hint: "choose another kernel with --kernel".into(),
+    }
+}
+
+fn none(refused: Option<Error>) -> Error {
+    let what = match refused {
+        Some(error) => format!("no kernel for the guest: {error}"),
+        None => "no kernel for the guest in /boot".into(),
+    };
+    Error::Unsupported {
+        what,
+        hint: format!(
+            "name one with --kernel, or unpack Debian's below {UNPACKED} with: scripts/setup guest"
+        ),
+    }
+}
+
+/// Images in the order in which they are tried.
+fn candidates(running: &str) -> Vec<PathBuf> {
+    let mut all = images(Path::new("/boot"));
+    let own = format!("vmlinuz-{running}");
+    if let Some(at) = all.iter().position(|image| image.ends_with(&own)) {
+        all[..=at].rotate_right(1);
+    }
+    all.extend(images(&Path::new(UNPACKED).join("boot")));
+    all
+}
+
+/// The kernels in a directory, the newest first.
+fn images(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().starts_with("vmlinuz-")
+        })
+        .collect();
+    found.sort_by(|a, b| by_version(&b.to_string_lossy(), &a.to_string_lossy()));
+    found
+}
+
+/// `6.1.0-9` comes before `6.1.0-41`.
+fn by_version(a: &str, b: &str) -> Ordering {
+    numbers(a).cmp(&numbers(b)).then_with(|| a.cmp(b))
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect()
+}
+
+fn open(path: &Path) -> Result<Kernel> {
+    let image = File::open(path).map_err(Error::io(path, "read"))?;
+    let version = version(&image).ok_or_else(|| Error::Usage {
+        what: format!("{}: no Linux kernel for x86-64", path.display()),
+        hint: "a guest boots a bzImage, as /boot/vmlinuz-VERSION is".into(),
+    })?;
+    let directory = modules_of(path, &version).ok_or_else(|| Error::Unsupported {
+        what: format!("{}: no modules of Linux {version}", path.display()),
+        hint: "put them beside it as ../lib/modules/VERSION, or into /lib/modules".into(),
+    })?;
+    Ok(Kernel {
+        image,
+        version,
+        modules: Modules::read(&directory)?,
+        directory,
+    })
+}
+
+/// What the image says that it is; `None` if it is none.
+fn version(image: &File) -> Option<String> {
+    let mut magic = [0; 4];
+    image.read_exact_at(&mut magic, header::MAGIC_AT).ok()?;
+    let mut offset = [0; 2];
+    image.read_exact_at(&mut offset, header::VERSION_AT).ok()?;
+    if magic != header::MAGIC {
+        return None;
+    }
+    let mut text = [0; header::LONGEST_VERSION];
+    let at = header::TEXT_FROM + u64::from(u16::from_le_bytes(offset));
+    let read = image.read_at(&mut text, at).ok()?;
+    let version = text[..read].split(|b| *b == b' ' || *b == 0).next()?;
+    let version = std::str::from_utf8(version).ok()?;
+    // It becomes part of a path.
+    let is_name = !version.is_empty() && !version.contains('/') && !version.starts_with('.');
+    is_name.then(|| version.to_owned())
+}
+
+/// Beside the image, as packages have them, or the host's own.
+fn modules_of(image: &Path, version: &str) -> Option<PathBuf> {
+    let root = image
+        .canonicalize()
+        .ok()?
+        .parent()?
+        .parent()
+        .map(Path::to_owned);
+    let roots = root.into_iter().chain([PathBuf::from("/")]);
+    roots
+        .flat_map(|root| MODULES.map(|below| root.join(below).join(version)))
+        .find(|directory| directory.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The beginning of a bzImage of this version.
+    fn image(version: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 0x400];
+        bytes[0x202..0x206].copy_from_slice(b"HdrS");
+        bytes[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+        bytes[0x300..][..version.len()].copy_from_slice(version.as_bytes());
+        bytes
+    }
+
+    fn version_of(bytes: &[u8]) -> Option<String> {
+        let file = tempfile::tempfile().expect("a file");
+        file.write_all_at(bytes, 0).expect("written");
+        version(&file)
+    }
+
+    #[test]
+    fn an_image_says_its_version() {
+        let text = "6.1.0-41-amd64 (builder@example) #1 SMP";
+        assert_eq!(version_of(&image(text)).as_deref(), Some("6.1.0-41-amd64"));
+    }
+
+    #[test]
+    fn what_is_no_image_or_names_another_directory_is_refused() {
+        assert_eq!(version_of(b"\x7fELF"), None);
+        assert_eq!(version_of(&vec![0; 4096]), None);
+        assert_eq!(version_of(&image("../../etc")), None);
+        assert_eq!(version_of(&image("")), None);
+        let mut beyond = image("6.1.0");
+        beyond[0x20e..0x210].copy_from_slice(&0xfff0u16.to_le_bytes());
+        assert_eq!(version_of(&beyond), None);
+    }
+
+    #[test]
+    fn the_newest_comes_first_and_numbers_count_as_numbers() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in [
+            "vmlinuz-6.1.0-9",
+            "vmlinuz-6.1.0-41",
+            "initrd.img-7.0",
+            "vmlinuz-5.10.0",
+        ] {
+            std::fs::write(directory.path().join(name), "").expect("written");
+        }
+        let names: Vec<_> = images(directory.path())
+            .iter()
+            .map(|path| path.file_name().expect("a name").to_owned())
+            .collect();
+        assert_eq!(
+            names,
+            ["vmlinuz-6.1.0-41", "vmlinuz-6.1.0-9", "vmlinuz-5.10.0"]
+        );
+    }
+
+    #[test]
+    fn modules_lie_beside_the_image() {
+        let root = tempfile::tempdir().expect("a directory");
+        let boot = root.path().join("boot");
+        let modules = root.path().join("usr/lib/modules/6.1.0-test");
+        for directory in [&boot, &modules] {
+            std::fs::create_dir_all(directory).expect("made");
+        }
+        let path = boot.join("vmlinuz-6.1.0-test");
+        std::fs::write(&path, image("6.1.0-test")).expect("written");
+        let error = find(Some(&path), &[]).expect_err("depmod did not run");
+        assert!(error.to_string().contains("depmod"), "{error}");
+        std::fs::write(modules.join("modules.dep"), "a/9p.ko:\n").expect("written");
+        let kernel = find(Some(&path), &["9p"]).expect("found");
+        assert_eq!(kernel.version, "6.1.0-test");
+        let error = find(Some(&path), &["9p", "overlay"]).expect_err("no overlay");
+        assert!(error.to_string().contains("no module overlay"), "{error}");
+    }
+}

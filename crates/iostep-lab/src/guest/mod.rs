@@ -1,0 +1,509 @@
+//! Any command in a stock kernel under QEMU, with the host's root as its root.
+//!
+//! The guest boots a distribution's kernel from an archive that is made on the spot: busybox and
+//! the few modules that reach the host. Its root is the host's, shared read-only over 9p; `/tmp`,
+//! `/var/tmp`, `/run` and `/dev/shm` are memory of the guest, and directories that are named can
+//! be written to. There the calling program's own binary is the first process, with the argument
+//! [`agent::COMMAND`]: it takes the command over a virtio-serial port, word by word, and sends
+//! back what it prints and how it ends. The kernel's console is another device, of which the last
+//! lines are kept for errors.
+//!
+//! Nothing of a guest has a name on the host: images and the archive are nameless files, the port
+//! is a socket pair. So all that a killed process could leave is QEMU, and the kernel ends that.
+
+pub mod agent;
+mod busybox;
+mod console;
+mod cpio;
+mod device;
+mod initramfs;
+mod kernel;
+mod modules;
+mod qemu;
+mod wire;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+pub use console::Console;
+pub use device::{Backing, Device};
+
+use crate::error::{Error, Result};
+use kernel::Kernel;
+use qemu::{Machine, Processor, Qemu};
+use wire::{Order, Report};
+
+/// How often the caller's flag, the limits and QEMU's end are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How long a guest may take until its first word, by who executes it: ten times what it takes.
+const KVM_BOOT: Duration = Duration::from_secs(20);
+const EMULATED_BOOT: Duration = Duration::from_secs(180);
+/// Reports that wait for the caller; then the guest waits, too.
+const QUEUE: usize = 64;
+
+/// Who may execute the guest's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accelerator {
+    /// The host's processor if a guest comes up on it, else emulation.
+    #[default]
+    Auto,
+    /// The host's processor.
+    Kvm,
+    /// Emulation.
+    None,
+}
+
+/// What a guest should be like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A bzImage; its modules lie in `../lib/modules/VERSION` or in the host's. If `None`, the one
+    /// that the host runs, else the newest in `/boot`, else what `scripts/setup` unpacked.
+    pub kernel: Option<PathBuf>,
+    /// A program that calls [`agent::main`] for the argument [`agent::COMMAND`], by default this
+    /// one. Its path must be the same in the guest.
+    pub agent: Option<PathBuf>,
+    /// Who executes it.
+    pub accelerator: Accelerator,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Processors.
+    pub cpus: u32,
+    /// The kind of the devices.
+    pub device: Device,
+    /// One for each device; [`Device::path`] says where the guest has them.
+    pub backings: Vec<Backing>,
+    /// Directories that the guest may write to, at the same path as on the host.
+    pub shares: Vec<PathBuf>,
+    /// How long the command may run, its boot included.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Options {
+    /// 1 GiB, 2 processors, no device.
+    fn default() -> Options {
+        Options {
+            kernel: None,
+            agent: None,
+            accelerator: Accelerator::Auto,
+            memory_bytes: 1 << 30,
+            cpus: 2,
+            device: Device::Virtio,
+            backings: Vec::new(),
+            shares: Vec::new(),
+            time_limit: None,
+        }
+    }
+}
+
+/// What is run.
+#[derive(Clone, Debug, Default)]
+pub struct Command {
+    /// The program, found by the `PATH` of its environment, and its arguments.
+    pub words: Vec<OsString>,
+    /// Its whole environment but for `IOSTEP_GUEST=1`, which every guest has, and
+    /// `IOSTEP_GUEST_EMULATED=1`, which an emulated one has.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub directory: PathBuf,
+}
+
+/// Where what the command prints goes.
+pub struct Output<'a> {
+    /// Its standard output.
+    pub stdout: &'a mut dyn Write,
+    /// Its standard error.
+    pub stderr: &'a mut dyn Write,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// With this status.
+    Exited(u8),
+    /// By this signal.
+    Killed(u8),
+}
+
+/// What a guest was, and how its command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// How the command ended.
+    pub status: Status,
+    /// The release of the guest's kernel.
+    pub kernel: String,
+    /// True if its times are not times of hardware.
+    pub emulated: bool,
+    /// From the start of QEMU to the guest's first word.
+    pub boot: Duration,
+    /// From there to the command's end.
+    pub run: Duration,
+}
+
+/// Boots a guest, runs a command as its root, and takes everything down.
+///
+/// Errors: `Usage`; `Unsupported` if QEMU, a kernel, a module, busybox or room is missing; `Guest`
+/// with the console's last lines if the guest does not come up, panics, or exceeds the time limit;
+/// `Agent` if the command cannot be run; `Interrupted` once `stop` is set; `Io`, also of `output`.
+pub fn run(
+    options: &Options,
+    command: &Command,
+    output: &mut Output,
+    stop: &AtomicBool,
+) -> Result<Exit> {
+    check(options, command)?;
+    let began = Instant::now();
+    let host = Host::prepare(options)?;
+    let deadline = options.time_limit.map(|limit| began + limit);
+    let mut run = Run {
+        host: &host,
+        command,
+        output,
+        stop,
+        deadline,
+    };
+    match options.accelerator {
+        Accelerator::None => run.on(Processor::Emulated),
+        Accelerator::Kvm => run.on(Processor::Kvm),
+        Accelerator::Auto if !Processor::kvm_is_usable() => run.on(Processor::Emulated),
+        Accelerator::Auto => match run.on(Processor::Kvm) {
+            // Whether nested virtualisation works is seen by trying only.
+            Err(Error::Guest { came_up: false, .. }) => run.on(Processor::Emulated),
+            other => other,
+        },
+    }
+}
+
+/// Whether such a guest could be started here: QEMU, a kernel and busybox are there.
+///
+/// Errors: `Unsupported` with what is missing; `Usage`.
+pub fn check_prerequisites(options: &Options) -> Result<()> {
+    qemu::find()?;
+    busybox::find()?;
+    let needed = initramfs::needed(drivers(options));
+    kernel::find(options.kernel.as_deref(), &needed).map(drop)
+}
+
+/// The drivers of the guest's devices, with their parameters.
+fn drivers(options: &Options) -> &'static [(&'static str, &'static str)] {
+    match options.backings.is_empty() {
+        true => &[],
+        false => options.device.drivers(),
+    }
+}
+
+/// Errors: `Usage` for what no guest can be or do.
+fn check(options: &Options, command: &Command) -> Result<()> {
+    let refused = |what: &str, hint: &str| {
+        Err(Error::Usage {
+            what: what.into(),
+            hint: hint.into(),
+        })
+    };
+    if command.words.is_empty() {
+        return refused("no command", "name one after --");
+    }
+    if options.memory_bytes < 256 << 20 {
+        return refused("too little memory for a guest", "give it 256MiB or more");
+    }
+    if options.cpus == 0 || options.cpus > 255 {
+        return refused("no such number of processors", "choose 1 to 255");
+    }
+    Ok(())
+}
+
+/// What the host has ready for a guest. Dropping it removes everything.
+struct Host {
+    kernel: Kernel,
+    initramfs: File,
+    images: Vec<File>,
+    device: Device,
+    shares: Vec<PathBuf>,
+    memory_bytes: u64,
+    cpus: u32,
+}
+
+impl Host {
+    fn prepare(options: &Options) -> Result<Host> {
+        let shares = directories(&options.shares)?;
+        let drivers = drivers(options);
+        let kernel = kernel::find(options.kernel.as_deref(), &initramfs::needed(drivers))?;
+        let agent = match &options.agent {
+            Some(path) => path.clone(),
+            None => std::env::current_exe().map_err(Error::io("this program", "find"))?,
+        };
+        let initramfs = initramfs::make(&kernel, drivers, &agent)?;
+        Ok(Host {
+            kernel,
+            initramfs,
+            images: device::open(options.device, &options.backings, &std::env::temp_dir())?,
+            device: options.device,
+            shares,
+            memory_bytes: options.memory_bytes,
+            cpus: options.cpus,
+        })
+    }
+
+    fn machine(&self, processor: Processor) -> Machine<'_> {
+        Machine {
+            processor,
+            kernel: &self.kernel.image,
+            initramfs: &self.initramfs,
+            memory_bytes: self.memory_bytes,
+            cpus: self.cpus,
+            device: self.device,
+            images: &self.images,
+            shares: &self.shares,
+        }
+    }
+}
+
+/// Without symbolic links, each after the one that it lies in.
+fn directories(shares: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for share in shares {
+        let path = share.canonicalize().map_err(Error::io(share, "share"))?;
+        if !path.is_dir() || path.parent().is_none() {
+            return Err(Error::Usage {
+                what: format!("{}: cannot be shared for writing", share.display()),
+                hint: "name a directory below the root".into(),
+            });
+        }
+        all.push(path);
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// One command in one guest.
+struct Run<'a, 'b> {
+    host: &'a Host,
+    command: &'a Command,
+    output: &'a mut Output<'b>,
+    stop: &'a AtomicBool,
+    deadline: Option<Instant>,
+}
+
+/// What a guest is waited for.
+struct Watch {
+    qemu: Qemu,
+    reports: Receiver<Report>,
+    /// When the next report must have come.
+    deadline: Option<Instant>,
+    came_up: bool,
+}
+
+impl Run<'_, '_> {
+    fn on(&mut self, processor: Processor) -> Result<Exit> {
+        let began = Instant::now();
+        let (qemu, port) = Qemu::start(&self.host.machine(processor))?;
+        let reports = reports(&port)?;
+        let patience = match processor {
+            Processor::Kvm => KVM_BOOT,
+            Processor::Emulated => EMULATED_BOOT,
+        };
+        let boot = began + patience;
+        let mut watch = Watch {
+            qemu,
+            reports,
+            deadline: Some(self.deadline.map_or(boot, |limit| limit.min(boot))),
+            came_up: false,
+        };
+        let Report::Up(release) = watch.next(self.stop)? else {
+            return watch.fail("the guest did not say what it is");
+        };
+        let up = Instant::now();
+        watch.came_up = true;
+        watch.deadline = self.deadline;
+        if let Err(error) = self.order(&port, processor) {
+            return watch.fail(&format!("cannot tell the guest what to run: {error}"));
+        }
+        let status = self.follow(&mut watch)?;
+        watch.qemu.stop();
+        Ok(Exit {
+            status,
+            kernel: String::from_utf8_lossy(&release).into_owned(),
+            emulated: processor == Processor::Emulated,
+            boot: up - began,
+            run: up.elapsed(),
+        })
+    }
+
+    /// Tells the agent all it needs.
+    fn order(&self, port: &UnixStream, processor: Processor) -> io::Result<()> {
+        let bytes = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
+        let host = self.host;
+        let mut orders: Vec<Order> = Vec::new();
+        orders.extend(host.shares.iter().map(|share| Order::Share(bytes(share))));
+        orders.push(Order::Modules(bytes(&host.kernel.directory)));
+        let devices = (0..host.images.len()).map(|n| host.device.path(n));
+        orders.extend(devices.map(|path| Order::Device(bytes(&path))));
+        orders.push(Order::Directory(bytes(&self.command.directory)));
+        for (name, value) in &self.command.environment {
+            let parts = [name.as_bytes(), value.as_bytes()];
+            orders.push(Order::Environment(parts.join(&b'=')));
+        }
+        orders.push(Order::Environment(b"IOSTEP_GUEST=1".to_vec()));
+        if processor == Processor::Emulated {
+            orders.push(Order::Environment(b"IOSTEP_GUEST_EMULATED=1".to_vec()));
+        }
+        let words = self.command.words.iter();
+        orders.extend(words.map(|word| Order::Argument(word.as_bytes().to_vec())));
+        orders.push(Order::Run);
+        orders.iter().try_for_each(|order| wire::send(port, order))
+    }
+
+    /// Passes on what the command prints, until it ends.
+    fn follow(&mut self, watch: &mut Watch) -> Result<Status> {
+        let printed = |stream| Error::io(PathBuf::from(stream), "pass on the command's output to");
+        loop {
+            match watch.next(self.stop)? {
+                Report::Stdout(bytes) => {
+                    let written = self.output.stdout.write_all(&bytes);
+                    written
+                        .and_then(|()| self.output.stdout.flush())
+                        .map_err(printed("standard output"))?;
+                }
+                Report::Stderr(bytes) => {
+                    let written = self.output.stderr.write_all(&bytes);
+                    written.map_err(printed("standard error"))?;
+                }
+                Report::Exited(status) => return Ok(Status::Exited(status)),
+                Report::Killed(signal) => return Ok(Status::Killed(signal)),
+                Report::Failed(text) => {
+                    let text = String::from_utf8_lossy(&text).into_owned();
+                    return Err(Error::Agent { message: text });
+                }
+                Report::Up(_) | Report::Started => {}
+            }
+        }
+    }
+}
+
+/// The agent's reports, read in a thread of their own, which ends with QEMU.
+fn reports(port: &UnixStream) -> Result<Receiver<Report>> {
+    let from = port
+        .try_clone()
+        .map_err(Error::io("the guest's port", "read from"))?;
+    let (sender, receiver) = sync_channel(QUEUE);
+    std::thread::spawn(move || {
+        let mut from = io::BufReader::new(from);
+        while let Ok(report) = wire::receive(&mut from) {
+            if sender.send(report).is_err() {
+                break;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+impl Watch {
+    /// The next report.
+    ///
+    /// Errors: `Guest` if it does not come; `Interrupted`.
+    fn next(&mut self, stop: &AtomicBool) -> Result<Report> {
+        loop {
+            match self.reports.recv_timeout(TICK) {
+                Ok(report) => return Ok(report),
+                // Without a port there is no guest: QEMU has ended, or will never say more.
+                Err(RecvTimeoutError::Disconnected) => return self.gone(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            if self.deadline.is_some_and(|end| Instant::now() >= end) {
+                return self.fail(match self.came_up {
+                    true => "the command did not end within its time limit",
+                    false => "the guest did not come up within its time limit",
+                });
+            }
+        }
+    }
+
+    fn gone<T>(&mut self) -> Result<T> {
+        let what = match self.came_up {
+            true => "the guest ended before the command did",
+            false => "the guest ended before it had come up",
+        };
+        self.fail(what)
+    }
+
+    /// The error that says so, with the console's end. There is no guest any more.
+    fn fail<T>(&mut self, what: &str) -> Result<T> {
+        Err(Error::Guest {
+            what: what.into(),
+            came_up: self.came_up,
+            console: self.qemu.stop(),
+        })
+    }
+}
+
+/// The error for a program that is not there.
+fn not_runnable(program: &str, package: &str, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::Unsupported {
+            what: format!("{program}: not installed"),
+            hint: format!("on Debian and Ubuntu: apt install {package}"),
+        };
+    }
+    Error::io(program, "run")(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let error = not_runnable("qemu", "qemu-system-x86", io::ErrorKind::NotFound.into());
+        assert!(error.to_string().ends_with("apt install qemu-system-x86"));
+    }
+
+    #[test]
+    fn the_root_and_files_are_not_shared_for_writing() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for path in [PathBuf::from("/"), file.path().to_owned()] {
+            assert!(matches!(directories(&[path]), Err(Error::Usage { .. })));
+        }
+        let missing = directories(&["/no/such/directory".into()]);
+        assert!(matches!(missing, Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_directory_comes_after_the_one_that_it_lies_in() {
+        let outer = tempfile::tempdir().expect("a directory");
+        let outer = outer.path().canonicalize().expect("it exists");
+        let inner = outer.join("inner");
+        std::fs::create_dir(&inner).expect("made");
+        let shared = directories(&[inner.clone(), outer.clone(), inner.clone()]);
+        assert_eq!(shared.expect("shared"), [outer, inner]);
+    }
+
+    #[test]
+    fn what_no_guest_can_be_is_refused() {
+        let command = Command {
+            words: vec!["true".into()],
+            ..Command::default()
+        };
+        let refused =
+            |options: Options| matches!(check(&options, &command), Err(Error::Usage { .. }));
+        assert!(refused(Options {
+            memory_bytes: 1 << 20,
+            ..Options::default()
+        }));
+        assert!(refused(Options {
+            cpus: 0,
+            ..Options::default()
+        }));
+        assert!(check(&Options::default(), &command).is_ok());
+        assert!(check(&Options::default(), &Command::default()).is_err());
+    }
+}

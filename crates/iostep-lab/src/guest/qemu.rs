@@ -1,0 +1,247 @@
+//! The process of QEMU: its command line, its console, its end.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::console::Console;
+use super::device::{Device, held, images};
+use super::initramfs::ROOT;
+use super::not_runnable;
+use super::wire::PORT;
+use crate::error::{Error, Result};
+
+const PROGRAM: &str = "qemu-system-x86_64";
+const PACKAGE: &str = "qemu-system-x86";
+/// A panic and an oops end the guest at once (`-no-reboot`); of the kernel's messages, warnings
+/// and worse reach the console, which is slow under emulation. `no5lvl`: a fifth level of page
+/// tables costs time and has no use here.
+const KERNEL: &str = "console=ttyS0 earlyprintk=ttyS0 loglevel=5 panic=-1 oops=panic no5lvl \
+                      mitigations=off random.trust_cpu=on cryptomgr.notests";
+
+/// Who executes the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Processor {
+    /// The host's, through `/dev/kvm`.
+    Kvm,
+    /// QEMU's TCG.
+    Emulated,
+}
+
+impl Processor {
+    /// The host's, if this process may use it; whether a guest runs on it is seen by trying.
+    pub fn kvm_is_usable() -> bool {
+        let kvm = File::options().read(true).write(true).open("/dev/kvm");
+        kvm.is_ok()
+    }
+
+    fn arguments(self) -> [&'static str; 4] {
+        match self {
+            Processor::Kvm => ["-accel", "kvm", "-cpu", "host"],
+            Processor::Emulated => ["-accel", "tcg,thread=multi", "-cpu", "max"],
+        }
+    }
+}
+
+/// What a QEMU is started with. The files stay open as long as it runs.
+pub(super) struct Machine<'a> {
+    pub processor: Processor,
+    pub kernel: &'a File,
+    pub initramfs: &'a File,
+    pub memory_bytes: u64,
+    pub cpus: u32,
+    pub device: Device,
+    pub images: &'a [File],
+    pub shares: &'a [PathBuf],
+}
+
+/// A running QEMU. The drop kills it.
+pub(super) struct Qemu {
+    child: Child,
+    console: Option<JoinHandle<Console>>,
+}
+
+/// Errors: `Unsupported` if it is not on the path.
+pub(super) fn find() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(PROGRAM))
+        .find(|program| program.is_file())
+        .ok_or_else(|| not_runnable(PROGRAM, PACKAGE, ErrorKind::NotFound.into()))
+}
+
+impl Qemu {
+    /// Starts QEMU, and hands out its end of the agent's port.
+    ///
+    /// The kernel kills it when the calling thread ends without having dropped this.
+    /// Errors: `Unsupported` if it is not installed; `Io`.
+    pub fn start(machine: &Machine) -> Result<(Qemu, UnixStream)> {
+        let unable = || Error::io(PROGRAM, "connect to");
+        let (port, far_end) = UnixStream::pair().map_err(unable())?;
+        let (read, write) = std::io::pipe().map_err(unable())?;
+        let messages = write.try_clone().map_err(unable())?;
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(machine.arguments())
+            .stdin(OwnedFd::from(far_end))
+            .stdout(write)
+            .stderr(messages);
+        let child = end_with_us(&mut command)
+            .spawn()
+            .map_err(|error| not_runnable(PROGRAM, PACKAGE, error))?;
+        // The command still holds our copies of the pipe, which would never end.
+        drop(command);
+        let console = Some(Console::reader(read));
+        Ok((Qemu { child, console }, port))
+    }
+
+    /// Kills it; what its console and QEMU itself said last.
+    pub fn stop(&mut self) -> Console {
+        self.kill();
+        let reader = self.console.take();
+        reader
+            .and_then(|reader| reader.join().ok())
+            .unwrap_or_default()
+    }
+
+    fn kill(&mut self) {
+        // Nothing happens to one that has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn end_with_us(command: &mut Command) -> &mut Command {
+    let parent = rustix::process::getpid();
+    // SAFETY: only two system calls are made, which are safe between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            match rustix::process::getppid() {
+                Some(now) if now == parent => Ok(()),
+                _ => Err(rustix::io::Errno::SRCH.into()),
+            }
+        })
+    }
+}
+
+impl Machine<'_> {
+    fn arguments(&self) -> Vec<OsString> {
+        let (memory, cpus) = (self.memory_bytes.div_ceil(1 << 20), self.cpus);
+        let mut all: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
+        add(&[
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+        ]);
+        add(&["-machine", "q35"]);
+        add(&self.processor.arguments());
+        add(&["-m", &format!("{memory}M"), "-smp", &cpus.to_string()]);
+        add(&["-kernel", &held(self.kernel), "-append", KERNEL]);
+        add(&["-initrd", &held(self.initramfs)]);
+        // Standard output is a pipe to us, standard input a socket.
+        add(&["-chardev", "file,id=console,path=/proc/self/fd/1"]);
+        add(&["-serial", "chardev:console"]);
+        add(&[
+            "-chardev",
+            "socket,id=port,fd=0",
+            "-device",
+            "virtio-serial-pci",
+        ]);
+        add(&[
+            "-device",
+            &format!("virtserialport,chardev=port,name={PORT}"),
+        ]);
+        all.extend(shared("/".as_ref(), ROOT, ",readonly=on"));
+        for (n, share) in self.shares.iter().enumerate() {
+            all.extend(shared(share.as_os_str(), &share_tag(n), ""));
+        }
+        all.extend(images(self.images));
+        all.extend(self.device.arguments(self.images.len()));
+        all
+    }
+}
+
+/// The tag by which the guest mounts the `n`th shared directory.
+pub(super) fn share_tag(n: usize) -> String {
+    format!("share{n}")
+}
+
+/// A directory of the host as a 9p filesystem. Files keep their owners; the numbers of inodes
+/// from several filesystems below it are kept apart.
+fn shared(path: &OsStr, tag: &str, flags: &str) -> [OsString; 4] {
+    let mut backend =
+        format!("local,id={tag},security_model=none,multidevs=remap{flags},path=").into_bytes();
+    for byte in path.as_bytes() {
+        backend.push(*byte);
+        // A comma ends an option; two are one.
+        if *byte == b',' {
+            backend.push(b',');
+        }
+    }
+    let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
+    [
+        "-fsdev".into(),
+        OsString::from_vec(backend),
+        "-device".into(),
+        device.into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_in_a_path_is_no_option() {
+        let [_, backend, ..] = shared("/a,readonly=off".as_ref(), "t", "");
+        assert!(
+            backend
+                .to_string_lossy()
+                .ends_with(",path=/a,,readonly=off")
+        );
+    }
+
+    #[test]
+    fn the_root_is_shared_read_only_and_the_shares_are_not() {
+        let file = tempfile::tempfile().expect("a file");
+        let machine = Machine {
+            processor: Processor::Emulated,
+            kernel: &file,
+            initramfs: &file,
+            memory_bytes: (1 << 30) + 1,
+            cpus: 2,
+            device: Device::Nvme,
+            images: &[],
+            shares: &["/results".into()],
+        };
+        let arguments = machine.arguments();
+        let shares: Vec<_> = arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy())
+            .filter(|argument| argument.starts_with("local,"))
+            .collect();
+        assert_eq!(shares.len(), 2);
+        assert!(shares[0].contains(",readonly=on,path=/") && shares[0].contains("id=root"));
+        assert!(!shares[1].contains("readonly") && shares[1].ends_with("path=/results"));
+        assert!(arguments.contains(&"1025M".into()));
+    }
+}

@@ -1,0 +1,286 @@
+//! `iostep lab guest`: any command in a kernel of its own.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::ProgressBar;
+use iostep_lab::guest::{
+    self, Accelerator, Backing, Command, Device, Exit, Options, Output, Status,
+};
+use iostep_model::units;
+use serde::Serialize;
+
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// The administrators' tools, which `sudo` may not have on its path.
+const TOOLS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+/// A shell reports a command that a signal ended so.
+const SIGNALLED: u8 = 128;
+
+/// Run a command as root in a stock kernel under QEMU, on this machine's files.
+///
+/// The guest sees this machine's root read-only; /tmp, /var/tmp and /run are memory of its own.
+/// Its devices are empty and go with it. Times taken in an emulated guest are not those of
+/// hardware; counts, bytes and orders are exact.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep lab guest -- uname -a
+  iostep lab guest --rw results -- sh -c 'mkfs.f2fs -q /dev/vda &&
+    mount /dev/vda /mnt && iostep trace /mnt -o results/f2fs -- cp -r /etc /mnt'
+  iostep lab guest --device nvme --size 2GiB --journal-size 128MiB -- lsblk
+
+Devices: virtio /dev/vda (journal /dev/vdb), nvme /dev/nvme0n1 (nvme0n2),
+sd /dev/mmcblk0 (mmcblk1). Exit status: the command's; 128 + N if signal N ended
+it; 1 the guest failed, 2 bad usage, 4 this machine cannot do it.
+Needs QEMU, a kernel and busybox-static, which scripts/setup installs; no root.")]
+pub struct Args {
+    /// Kind of the storage device: virtio, nvme, sd
+    #[arg(long, value_name = "KIND", default_value = "virtio")]
+    device: Device,
+
+    /// Size of the device
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::parse_bytes)]
+    size: u64,
+
+    /// Use this image file as the device, and keep what is written
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
+    image: Option<PathBuf>,
+
+    /// Add a second device of this size, for a journal
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    journal_size: Option<u64>,
+
+    /// Let the guest write to this directory (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    rw: Vec<PathBuf>,
+
+    /// Set a variable for the command, or pass on this one's (may be repeated)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+
+    /// Memory
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::parse_bytes)]
+    memory: u64,
+
+    /// Processors
+    #[arg(long, value_name = "N", default_value = "2")]
+    cpus: u32,
+
+    /// Kernel image [default: this machine's, the newest in /boot, or the one of scripts/setup]
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+
+    /// Who executes it
+    #[arg(long, value_enum, default_value_t = Kvm::Auto)]
+    kvm: Kvm,
+
+    /// End it after this time
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    time_limit: Option<u64>,
+
+    /// Print JSON, with what the command printed
+    #[arg(long)]
+    json: bool,
+
+    /// Command to run, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Kvm {
+    /// The processor where a guest comes up on it, else emulation
+    Auto,
+    /// The processor
+    On,
+    /// Emulation
+    Off,
+}
+
+impl From<Kvm> for Accelerator {
+    fn from(kvm: Kvm) -> Accelerator {
+        match kvm {
+            Kvm::Auto => Accelerator::Auto,
+            Kvm::On => Accelerator::Kvm,
+            Kvm::Off => Accelerator::None,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    let command = Command {
+        words: args.command.clone(),
+        environment: environment(&args.env),
+        directory: std::env::current_dir().context("cannot find the working directory")?,
+    };
+    let stop = interrupt.flag();
+    if args.json {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut output = Output {
+            stdout: &mut stdout,
+            stderr: &mut stderr,
+        };
+        let exit = guest::run(&args.options(), &command, &mut output, stop)?;
+        let outcome = Outcome::new(&exit, &stdout, &stderr);
+        let json = serde_json::to_string_pretty(&outcome).expect("it has only JSON's types");
+        terminal::print(&format!("{json}\n"))?;
+        return Ok(status(exit.status));
+    }
+    let wait = Wait::begin();
+    let mut output = Output {
+        stdout: &mut wait.before(io::stdout()),
+        stderr: &mut wait.before(io::stderr()),
+    };
+    let ended = guest::run(&args.options(), &command, &mut output, stop);
+    wait.end();
+    let exit = ended?;
+    eprintln!("iostep: {}", described(&exit));
+    Ok(status(exit.status))
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        let device = match &self.image {
+            Some(path) => Backing::Image(path.clone()),
+            None => Backing::New(self.size),
+        };
+        Options {
+            kernel: self.kernel.clone(),
+            accelerator: self.kvm.into(),
+            memory_bytes: self.memory,
+            cpus: self.cpus,
+            device: self.device,
+            backings: [device]
+                .into_iter()
+                .chain(self.journal_size.map(Backing::New))
+                .collect(),
+            shares: self.rw.clone(),
+            time_limit: self.time_limit.map(Duration::from_nanos),
+            ..Options::default()
+        }
+    }
+}
+
+/// What a login of root would have, and what was asked for.
+fn environment(wanted: &[String]) -> Vec<(OsString, OsString)> {
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    let mut path = own;
+    path.push(":");
+    path.push(TOOLS);
+    let mut all = vec![
+        ("PATH".into(), path),
+        ("HOME".into(), "/root".into()),
+        ("USER".into(), "root".into()),
+        ("LANG".into(), "C.UTF-8".into()),
+    ];
+    for setting in wanted {
+        match setting.split_once('=') {
+            Some((name, value)) => all.push((name.into(), value.into())),
+            None => all.extend(std::env::var_os(setting).map(|value| (setting.into(), value))),
+        }
+    }
+    all
+}
+
+fn status(status: Status) -> ExitCode {
+    ExitCode::from(match status {
+        Status::Exited(status) => status,
+        Status::Killed(signal) => SIGNALLED.saturating_add(signal),
+    })
+}
+
+fn described(exit: &Exit) -> String {
+    let processor = match exit.emulated {
+        true => "emulated: times are not those of hardware",
+        false => "on KVM",
+    };
+    let (boot, run) = (exit.boot.as_secs_f64(), exit.run.as_secs_f64());
+    format!(
+        "Linux {} in a guest, {processor}; up in {boot:.1} s, ran {run:.1} s",
+        exit.kernel
+    )
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    /// The command's exit status; `null` if a signal ended it.
+    status: Option<u8>,
+    signal: Option<u8>,
+    kernel: &'a str,
+    emulated: bool,
+    boot_seconds: f64,
+    run_seconds: f64,
+    stdout: String,
+    stderr: String,
+}
+
+impl<'a> Outcome<'a> {
+    fn new(exit: &'a Exit, stdout: &[u8], stderr: &[u8]) -> Outcome<'a> {
+        let (status, signal) = match exit.status {
+            Status::Exited(status) => (Some(status), None),
+            Status::Killed(signal) => (None, Some(signal)),
+        };
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Outcome {
+            status,
+            signal,
+            kernel: &exit.kernel,
+            emulated: exit.emulated,
+            boot_seconds: exit.boot.as_secs_f64(),
+            run_seconds: exit.run.as_secs_f64(),
+            stdout: text(stdout),
+            stderr: text(stderr),
+        }
+    }
+}
+
+/// A sign of life while the guest comes up; gone before the command prints anything.
+struct Wait(ProgressBar);
+
+impl Wait {
+    fn begin() -> Wait {
+        if !io::stderr().is_terminal() {
+            return Wait(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new_spinner().with_message("the guest is coming up");
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Wait(bar)
+    }
+
+    fn before<W: io::Write>(&self, to: W) -> After<W> {
+        After {
+            wait: self.0.clone(),
+            to,
+        }
+    }
+
+    fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Output that ends the wait.
+struct After<W> {
+    wait: ProgressBar,
+    to: W,
+}
+
+impl<W: io::Write> io::Write for After<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait.finish_and_clear();
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
