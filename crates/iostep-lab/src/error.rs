@@ -33,6 +33,17 @@ pub enum Error {
         /// What to do instead.
         hint: String,
     },
+    /// It cannot be done as things are.
+    #[error("{what}; {hint}")]
+    Refused {
+        /// What stands against it.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A file of ours cannot be read or written.
+    #[error(transparent)]
+    File(#[from] iostep_model::Error),
     /// A program that was run failed.
     #[error("{program} failed ({status}): {message}")]
     Program {
@@ -65,7 +76,7 @@ pub enum Error {
 }
 
 /// The result of this crate's functions.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Builds the `map_err` closure for an operation on `path`.

@@ -13,13 +13,27 @@
 //!
 //! What a SIGKILL can leave is the mount point: an empty directory with mode 0700.
 
+pub mod batch;
+pub mod builtin;
+pub mod child;
+mod cpu_load;
+pub mod disk;
+pub mod environment;
 pub mod error;
 pub mod guest;
 pub mod image;
 mod loop_device;
+pub mod matrix;
+mod measure;
 pub mod mkfs;
 pub mod mount;
+pub mod plan;
+mod replay_result;
+pub mod results;
+pub mod run;
+pub mod storage;
 
+pub use disk::{Disk, GivenDevice};
 pub use error::{Error, Result};
 pub use image::LoopImage;
 pub use mkfs::{Kind, mkfs};

@@ -1,12 +1,17 @@
 //! Filesystems, made by their own tools.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
+use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::image::LoopImage;
+
+const JOURNAL_PROGRAM: &str = "mke2fs";
+/// A journal has the block size of its filesystem.
+const JOURNAL_ARGUMENTS: [&str; 6] = ["-q", "-F", "-O", "journal_dev", "-b", "4096"];
 
 /// A filesystem that the lab can make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +73,8 @@ impl Kind {
         }
     }
 
-    fn program(self) -> &'static str {
+    /// Its mkfs.
+    pub fn program(self) -> &'static str {
         match self {
             Kind::Ext4 => "mkfs.ext4",
             Kind::Xfs => "mkfs.xfs",
@@ -98,6 +104,16 @@ impl Kind {
             Kind::Fat32 => &["-F", "32", "-I"],
         }
     }
+
+    /// Makes the tool tell its version, among other things. mkfs.fat has no argument for it, but
+    /// tells before it finds that there is no such file.
+    fn version_argument(self) -> &'static str {
+        match self {
+            Kind::Btrfs => "--version",
+            Kind::Fat32 => "/dev/null/none",
+            Kind::Ext4 | Kind::Xfs | Kind::F2fs | Kind::Nilfs2 => "-V",
+        }
+    }
 }
 
 impl FromStr for Kind {
@@ -114,44 +130,93 @@ impl FromStr for Kind {
     }
 }
 
-/// Makes a filesystem on an image, with further arguments for its mkfs.
+/// Makes a filesystem, with further arguments for its mkfs.
 ///
-/// Takes nothing but an image of our own, and makes sure that the device is still bound to it.
-/// Errors: `Usage` if it is not; `Unsupported` if the tool is not installed, with the Debian
-/// package that has it; `Program` if it fails.
-pub fn mkfs<S: AsRef<OsStr>>(kind: Kind, image: &LoopImage, options: &[S]) -> Result<()> {
-    image.check_is_ours()?;
+/// Errors: those of [`Disk::check_may_be_destroyed`], before anything is written; `Unsupported` if
+/// the tool is not installed, with the Debian package that has it; `Program` if it fails.
+pub fn mkfs<S: AsRef<OsStr>>(kind: Kind, disk: &impl Disk, options: &[S]) -> Result<()> {
+    disk.check_may_be_destroyed()?;
+    let arguments = arguments(kind, disk.device(), options);
+    run(kind.program(), kind.debian_package(), &arguments)
+}
+
+/// Makes a device the journal of an ext4 that is made afterwards with `-J device=`.
+///
+/// Errors: as [`mkfs()`].
+pub fn make_journal(disk: &impl Disk) -> Result<()> {
+    disk.check_may_be_destroyed()?;
+    let mut arguments: Vec<OsString> = JOURNAL_ARGUMENTS.iter().map(OsString::from).collect();
+    arguments.push(disk.device().into());
+    run(JOURNAL_PROGRAM, Kind::Ext4.debian_package(), &arguments)
+}
+
+/// What [`mkfs()`] runs, as a line for a shell.
+pub fn command_line<S: AsRef<OsStr>>(kind: Kind, device: &Path, options: &[S]) -> String {
+    let arguments = arguments(kind, device, options);
+    let words = arguments
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    let line: Vec<String> = std::iter::once(kind.program().to_owned())
+        .chain(words)
+        .collect();
+    line.join(" ")
+}
+
+/// What [`make_journal`] runs, as a line for a shell.
+pub fn journal_command_line(device: &Path) -> String {
+    let arguments = JOURNAL_ARGUMENTS.join(" ");
+    format!("{JOURNAL_PROGRAM} {arguments} {}", device.display())
+}
+
+/// The line of its output in which the tool tells its version; `None` if it does not, or is not
+/// installed.
+pub fn version(kind: Kind) -> Option<String> {
     let output = Command::new(kind.program())
-        .args(kind.first_arguments())
-        .args(options)
-        .arg(image.device())
+        .arg(kind.version_argument())
         .env("PATH", search_path())
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| missing(kind, error))?;
+        .ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().map(str::trim);
+    let line = lines.find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
+    Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+}
+
+fn arguments<S: AsRef<OsStr>>(kind: Kind, device: &Path, options: &[S]) -> Vec<OsString> {
+    let first = kind.first_arguments().iter().map(OsString::from);
+    let further = options.iter().map(|option| option.as_ref().to_owned());
+    first.chain(further).chain([device.into()]).collect()
+}
+
+fn run(program: &str, package: &str, arguments: &[OsString]) -> Result<()> {
+    let output = Command::new(program)
+        .args(arguments)
+        .env("PATH", search_path())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| missing(program, package, error))?;
     if output.status.success() {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.lines().rfind(|line| !line.trim().is_empty());
     Err(Error::Program {
-        program: kind.program().into(),
+        program: program.into(),
         status: output.status,
         message: last.unwrap_or("no message").trim().into(),
     })
 }
 
-fn missing(kind: Kind, error: io::Error) -> Error {
+fn missing(program: &str, package: &str, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         return Error::Unsupported {
-            what: format!("{}: not installed", kind.program()),
-            hint: format!(
-                "on Debian and Ubuntu: apt install {}",
-                kind.debian_package()
-            ),
+            what: format!("{program}: not installed"),
+            hint: format!("on Debian and Ubuntu: apt install {package}"),
         };
     }
-    Error::io(kind.program(), "run")(error)
+    Error::io(program, "run")(error)
 }
 
 /// The caller's path and the places where Debian keeps administrators' tools, which `sudo` may
@@ -176,7 +241,7 @@ mod tests {
             (Kind::Nilfs2, "nilfs-tools"),
             (Kind::Fat32, "dosfstools"),
         ] {
-            let text = missing(kind, not_found()).to_string();
+            let text = missing(kind.program(), kind.debian_package(), not_found()).to_string();
             assert!(text.ends_with(&format!("apt install {package}")), "{text}");
         }
     }

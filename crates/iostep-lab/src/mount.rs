@@ -7,8 +7,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 use tempfile::TempDir;
 
+use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::image::LoopImage;
 use crate::mkfs::Kind;
 
 /// Moves the calling thread, and what it starts from now on, into a mount namespace of its own:
@@ -31,7 +31,7 @@ pub fn enter_private_mounts() -> Result<()> {
     rustix::mount::mount_change("/", slave).map_err(Error::io("/", "make private the mounts of"))
 }
 
-/// A mounted image. The drop unmounts it (lazily if it is still in use) and removes the mount
+/// A mounted disk. The drop unmounts it (lazily if it is still in use) and removes the mount
 /// point.
 #[derive(Debug)]
 pub struct Mount {
@@ -39,35 +39,43 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts an image at a directory of its own, which only this user can enter.
+    /// Mounts a disk at a directory of its own, which only this user can enter.
     ///
-    /// `options` are the filesystem's, as `mount -o` has them.
+    /// `options` are as `mount -o` has them.
     /// Errors: `Io`, with the kernel's reason; `Usage` if the options hold a zero byte.
-    pub fn new(kind: Kind, image: &LoopImage, options: &str) -> Result<Mount> {
+    pub fn new(kind: Kind, disk: &impl Disk, options: &str) -> Result<Mount> {
         let parent = std::env::temp_dir();
         let directory = tempfile::Builder::new()
             .prefix("iostep-")
             .tempdir_in(&parent)
             .map_err(Error::io(&parent, "create a directory in"))?;
-        let data = CString::new(options).map_err(|_| Error::Usage {
+        let (flags, own) = split(options);
+        let data = CString::new(own).map_err(|_| Error::Usage {
             what: "a zero byte in the mount options".into(),
             hint: "leave it out".into(),
         })?;
-        let flags = MountFlags::NODEV | MountFlags::NOSUID;
         rustix::mount::mount(
-            image.device(),
+            disk.device(),
             directory.path(),
             kind.mount_type(),
-            flags,
+            MountFlags::NODEV | MountFlags::NOSUID | flags,
             data.as_c_str(),
         )
-        .map_err(Error::io(image.device(), "mount"))?;
+        .map_err(Error::io(disk.device(), "mount"))?;
         Ok(Mount { directory })
     }
 
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Writes everything that waits to be written.
+    ///
+    /// Errors: `Io`.
+    pub fn settle(&self) -> Result<()> {
+        let root = std::fs::File::open(self.path()).map_err(Error::io(self.path(), "open"))?;
+        rustix::fs::syncfs(&root).map_err(Error::io(self.path(), "sync"))
     }
 
     /// Unmounts now, with everything written.
@@ -86,5 +94,40 @@ impl Drop for Mount {
         if rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) == Err(rustix::io::Errno::BUSY) {
             let _ = rustix::mount::unmount(path, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
         }
+    }
+}
+
+/// The options that are the kernel's own, and the rest, which the filesystem reads: mount(8)
+/// separates them, mount(2) wants them apart.
+fn split(options: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut own = Vec::new();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match option {
+            "defaults" | "rw" => {}
+            "ro" => flags |= MountFlags::RDONLY,
+            "sync" => flags |= MountFlags::SYNCHRONOUS,
+            "dirsync" => flags |= MountFlags::DIRSYNC,
+            "noatime" => flags |= MountFlags::NOATIME,
+            "nodiratime" => flags |= MountFlags::NODIRATIME,
+            "relatime" => flags |= MountFlags::RELATIME,
+            "strictatime" => flags |= MountFlags::STRICTATIME,
+            "lazytime" => flags |= MountFlags::LAZYTIME,
+            other => own.push(other),
+        }
+    }
+    (flags, own.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_reads_itself_is_no_option_of_the_filesystem() {
+        let (flags, own) = split("noatime,data=writeback,,lazytime,barrier=0,defaults");
+        assert_eq!(flags, MountFlags::NOATIME | MountFlags::LAZYTIME);
+        assert_eq!(own, "data=writeback,barrier=0");
+        assert_eq!(split(""), (MountFlags::empty(), String::new()));
     }
 }

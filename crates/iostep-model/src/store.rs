@@ -19,6 +19,7 @@
 mod cell;
 mod checksums;
 mod columns;
+pub mod lab;
 mod parquet_file;
 mod quiet;
 pub mod references;

@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 
 use super::cell::{Bad, Cell, MarkerKind};
+use super::lab::{CellRow, ClassRow};
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
 use crate::identity::FileKey;
@@ -153,6 +154,66 @@ table!(MarkerRow, "markers", |row| {
     marker: MarkerKind = kind_of(&row.marker),
     step: Option<String> = step_of(&row.marker),
 } => MarkerRow { mono_ns, marker: marker_of(marker, step) });
+
+table!(CellRow, "cells", |row| {
+    lab: String = row.lab.clone(),
+    cell: String = row.cell.clone(),
+    block: String = row.block.clone(),
+    filesystem: String = row.filesystem.clone(),
+    switches: String = row.switches.clone(),
+    workload: String = row.workload.clone(),
+    arguments: String = row.arguments.clone(),
+    axes: String = row.axes.clone(),
+    traced: bool = row.traced,
+    cpu_load: u32 = row.cpu_load,
+    state: String = row.state.clone(),
+    reason: Option<String> = row.reason.clone(),
+    place: Option<String> = row.place.clone(),
+    emulated: Option<bool> = row.emulated,
+    kernel: Option<String> = row.kernel.clone(),
+    processor: Option<String> = row.processor.clone(),
+    device: Option<String> = row.device.clone(),
+    device_model: Option<String> = row.device_model.clone(),
+    mounted: Option<String> = row.mounted.clone(),
+    iostep_version: Option<String> = row.iostep_version.clone(),
+    iostep_commit: Option<String> = row.iostep_commit.clone(),
+    run: Option<u32> = row.run,
+    elapsed_ns: Option<u64> = row.elapsed_ns,
+    operations: Option<u64> = row.operations,
+    p50_ns: Option<u64> = row.p50_ns,
+    p99_ns: Option<u64> = row.p99_ns,
+    max_ns: Option<u64> = row.max_ns,
+    sync_p50_ns: Option<u64> = row.sync_p50_ns,
+    sync_p99_ns: Option<u64> = row.sync_p99_ns,
+    sync_max_ns: Option<u64> = row.sync_max_ns,
+    read_ios: Option<u64> = row.read_ios,
+    read_bytes: Option<u64> = row.read_bytes,
+    write_ios: Option<u64> = row.write_ios,
+    write_bytes: Option<u64> = row.write_bytes,
+    discard_bytes: Option<u64> = row.discard_bytes,
+    flushes: Option<u64> = row.flushes,
+    user_ns: Option<u64> = row.user_ns,
+    system_ns: Option<u64> = row.system_ns,
+    voluntary_switches: Option<u64> = row.voluntary_switches,
+    involuntary_switches: Option<u64> = row.involuntary_switches,
+    journal_of_journal_bytes: Option<u64> = row.journal_of_journal_bytes,
+} => CellRow {
+    lab, cell, block, filesystem, switches, workload, arguments, axes, traced, cpu_load, state,
+    reason, place, emulated, kernel, processor, device, device_model, mounted, iostep_version,
+    iostep_commit, run, elapsed_ns, operations, p50_ns, p99_ns, max_ns, sync_p50_ns,
+    sync_p99_ns, sync_max_ns, read_ios, read_bytes, write_ios, write_bytes, discard_bytes,
+    flushes, user_ns, system_ns, voluntary_switches, involuntary_switches,
+    journal_of_journal_bytes,
+});
+
+table!(ClassRow, "classes", |row| {
+    cell: String = row.cell.clone(),
+    run: u32 = row.run,
+    class: Option<Class> = row.class,
+    operation: Operation = row.operation,
+    bytes: u64 = row.bytes,
+    requests: u64 = row.requests,
+} => ClassRow { cell, run, class, operation, bytes, requests });
 
 fn kind_of(marker: &Marker) -> MarkerKind {
     match marker {

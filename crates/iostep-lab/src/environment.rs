@@ -1,0 +1,215 @@
+//! Where a cell runs: on this machine, or in a guest because this kernel lacks something.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use iostep_model::lab::{Cell, Filesystem};
+
+use crate::error::{Error, Result};
+use crate::plan::not_applicable;
+use crate::storage::filesystem_of;
+
+/// What the user wants the cells to lie on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// Loop devices where this kernel has the filesystem and the feature, a guest elsewhere.
+    #[default]
+    Auto,
+    /// Loop devices over files in the directory for temporary files.
+    Loop,
+    /// Loop devices over files in memory.
+    Tmpfs,
+    /// A guest, for all.
+    Guest,
+    /// This block device, which is overwritten.
+    Device(PathBuf),
+    /// This directory, whose filesystem stays as it is.
+    Directory(PathBuf),
+}
+
+impl FromStr for On {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<On> {
+        let path = PathBuf::from(text);
+        let kind = std::fs::metadata(&path).map(|metadata| metadata.file_type());
+        match (text, kind) {
+            ("auto", _) => Ok(On::Auto),
+            ("loop", _) => Ok(On::Loop),
+            ("tmpfs", _) => Ok(On::Tmpfs),
+            ("guest", _) => Ok(On::Guest),
+            (_, Ok(kind)) if kind.is_dir() => Ok(On::Directory(path)),
+            (_, Ok(kind)) if kind.is_block_device() => Ok(On::Device(path)),
+            (_, found) => Err(Error::Usage {
+                what: match found {
+                    Ok(_) => format!("{text}: neither a directory nor a block device"),
+                    Err(error) => format!("{text}: {error}"),
+                },
+                hint: "choose auto, loop, tmpfs, guest, a block device or a directory".into(),
+            }),
+        }
+    }
+}
+
+/// What is to be done with a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Run it on this machine.
+    Here,
+    /// Run it in a guest.
+    Guest,
+    /// It means nothing, or nothing there: why.
+    NotApplicable(String),
+}
+
+/// What this machine has.
+#[derive(Debug, Default)]
+pub struct Host {
+    known: BTreeMap<&'static str, bool>,
+}
+
+impl Host {
+    /// Nothing is looked up before it is asked for.
+    pub fn new() -> Host {
+        Host::default()
+    }
+
+    /// True if this kernel can mount it, with a module loaded if need be.
+    pub fn has(&mut self, filesystem: Filesystem) -> bool {
+        let name = filesystem.kernel_name();
+        *self.known.entry(name).or_insert_with(|| {
+            registered(name) || {
+                load_module(name);
+                registered(name)
+            }
+        })
+    }
+
+    /// Where a cell runs if the user wants it `on`. `journal` tells if a second device was given.
+    pub fn choose(&mut self, cell: &Cell, on: &On, journal: bool) -> Choice {
+        if let Some(reason) = not_applicable(cell) {
+            return Choice::NotApplicable(reason);
+        }
+        let refused = match on {
+            On::Auto => return self.automatic(cell),
+            On::Guest => return Choice::Guest,
+            On::Loop | On::Tmpfs => polled_on_loop(cell),
+            On::Device(device) => on_device(cell, device, journal),
+            On::Directory(directory) => in_directory(cell, directory),
+        };
+        refused.map_or(Choice::Here, Choice::NotApplicable)
+    }
+
+    /// A loop device never polls, and a kernel that lacks the filesystem has none.
+    fn automatic(&mut self, cell: &Cell) -> Choice {
+        match cell.switches.polled || !self.has(cell.storage.filesystem) {
+            true => Choice::Guest,
+            false => Choice::Here,
+        }
+    }
+
+    #[cfg(test)]
+    fn with(known: &[(&'static str, bool)]) -> Host {
+        Host {
+            known: known.iter().copied().collect(),
+        }
+    }
+}
+
+fn polled_on_loop(cell: &Cell) -> Option<String> {
+    cell.switches
+        .polled
+        .then(|| "a loop device has no queue to poll".into())
+}
+
+fn on_device(cell: &Cell, device: &Path, journal: bool) -> Option<String> {
+    if cell.storage.external_journal && !journal {
+        return Some("no second device was given; name one with --journal-device".into());
+    }
+    if cell.switches.polled && !polls(device) {
+        return Some(format!("{} has no queue to poll", device.display()));
+    }
+    None
+}
+
+/// `queue/io_poll` of the disk.
+fn polls(device: &Path) -> bool {
+    let number = std::fs::metadata(device).map(|metadata| {
+        let number = std::os::unix::fs::MetadataExt::rdev(&metadata);
+        (rustix::fs::major(number), rustix::fs::minor(number))
+    });
+    number.is_ok_and(|(major, minor)| {
+        let directory = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        // A partition has its disk's queue.
+        let own = ["queue/io_poll", "../queue/io_poll"].map(|name| directory.join(name));
+        let texts = own
+            .iter()
+            .filter_map(|path| std::fs::read_to_string(path).ok());
+        texts.into_iter().any(|text| text.trim() == "1")
+    })
+}
+
+fn in_directory(cell: &Cell, directory: &Path) -> Option<String> {
+    let wanted = cell.storage.filesystem;
+    let found = mounted(directory);
+    let shown = directory.display();
+    match found {
+        Some(found) if found == wanted => {}
+        Some(found) => return Some(format!("{shown} is on {found}, not on {wanted}")),
+        None => return Some(format!("{shown} is not on {wanted}")),
+    }
+    let storage = &cell.storage;
+    if storage.external_journal || cell.switches.polled {
+        return Some(format!(
+            "{shown} is used as it is; switches E and P need a device"
+        ));
+    }
+    if !storage.mkfs_options.is_empty() || !storage.mount_options.is_empty() {
+        return Some(format!("{shown} is used as it is; options need a device"));
+    }
+    None
+}
+
+/// The filesystem that a directory is on.
+fn mounted(directory: &Path) -> Option<Filesystem> {
+    let directory = std::fs::canonicalize(directory).ok()?;
+    let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    // The last line of a mount point is the one that is seen; the longest point holds the path.
+    let best = table
+        .lines()
+        .filter_map(mount_line)
+        .filter(|(point, _, _)| directory.starts_with(point))
+        .max_by_key(|(point, _, _)| point.len())?;
+    filesystem_of(best.1, best.2)
+}
+
+/// Mount point, kind and superblock options of a line of mountinfo (proc_pid_mountinfo(5)).
+fn mount_line(line: &str) -> Option<(&str, &str, &str)> {
+    let point = line.split(' ').nth(4)?;
+    let (_, after) = line.split_once(" - ")?;
+    let mut fields = after.split(' ');
+    let kind = fields.next()?;
+    Some((point, kind, fields.nth(1)?))
+}
+
+fn registered(name: &str) -> bool {
+    let list = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    list.lines()
+        .any(|line| line.split_whitespace().last() == Some(name))
+}
+
+/// Failure needs no word: the second look tells.
+fn load_module(name: &str) {
+    let _ = Command::new("modprobe")
+        .arg(name)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+}
+
+#[cfg(test)]
+mod tests;

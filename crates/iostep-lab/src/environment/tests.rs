@@ -1,0 +1,126 @@
+use iostep_model::lab::{Storage, Switches, Workload, WorkloadKind};
+
+use super::*;
+
+fn cell(filesystem: Filesystem, switches: &str, kind: WorkloadKind) -> Cell {
+    let switches: Switches = switches.parse().expect("switches");
+    Cell {
+        key: "0".repeat(16),
+        block: "cells-1".into(),
+        axes: Vec::new(),
+        storage: Storage {
+            filesystem,
+            external_journal: switches.external_journal,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            device_bytes: 1 << 30,
+        },
+        switches,
+        workload: Workload {
+            kind,
+            arguments: Vec::new(),
+        },
+        trace: false,
+        pattern: 0,
+        cpu_load: 0,
+        repeat: 1,
+    }
+}
+
+#[test]
+fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
+    let mut host = Host::with(&[("ext4", true), ("f2fs", false)]);
+    let mut choose = |filesystem, switches, kind| {
+        let cell = cell(filesystem, switches, kind);
+        host.choose(&cell, &On::Auto, false)
+    };
+    let sqlite = WorkloadKind::Sqlite;
+    assert_eq!(choose(Filesystem::Ext4, "", sqlite), Choice::Here);
+    assert_eq!(
+        choose(Filesystem::Ext4Writeback, "F+E", sqlite),
+        Choice::Here
+    );
+    assert_eq!(choose(Filesystem::F2fs, "", sqlite), Choice::Guest);
+    assert_eq!(
+        choose(Filesystem::Ext4, "P", WorkloadKind::File),
+        Choice::Guest
+    );
+}
+
+#[test]
+fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
+    let mut host = Host::with(&[("ext4", true), ("f2fs", false), ("btrfs", true)]);
+    for (filesystem, switches, kind, reason) in [
+        (
+            Filesystem::F2fs,
+            "E",
+            WorkloadKind::Sqlite,
+            "f2fs has no journal",
+        ),
+        (
+            Filesystem::Btrfs,
+            "F+E",
+            WorkloadKind::File,
+            "btrfs has no journal",
+        ),
+        (
+            Filesystem::Ext4NoJournal,
+            "E",
+            WorkloadKind::File,
+            "no journal",
+        ),
+        (Filesystem::Ext4, "P", WorkloadKind::Sqlite, "direct I/O"),
+        (Filesystem::Ext4, "W", WorkloadKind::File, "SQLite"),
+        (Filesystem::Ext4, "F", WorkloadKind::Replay, "recorded"),
+    ] {
+        for on in [On::Auto, On::Guest, On::Loop, On::Directory("/".into())] {
+            match host.choose(&cell(filesystem, switches, kind), &on, true) {
+                Choice::NotApplicable(found) => assert!(found.contains(reason), "{found}"),
+                other => panic!("{filesystem} {switches}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_takes_only_cells_of_its_own_filesystem() {
+    let mut host = Host::new();
+    let on = On::Directory("/proc".into());
+    let found = host.choose(&cell(Filesystem::Xfs, "", WorkloadKind::File), &on, false);
+    let expected = "/proc is not on xfs".to_owned();
+    assert_eq!(found, Choice::NotApplicable(expected));
+}
+
+#[test]
+fn a_device_without_a_second_one_has_no_external_journal() {
+    let mut host = Host::new();
+    let on = On::Device("/dev/null".into());
+    let cell = cell(Filesystem::Xfs, "E", WorkloadKind::File);
+    assert!(matches!(
+        host.choose(&cell, &on, false),
+        Choice::NotApplicable(_)
+    ));
+    assert_eq!(host.choose(&cell, &on, true), Choice::Here);
+}
+
+#[test]
+fn places_are_words_directories_and_block_devices() {
+    assert_eq!("auto".parse::<On>().expect("a word"), On::Auto);
+    assert_eq!(
+        "/".parse::<On>().expect("a directory"),
+        On::Directory("/".into())
+    );
+    for text in ["", "/dev/null", "/no/such/place", "looped"] {
+        assert!(text.parse::<On>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_line_of_the_mount_table_has_its_filesystem_behind_the_dash() {
+    let line = "36 35 98:0 /a /mnt/b rw,noatime master:1 - ext4 /dev/root rw,data=journal";
+    assert_eq!(
+        mount_line(line),
+        Some(("/mnt/b", "ext4", "rw,data=journal"))
+    );
+    assert_eq!(mount_line("36 35 98:0 /a"), None);
+}

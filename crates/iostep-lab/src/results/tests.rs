@@ -1,0 +1,183 @@
+use iostep_model::lab::{Filesystem, State, Storage, Switches, Workload, WorkloadKind};
+
+use super::*;
+
+fn cell(number: u32) -> Cell {
+    Cell {
+        key: format!("{number:016x}"),
+        block: "cells-1".into(),
+        axes: vec![("filesystem".into(), "xfs".into())],
+        storage: Storage {
+            filesystem: Filesystem::Xfs,
+            external_journal: false,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            device_bytes: 1 << 30,
+        },
+        switches: Switches::default(),
+        workload: Workload {
+            kind: WorkloadKind::Sqlite,
+            arguments: vec!["--fsync".into()],
+        },
+        trace: false,
+        pattern: 0,
+        cpu_load: 0,
+        repeat: 1,
+    }
+}
+
+fn lab(numbers: &[u32]) -> Lab {
+    Lab {
+        name: "test".into(),
+        title: "A test".into(),
+        cells: numbers.iter().copied().map(cell).collect(),
+    }
+}
+
+fn result(number: u32, state: State) -> CellResult {
+    CellResult {
+        cell: cell(number),
+        state,
+        environment: None,
+        runs: Vec::new(),
+    }
+}
+
+fn failed() -> State {
+    State::Failed {
+        reason: "no space".into(),
+    }
+}
+
+/// A directory with these results of a lab of cells 1 to 3.
+fn directory(parent: &Path, name: &str, all: &[(u32, State)]) -> PathBuf {
+    let path = parent.join(name);
+    let results = Results::open(&path, &lab(&[1, 2, 3])).expect("a new directory");
+    for (number, state) in all {
+        results
+            .put(&result(*number, state.clone()))
+            .expect("written");
+    }
+    path
+}
+
+fn states(all: &[CellResult]) -> Vec<(u32, &State)> {
+    let number = |result: &CellResult| u32::from_str_radix(&result.cell.key, 16).expect("a key");
+    all.iter()
+        .map(|result| (number(result), &result.state))
+        .collect()
+}
+
+#[test]
+fn what_is_done_is_found_again() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = directory(parent.path(), "a", &[(1, State::Complete), (2, failed())]);
+    let results = Results::open(&path, &lab(&[1, 2, 3])).expect("the same lab");
+    let found = |number| results.get(&cell(number)).expect("readable");
+    assert!(found(1).expect("it is there").state.is_final());
+    assert!(!found(2).expect("it is there").state.is_final());
+    assert!(found(3).is_none());
+}
+
+#[test]
+fn a_directory_is_one_processs_and_one_labs() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = parent.path().join("a");
+    let first = Results::open(&path, &lab(&[1])).expect("a new directory");
+    let second = Results::open(&path, &lab(&[1])).expect_err("it is taken");
+    assert!(matches!(second, Error::Refused { .. }), "{second}");
+    drop(first);
+    let other = Lab {
+        name: "other".into(),
+        ..lab(&[1])
+    };
+    let error = Results::open(&path, &other).expect_err("another lab");
+    assert!(
+        error
+            .to_string()
+            .contains("results of the lab test, not of other"),
+        "{error}"
+    );
+}
+
+#[test]
+fn cells_that_left_the_lab_stay_if_they_have_a_result() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = directory(parent.path(), "a", &[(1, State::Complete)]);
+    let results = Results::open(&path, &lab(&[4])).expect("the lab changed");
+    let keys: Vec<&str> = results.lab().cells.iter().map(|c| c.key.as_str()).collect();
+    assert_eq!(keys, ["0000000000000004", "0000000000000001"]);
+}
+
+#[test]
+fn shards_are_joined() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let a = directory(parent.path(), "a", &[(1, State::Complete), (2, failed())]);
+    let b = directory(
+        parent.path(),
+        "b",
+        &[(2, State::Complete), (1, State::Complete)],
+    );
+    let into = parent.path().join("all");
+    let (found, all) = merge(&[a, b], &into).expect("they go together");
+    assert_eq!(found.cells.len(), 3);
+    let complete = [(1, &State::Complete), (2, &State::Complete)];
+    assert_eq!(states(&all), complete);
+    assert_eq!(states(&read(&into).expect("it was written").1), complete);
+    assert!(into.join("cells.parquet").is_file());
+    // Joining again what is there already changes nothing.
+    let again = merge(&[parent.path().join("b")], &into).expect("it fits");
+    assert_eq!(states(&again.1), complete);
+}
+
+#[test]
+fn two_results_of_one_cell_are_a_conflict_and_nothing_is_written() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let not = State::NotApplicable {
+        reason: "no journal".into(),
+    };
+    let a = directory(parent.path(), "a", &[(1, State::Complete)]);
+    let b = directory(parent.path(), "b", &[(1, not)]);
+    let into = parent.path().join("all");
+    let error = merge(&[a, b], &into).expect_err("a conflict");
+    assert!(
+        error.to_string().contains("different results of it"),
+        "{error}"
+    );
+    assert!(!into.exists());
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_refused_and_stays_as_it_is() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = directory(parent.path(), "a", &[(1, State::Complete)]);
+    let file = cell_path(&path, &cell(1).key);
+    let text = std::fs::read_to_string(&file).expect("readable");
+    let newer = text.replace("\"schema_version\": 1", "\"schema_version\": 9");
+    std::fs::write(&file, &newer).expect("writable");
+    for error in [
+        Results::open(&path, &lab(&[1])).expect_err("a newer version"),
+        read(&path).expect_err("a newer version"),
+    ] {
+        assert!(error.to_string().contains("schema 9"), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("readable"), newer);
+}
+
+#[test]
+fn a_key_that_is_a_path_is_refused() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = directory(parent.path(), "a", &[]);
+    let mut bad = lab(&[1]);
+    bad.cells[0].key = "../../etc/passwd".into();
+    bad.write(&path.join(LAB)).expect("writable");
+    let error = read(&path).expect_err("no key");
+    assert!(error.to_string().contains("is no key"), "{error}");
+}
+
+#[test]
+fn a_directory_without_a_lab_is_bad_usage() {
+    let parent = tempfile::tempdir().expect("a directory");
+    assert!(matches!(read(parent.path()), Err(Error::Usage { .. })));
+    assert!(merge(&[], &parent.path().join("all")).is_err());
+}
