@@ -5,6 +5,7 @@ pub mod bench;
 pub mod compare;
 pub mod explain;
 pub mod fixture;
+pub mod lab;
 pub mod replay;
 pub mod report;
 pub mod stats;

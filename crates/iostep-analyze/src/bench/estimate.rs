@@ -102,7 +102,7 @@ pub(super) fn variance(values: &[f64]) -> Option<f64> {
 }
 
 /// The middle value, or the mean of the two in the middle; `None` without values.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let upper = *sorted.get(sorted.len() / 2)?;

@@ -20,6 +20,7 @@ mod summary;
 pub use compare::{Basis, Comparison, Row, Verdict};
 pub use cost::{CpuCost, DeviceCost, MachineShares};
 pub use difference::{Difference, varying};
+pub(crate) use estimate::median;
 pub use estimate::{Estimate, Interval, spread};
 pub use latency::StepLatency;
 pub use measure::{Better, Measure, Quantile, Unit};

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod events;
 pub mod export;
 pub mod html;
+pub mod lab;
 pub mod quantity;
 pub mod replay;
 pub mod text;

@@ -9,7 +9,7 @@ pub(in crate::report) mod plot;
 mod section;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(in crate::report) mod tests;
 mod timeline;
 
 use askama::Template;

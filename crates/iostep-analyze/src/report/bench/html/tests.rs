@@ -16,7 +16,7 @@ fn page(documents: impl IntoIterator<Item = Document>) -> String {
 }
 
 /// Every element that is opened is closed, in order, and no attribute is left open.
-fn well_formed(page: &str) {
+pub(in crate::report) fn well_formed(page: &str) {
     const VOID: [&str; 2] = ["meta", "line"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = page.strip_prefix("<!doctype html>").expect("a doctype");

@@ -1,0 +1,120 @@
+//! Orders that the papers found, looked for in what was measured.
+
+use serde::Serialize;
+
+use super::Measure;
+
+/// Whether something that a paper found is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everywhere that it was looked for.
+    Found,
+    /// Not everywhere.
+    NotFound,
+    /// The cells that would tell are not there.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// The words shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Found => "found",
+            Verdict::NotFound => "not found",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// The numbers of one place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// True if they agree with the claim.
+    pub holds: bool,
+    /// What the cells have in common: `ext4, insert`; may be empty.
+    pub place: String,
+    /// The numbers.
+    pub numbers: Vec<Number>,
+}
+
+/// A number with what it is of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Number {
+    /// What it is of: `wal`.
+    pub name: String,
+    /// What was measured; `None` for a ratio.
+    pub measure: Option<Measure>,
+    /// In the unit of its measure.
+    pub value: f64,
+}
+
+impl Number {
+    /// A ratio.
+    pub(super) fn ratio(name: &str, value: f64) -> Number {
+        Number {
+            name: name.to_owned(),
+            measure: None,
+            value,
+        }
+    }
+}
+
+/// A claim of a paper, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its name: `wal-first`.
+    pub name: &'static str,
+    /// What the paper found, in a sentence.
+    pub claim: &'static str,
+    /// Paper, section, table or figure.
+    pub source: &'static str,
+    /// Whether it is there.
+    pub verdict: Verdict,
+    /// The numbers, one entry for each place where it was looked for.
+    pub evidence: Vec<Evidence>,
+    /// Why it was not looked for elsewhere.
+    pub missing: Vec<String>,
+    /// Why today's kernel may differ; empty where it is not known to.
+    pub explanation: &'static str,
+}
+
+/// A claim before it is judged.
+#[derive(Clone, Copy)]
+pub(super) struct Claim {
+    pub name: &'static str,
+    pub claim: &'static str,
+    pub source: &'static str,
+    pub explanation: &'static str,
+}
+
+/// What one place says: its numbers, or why it has none.
+pub(super) type Answer = Result<Evidence, String>;
+
+impl Claim {
+    /// Found if there are numbers and all agree.
+    pub(super) fn judge(self, answers: impl IntoIterator<Item = Answer>) -> Finding {
+        let mut evidence = Vec::new();
+        let mut missing = Vec::new();
+        for answer in answers {
+            match answer {
+                Ok(numbers) => evidence.push(numbers),
+                Err(reason) => missing.push(reason),
+            }
+        }
+        let verdict = match evidence.iter().all(|numbers| numbers.holds) {
+            _ if evidence.is_empty() => Verdict::NotMeasured,
+            true => Verdict::Found,
+            false => Verdict::NotFound,
+        };
+        Finding {
+            name: self.name,
+            claim: self.claim,
+            source: self.source,
+            verdict,
+            evidence,
+            missing,
+            explanation: self.explanation,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Cells as a table: rows and columns are axes or measures.
+
+use iostep_model::lab::{CellResult, State};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+
+use super::papers::{self, PaperValue};
+use super::results::{At, Ground, Results, value_of};
+use super::{Measure, Value};
+
+/// What a table shows, and what the paper says of it.
+pub(super) struct View<'a> {
+    pub title: &'a str,
+    /// Paper, section, figure; empty for a table that repeats none.
+    pub source: &'a str,
+    /// Which cells.
+    pub at: &'a At<'a>,
+    /// The axes of the rows.
+    pub rows: &'a [&'a str],
+    /// The axes of the columns; none if the measures are the columns.
+    pub columns: &'a [&'a str],
+    /// What is shown of each cell.
+    pub measures: &'a [Measure],
+    /// Where on some axes the cell is that others are set in relation to; empty for none.
+    pub baseline: &'a At<'a>,
+    /// What the paper found, in words.
+    pub found: &'a str,
+    /// In what the experiment differs from the paper's, and why.
+    pub differs: &'a str,
+}
+
+/// A table of a lab.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grid {
+    /// Its title.
+    pub title: String,
+    /// Paper, section, figure; empty for a table that repeats none.
+    pub source: String,
+    /// What the paper found, in words; may be empty.
+    pub found: String,
+    /// In what the experiment differs from the paper's, and why; may be empty.
+    pub differs: String,
+    /// Names of the axes of the rows.
+    pub row_axes: Vec<String>,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with an entry for each column.
+    pub rows: Vec<Row>,
+    /// What ratios are to, in words; empty if there are none.
+    pub baseline: String,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// The values of its axes; empty if its measure is all that makes it.
+    pub values: Vec<String>,
+    /// What it shows.
+    pub measure: Measure,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its values on [`Grid::row_axes`].
+    pub values: Vec<String>,
+    /// `None` where the lab has no such cell.
+    pub entries: Vec<Option<Entry>>,
+}
+
+/// One number of a cell, with the paper's beside.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// Key of the cell.
+    pub key: String,
+    /// What was measured.
+    pub value: Option<Value>,
+    /// The median over that of the baseline; `None` also where times of different places would
+    /// be compared.
+    pub ratio: Option<f64>,
+    /// The paper's number.
+    pub paper: Option<PaperValue>,
+    /// The paper's ratio to its baseline.
+    pub paper_ratio: Option<f64>,
+    /// Why nothing was measured, or not all.
+    pub state: Option<String>,
+    /// True where the combination means nothing.
+    pub not_applicable: bool,
+    /// Where it was measured.
+    pub ground: Option<Ground>,
+}
+
+impl Grid {
+    /// `None` if the lab has no such cells.
+    pub(super) fn of(view: &View<'_>, lab: &str, results: Results<'_>) -> Option<Grid> {
+        let cells: Vec<&CellResult> = results.matching(view.at).collect();
+        let rows = places(&cells, view.rows);
+        let columns: Vec<Column> = places(&cells, view.columns)
+            .into_iter()
+            .flat_map(|values| {
+                let column = move |measure: &Measure| Column {
+                    values: values.clone(),
+                    measure: *measure,
+                };
+                view.measures.iter().map(column)
+            })
+            .collect();
+        let source = Source::of(view, lab, results, &cells);
+        let row = |values: Vec<String>| Row {
+            entries: columns
+                .iter()
+                .map(|column| source.entry(&values, column))
+                .collect(),
+            values,
+        };
+        let rows = rows.into_iter().map(row).collect();
+        (!cells.is_empty()).then(|| Grid {
+            title: view.title.to_owned(),
+            source: view.source.to_owned(),
+            found: view.found.to_owned(),
+            differs: view.differs.to_owned(),
+            row_axes: view.rows.iter().map(|&axis| axis.to_owned()).collect(),
+            rows,
+            baseline: describe(view.baseline),
+            columns,
+        })
+    }
+}
+
+/// The values on these axes, each combination once, in the order of the cells.
+fn places(cells: &[&CellResult], axes: &[&str]) -> Vec<Vec<String>> {
+    let mut seen = FxHashSet::default();
+    let places = cells.iter().map(|result| place(result, axes));
+    places.filter(|place| seen.insert(place.clone())).collect()
+}
+
+fn place(result: &CellResult, axes: &[&str]) -> Vec<String> {
+    let value = |axis: &&str| value_of(&result.cell, axis).into_owned();
+    axes.iter().map(value).collect()
+}
+
+/// Where the entries of a table come from.
+struct Source<'a> {
+    view: &'a View<'a>,
+    lab: &'a str,
+    results: Results<'a>,
+    /// The axes of rows and columns.
+    axes: Vec<&'a str>,
+    /// The first cell of each place on these axes.
+    cells: FxHashMap<Vec<String>, &'a CellResult>,
+}
+
+impl<'a> Source<'a> {
+    fn of(
+        view: &'a View<'a>,
+        lab: &'a str,
+        results: Results<'a>,
+        cells: &[&'a CellResult],
+    ) -> Source<'a> {
+        let axes: Vec<&str> = view.rows.iter().chain(view.columns).copied().collect();
+        let mut first = FxHashMap::default();
+        for result in cells {
+            first.entry(place(result, &axes)).or_insert(*result);
+        }
+        Source {
+            view,
+            lab,
+            results,
+            axes,
+            cells: first,
+        }
+    }
+
+    fn entry(&self, row: &[String], column: &Column) -> Option<Entry> {
+        let place = [row, column.values.as_slice()].concat();
+        let result = *self.cells.get(&place)?;
+        let measure = column.measure;
+        let base = self.baseline_of(place);
+        let paper = papers::find(self.lab, &result.cell, measure);
+        Some(Entry {
+            key: result.cell.key.clone(),
+            value: Value::of(measure, result),
+            ratio: base.and_then(|base| ratio(result, base, measure)),
+            paper,
+            paper_ratio: paper.and_then(|paper| paper_ratio(paper, self.lab, base?, measure)),
+            state: result.state.reason().map(str::to_owned),
+            not_applicable: matches!(result.state, State::NotApplicable { .. }),
+            ground: Ground::of_result(result),
+        })
+    }
+
+    /// The cell that the one at a place is set in relation to.
+    fn baseline_of(&self, mut place: Vec<String>) -> Option<&'a CellResult> {
+        let baseline = self.view.baseline;
+        if baseline.is_empty() {
+            return None;
+        }
+        for (axis, value) in place.iter_mut().zip(&self.axes).map(|(v, axis)| (axis, v)) {
+            if let Some((_, base)) = baseline.iter().find(|(other, _)| other == axis) {
+                *value = (*base).to_owned();
+            }
+        }
+        let is_inside = |(axis, _): &(&str, &str)| self.axes.contains(axis);
+        if baseline.iter().all(is_inside) {
+            return self.cells.get(&place).copied();
+        }
+        let places = self.axes.iter().copied();
+        let places = places.zip(place.iter().map(String::as_str));
+        let is_moved = |(axis, _): &&(&str, &str)| !baseline.iter().any(|(other, _)| other == axis);
+        let fixed = self.view.at.iter().filter(is_moved).copied();
+        let at: Vec<(&str, &str)> = fixed
+            .chain(places)
+            .chain(baseline.iter().copied())
+            .collect();
+        self.results.first(&at)
+    }
+}
+
+/// A cell's median over another's.
+pub(super) fn ratio(result: &CellResult, base: &CellResult, measure: Measure) -> Option<f64> {
+    let grounds = [result, base].map(Ground::of_result);
+    if measure.is_time() && grounds[0] != grounds[1] {
+        return None;
+    }
+    let value = Value::of(measure, result)?.median;
+    let base = Value::of(measure, base)?.median;
+    (base > 0.0).then_some(value / base)
+}
+
+fn paper_ratio(paper: PaperValue, lab: &str, base: &CellResult, measure: Measure) -> Option<f64> {
+    if paper.ratio {
+        return Some(paper.value);
+    }
+    let base = papers::find(lab, &base.cell, measure)?;
+    (base.paper == paper.paper && base.value > 0.0).then_some(paper.value / base.value)
+}
+
+/// `switches baseline, filesystem ext4`.
+fn describe(at: &At<'_>) -> String {
+    let words = at.iter().map(|(axis, value)| match *value {
+        "" => format!("no {axis}"),
+        value => format!("{axis} {value}"),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,154 @@
+//! The numbers that a lab's tables are made of.
+
+use iostep_model::class::Layer;
+use iostep_model::lab::Run;
+use serde::Serialize;
+
+/// A number of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Operations a second.
+    Throughput,
+    /// Length of the measured part, nanoseconds.
+    Elapsed,
+    /// Half of the operations took at most this, nanoseconds.
+    OperationP50,
+    /// Half of the sync calls took at most this, nanoseconds.
+    SyncP50,
+    /// Writes of the device for an operation.
+    Writes,
+    /// Bytes that the device wrote for an operation.
+    WrittenBytes,
+    /// Mean length of the device's writes, bytes.
+    BytesPerWrite,
+    /// Flushes of the device for an operation.
+    Flushes,
+    /// Bytes of files written for an operation; needs a trace, as the next three.
+    DataBytes,
+    /// Bytes of the filesystem's own log written for an operation.
+    JournalBytes,
+    /// Bytes of the filesystem's other metadata written for an operation.
+    MetadataBytes,
+    /// Bytes of the filesystem's own log that syncs of a database's log caused, for an operation.
+    JournalOfJournalBytes,
+    /// Voluntary context switches of the workload for an operation.
+    VoluntarySwitches,
+    /// All context switches of the workload for an operation.
+    Switches,
+    /// Time of all CPUs that was not idle, from 0 to 1.
+    CpuActive,
+}
+
+/// What a number of a lab counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Things a second.
+    PerSecond,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Things.
+    Count,
+    /// A share from 0 to 1.
+    Share,
+}
+
+impl Measure {
+    /// The name shown to people, without the unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Throughput => "throughput",
+            Measure::Elapsed => "time",
+            Measure::OperationP50 => "p50",
+            Measure::SyncP50 => "sync p50",
+            Measure::Writes => "writes each",
+            Measure::WrittenBytes => "written each",
+            Measure::BytesPerWrite => "bytes a write",
+            Measure::Flushes => "flushes each",
+            Measure::DataBytes => "data each",
+            Measure::JournalBytes => "journal each",
+            Measure::MetadataBytes => "metadata each",
+            Measure::JournalOfJournalBytes => "JOJ each",
+            Measure::VoluntarySwitches => "voluntary switches each",
+            Measure::Switches => "switches each",
+            Measure::CpuActive => "CPU active",
+        }
+    }
+
+    /// What it counts in.
+    pub fn unit(self) -> Unit {
+        match self {
+            Measure::Throughput => Unit::PerSecond,
+            Measure::Elapsed | Measure::OperationP50 | Measure::SyncP50 => Unit::Nanoseconds,
+            Measure::WrittenBytes
+            | Measure::BytesPerWrite
+            | Measure::DataBytes
+            | Measure::JournalBytes
+            | Measure::MetadataBytes
+            | Measure::JournalOfJournalBytes => Unit::Bytes,
+            Measure::Writes | Measure::Flushes | Measure::VoluntarySwitches | Measure::Switches => {
+                Unit::Count
+            }
+            Measure::CpuActive => Unit::Share,
+        }
+    }
+
+    /// True if it depends on how fast the place is: such numbers of two places are not compared.
+    pub fn is_time(self) -> bool {
+        matches!(
+            self,
+            Measure::Throughput
+                | Measure::Elapsed
+                | Measure::OperationP50
+                | Measure::SyncP50
+                | Measure::CpuActive
+        )
+    }
+
+    /// Its value in a run; `None` if the run does not have it.
+    pub fn of(self, run: &Run) -> Option<f64> {
+        match self {
+            Measure::Throughput => (run.elapsed_ns > 0).then(|| run.per_second()),
+            Measure::Elapsed => Some(run.elapsed_ns as f64),
+            Measure::OperationP50 => run.latency.map(|latency| latency.p50_ns as f64),
+            Measure::SyncP50 => run.sync_latency.map(|latency| latency.p50_ns as f64),
+            Measure::Writes => each(run, run.device?.write.ios),
+            Measure::WrittenBytes => each(run, run.device?.write.bytes),
+            Measure::BytesPerWrite => {
+                let write = run.device?.write;
+                (write.ios > 0).then(|| write.bytes as f64 / write.ios as f64)
+            }
+            Measure::Flushes => each(run, run.device?.flush.ios),
+            Measure::DataBytes => each(run, written(run, Layer::Data)?),
+            Measure::JournalBytes => each(run, written(run, Layer::Journal)?),
+            Measure::MetadataBytes => each(run, written(run, Layer::Metadata)?),
+            Measure::JournalOfJournalBytes => each(run, run.journal_of_journal_bytes?),
+            Measure::VoluntarySwitches => each(run, run.cpu.voluntary_switches),
+            Measure::Switches => each(
+                run,
+                run.cpu.voluntary_switches + run.cpu.involuntary_switches,
+            ),
+            Measure::CpuActive => {
+                let machine = run.cpu.machine?;
+                let total = machine.total_ns();
+                (total > 0).then(|| machine.active_ns() as f64 / total as f64)
+            }
+        }
+    }
+}
+
+fn each(run: &Run, number: u64) -> Option<f64> {
+    (run.operations > 0).then(|| number as f64 / run.operations as f64)
+}
+
+/// Bytes written of the classes of a layer; `None` without a trace.
+fn written(run: &Run, layer: Layer) -> Option<u64> {
+    let classes = run.classes.as_ref()?.iter();
+    let of_layer = classes.filter(|count| {
+        count.operation.is_write() && count.class.is_some_and(|class| class.layer() == layer)
+    });
+    Some(of_layer.map(|count| count.bytes).sum())
+}

@@ -1,0 +1,163 @@
+//! Comparing cells that differ on one axis.
+
+use super::Measure;
+use super::finding::{Answer, Evidence, Number};
+use super::results::{At, Ground, Results};
+
+/// Which of several is asked for.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Extreme {
+    Least,
+    Greatest,
+}
+
+/// Cells that differ on one axis only.
+#[derive(Clone, Copy)]
+pub(super) struct Series<'a> {
+    pub results: Results<'a>,
+    /// What they have in common.
+    pub at: &'a At<'a>,
+    /// On which axis they differ.
+    pub axis: &'a str,
+    pub measure: Measure,
+}
+
+/// A value of the axis with its median.
+struct Named<'a> {
+    name: &'a str,
+    median: f64,
+    ground: Option<Ground>,
+}
+
+impl<'a> Series<'a> {
+    fn number(&self, name: &'a str) -> Result<Named<'a>, String> {
+        let at: Vec<(&str, &str)> = self.at.iter().copied().chain([(self.axis, name)]).collect();
+        let found = self.results.value(&at, self.measure);
+        let (value, ground) = found.ok_or_else(|| match self.results.first(&at) {
+            None => format!("{}: no such cell", words(&at)),
+            Some(result) => {
+                let reason = result.state.reason().unwrap_or("no number");
+                format!("{}: {reason}", words(&at))
+            }
+        })?;
+        Ok(Named {
+            name,
+            median: value.median,
+            ground,
+        })
+    }
+
+    /// Times of different places say nothing about each other.
+    fn comparable(&self, a: &Named<'_>, b: &Named<'_>) -> Result<(), String> {
+        match (&a.ground, &b.ground) {
+            (Some(one), Some(other)) if self.measure.is_time() && one != other => Err(format!(
+                "{}: {} was measured on {one}, {} on {other}",
+                words(self.at),
+                label(a.name),
+                label(b.name)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `winner` has the least or the greatest number among `others`; those that are not
+    /// there, or cannot be compared, are left out.
+    pub fn extreme(&self, extreme: Extreme, winner: &'a str, others: &[&'a str]) -> Answer {
+        let first = self.number(winner)?;
+        let mut holds = true;
+        let mut numbers = vec![self.numbered(&first)];
+        let (mut apart, mut absent) = (None, None);
+        for other in others.iter().filter(|other| **other != winner) {
+            let second = match self.number(other) {
+                Ok(second) => second,
+                Err(reason) => {
+                    absent = Some(reason);
+                    continue;
+                }
+            };
+            if let Err(reason) = self.comparable(&first, &second) {
+                apart = Some(reason);
+                continue;
+            }
+            holds &= match extreme {
+                Extreme::Least => first.median < second.median,
+                Extreme::Greatest => first.median > second.median,
+            };
+            numbers.push(self.numbered(&second));
+        }
+        match numbers.len() {
+            1 => Err(apart
+                .or(absent)
+                .unwrap_or_else(|| format!("{}: nothing to compare with", words(self.at)))),
+            _ => Ok(self.evidence(holds, numbers)),
+        }
+    }
+
+    /// Whether `to` has a number of `from`'s times a factor that `holds`.
+    pub fn ratio(&self, from: &'a str, to: &'a str, holds: impl Fn(f64) -> bool) -> Answer {
+        let base = self.number(from)?;
+        let found = self.number(to)?;
+        self.comparable(&base, &found)?;
+        if base.median == 0.0 {
+            return Err(format!("{}: {} has none", words(self.at), label(from)));
+        }
+        let ratio = found.median / base.median;
+        let numbers = vec![
+            self.numbered(&base),
+            self.numbered(&found),
+            Number::ratio("ratio", ratio),
+        ];
+        Ok(self.evidence(holds(ratio), numbers))
+    }
+
+    /// Whether the number of `value` itself `holds`.
+    pub fn alone(&self, value: &'a str, holds: impl Fn(f64) -> bool) -> Answer {
+        let found = self.number(value)?;
+        Ok(self.evidence(holds(found.median), vec![self.numbered(&found)]))
+    }
+
+    /// The ratio itself, for claims about two of them.
+    pub fn factor(&self, from: &'a str, to: &'a str) -> Result<f64, String> {
+        let base = self.number(from)?;
+        let found = self.number(to)?;
+        self.comparable(&base, &found)?;
+        Ok(found.median / base.median)
+    }
+
+    fn numbered(&self, named: &Named<'_>) -> Number {
+        Number {
+            name: label(named.name).to_owned(),
+            measure: Some(self.measure),
+            value: named.median,
+        }
+    }
+
+    fn evidence(&self, holds: bool, numbers: Vec<Number>) -> Evidence {
+        Evidence {
+            holds,
+            place: words(self.at),
+            numbers,
+        }
+    }
+}
+
+/// The name of a value; the empty text is the one of no switches.
+pub(super) fn label(value: &str) -> &str {
+    match value {
+        "" => "baseline",
+        value => value,
+    }
+}
+
+/// `ext4, insert`.
+pub(super) fn words(at: &At<'_>) -> String {
+    let values = at.iter().filter_map(|(axis, value)| match (*axis, *value) {
+        ("traced", _) => None,
+        ("threads", value) => Some(format!("threads {value}")),
+        ("cpu-load", value) => Some(format!("CPU load {value}")),
+        ("switches", value) => Some(label(value).to_owned()),
+        (_, "") => None,
+        (_, value) => Some(value.to_owned()),
+    });
+    values.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,141 @@
+//! Results of cells, found by what their cells are.
+
+use std::borrow::Cow;
+
+use iostep_model::lab::{Cell, CellResult, Environment, Place};
+use serde::Serialize;
+
+use super::order::Series;
+use super::{Measure, Value};
+
+/// Some axes with their values.
+pub(super) type At<'a> = [(&'a str, &'a str)];
+
+/// All results of a lab, in the order of its cells.
+#[derive(Clone, Copy)]
+pub(super) struct Results<'a>(pub &'a [CellResult]);
+
+impl<'a> Results<'a> {
+    /// Those with these values.
+    pub fn matching<'b>(self, at: &'b At<'b>) -> impl Iterator<Item = &'a CellResult> {
+        self.0.iter().filter(move |result| is_at(&result.cell, at))
+    }
+
+    /// Those with these values that differ on one axis.
+    pub fn series<'b>(self, at: &'b At<'b>, axis: &'b str, measure: Measure) -> Series<'b>
+    where
+        'a: 'b,
+    {
+        Series {
+            results: self,
+            at,
+            axis,
+            measure,
+        }
+    }
+
+    /// The first with these values.
+    pub fn first(self, at: &At<'_>) -> Option<&'a CellResult> {
+        self.matching(at).next()
+    }
+
+    /// The values of an axis among those at `at`, in the order of the cells.
+    pub fn values_of(self, axis: &str, at: &At<'_>) -> Vec<String> {
+        let mut values: Vec<String> = Vec::new();
+        for result in self.matching(at) {
+            let value = value_of(&result.cell, axis);
+            if !values.iter().any(|other| *other == *value) {
+                values.push(value.into_owned());
+            }
+        }
+        values
+    }
+
+    /// A number of the first cell with these values, and where it was measured.
+    pub fn value(self, at: &At<'_>, measure: Measure) -> Option<(Value, Option<Ground>)> {
+        let result = self.first(at)?;
+        Some((Value::of(measure, result)?, Ground::of_result(result)))
+    }
+}
+
+/// True if the cell has each of the values.
+pub(super) fn is_at(cell: &Cell, at: &At<'_>) -> bool {
+    at.iter()
+        .all(|(axis, value)| value_of(cell, axis) == *value)
+}
+
+/// A cell's value on an axis: one of the lab's own, or a flag of the workload; empty where it has
+/// none.
+pub(super) fn value_of<'c>(cell: &'c Cell, axis: &str) -> Cow<'c, str> {
+    match axis {
+        "workload" => cell.workload.kind.name().into(),
+        "filesystem" => cell.storage.filesystem.name().into(),
+        "switches" => cell.switches.to_string().into(),
+        "cpu-load" => cell.cpu_load.to_string().into(),
+        "traced" => if cell.trace { "yes" } else { "no" }.into(),
+        "mode" => mode(cell),
+        _ => cell
+            .axis(axis)
+            .or_else(|| cell.argument(axis))
+            .unwrap_or("")
+            .into(),
+    }
+}
+
+/// The journal mode, and of waldio how it syncs.
+fn mode(cell: &Cell) -> Cow<'_, str> {
+    match cell.argument("journal").unwrap_or("") {
+        "waldio" => {
+            let sync = cell.argument("waldio-sync").unwrap_or("full");
+            format!("waldio {sync}").into()
+        }
+        journal => journal.into(),
+    }
+}
+
+/// What cells have in common whose times may be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ground {
+    /// What the storage lies on.
+    pub place: Place,
+    /// Times are those of a processor emulated in software.
+    pub emulated: bool,
+    /// `uname -r`.
+    pub kernel: String,
+    /// The device's name for itself; empty where it has none.
+    pub device_model: String,
+}
+
+impl Ground {
+    fn of(environment: &Environment) -> Ground {
+        Ground {
+            place: environment.place,
+            emulated: environment.emulated,
+            kernel: environment.kernel.clone(),
+            device_model: environment.device_model.clone(),
+        }
+    }
+
+    /// Of a cell that ran.
+    pub fn of_result(result: &CellResult) -> Option<Ground> {
+        result.environment.as_ref().map(Ground::of)
+    }
+}
+
+impl std::fmt::Display for Ground {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = match (self.place, self.emulated) {
+            (Place::Guest, true) => "an emulated guest",
+            (Place::Guest, false) => "a guest",
+            (Place::Loop, _) => "a loop device over a file",
+            (Place::Tmpfs, _) => "a loop device over memory",
+            (Place::Device, _) => "a device",
+            (Place::Directory, _) => "a directory",
+        };
+        write!(f, "{place}")?;
+        if !self.device_model.is_empty() {
+            write!(f, " ({})", self.device_model)?;
+        }
+        write!(f, ", Linux {}", self.kernel)
+    }
+}

@@ -1,0 +1,215 @@
+use iostep_model::class::Class;
+use iostep_model::lab::{CellResult, Place, State};
+
+use super::fixture::{at_rate, cell, environment, lab, run, written};
+use super::*;
+
+fn report(name: &str, results: &[CellResult]) -> Report {
+    Report::of(&lab(name, results), results)
+}
+
+fn finding<'a>(report: &'a Report, name: &str) -> &'a Finding {
+    let mut findings = report.findings.iter();
+    findings.find(|finding| finding.name == name).expect(name)
+}
+
+/// A cell of the lab `combined` that inserts so often a second.
+fn insert(filesystem: &str, switches: &str, per_second: u64) -> CellResult {
+    let axes = [
+        ("filesystem", filesystem),
+        ("switches", switches),
+        ("operation", "insert"),
+    ];
+    at_rate(cell(&axes), per_second)
+}
+
+fn entry<'a>(grid: &'a Grid, row: &str, column: &str) -> &'a Entry {
+    let row = grid
+        .rows
+        .iter()
+        .find(|r| r.values == [row])
+        .expect("the row");
+    let place = grid.columns.iter().position(|c| c.values == [column]);
+    row.entries[place.expect("the column")]
+        .as_ref()
+        .expect("a cell")
+}
+
+#[test]
+fn the_papers_number_and_both_ratios_stand_beside_a_measured_one() {
+    let results = [
+        insert("ext4", "", 1000),
+        insert("ext4", "F", 1500),
+        insert("f2fs", "W", 4000),
+    ];
+    let report = report("combined", &results);
+    let grid = &report.grids[0];
+    let found = entry(grid, "F", "ext4");
+    assert_eq!(found.value.expect("a number").median, 1500.0);
+    assert_eq!(found.ratio, Some(1.5));
+    let paper = found.paper.expect("table 2");
+    assert_eq!((paper.value, paper.paper), (46.0, Paper::Atc13));
+    assert_eq!(found.paper_ratio, Some(46.0 / 39.0));
+    // The baseline is ext4's, for the other filesystems too.
+    assert_eq!(entry(grid, "W", "f2fs").ratio, Some(4.0));
+    assert_eq!(entry(grid, "W", "f2fs").paper_ratio, Some(149.0 / 39.0));
+}
+
+#[test]
+fn times_of_two_places_are_not_compared_and_counts_are() {
+    let guest = |mut result: CellResult| {
+        result.environment = Some(environment(Place::Guest));
+        result
+    };
+    let results = [insert("ext4", "", 1000), guest(insert("f2fs", "", 10))];
+    let report = report("combined", &results);
+    // Updates have no cells here, and so no tables.
+    let [rate, bytes] = &report.grids[..] else {
+        panic!("{} tables", report.grids.len());
+    };
+    assert_eq!(entry(rate, "", "f2fs").ratio, None);
+    assert_eq!(entry(bytes, "", "f2fs").ratio, Some(1.0));
+}
+
+#[test]
+fn an_order_is_found_only_where_every_place_has_it() {
+    let modes = |filesystem: &'static str, wal: u64| {
+        [("wal", wal), ("delete", 9), ("truncate", 8)].map(|(journal, writes)| {
+            let mut result = cell(&[
+                ("filesystem", filesystem),
+                ("switches", "F"),
+                ("journal", journal),
+            ]);
+            result.runs = vec![run(10, writes, 4096)];
+            result
+        })
+    };
+    let verdict =
+        |results: &[CellResult]| finding(&report("table1", results), "wal-fewest-ios").verdict;
+    let ext4 = modes("ext4", 3);
+    assert_eq!(verdict(&ext4), Verdict::Found);
+    let with_btrfs = [ext4.to_vec(), modes("btrfs", 12).to_vec()].concat();
+    assert_eq!(verdict(&with_btrfs), Verdict::NotFound);
+    let equal = modes("ext4", 8);
+    assert_eq!(verdict(&equal), Verdict::NotFound);
+    assert_eq!(verdict(&ext4[1..]), Verdict::NotMeasured);
+
+    let report = report("table1", &with_btrfs);
+    let found = finding(&report, "wal-fewest-ios");
+    let places: Vec<(&str, bool)> = found
+        .evidence
+        .iter()
+        .map(|e| (e.place.as_str(), e.holds))
+        .collect();
+    assert_eq!(places, [("ext4, F", true), ("btrfs, F", false)]);
+    assert_eq!(found.evidence[0].numbers[0].value, 3.0);
+}
+
+#[test]
+fn rates_of_two_places_leave_an_order_unmeasured() {
+    let mut f2fs = insert("f2fs", "W", 5000);
+    f2fs.environment = Some(environment(Place::Guest));
+    let report = report("combined", &[insert("ext4", "W", 1000), f2fs]);
+    let found = finding(&report, "f2fs-wal-first");
+    assert_eq!(found.verdict, Verdict::NotMeasured);
+    assert!(
+        found.missing[0].contains("an emulated guest"),
+        "{:?}",
+        found.missing
+    );
+}
+
+#[test]
+fn polling_divides_context_switches_or_does_not() {
+    let polled = |switches: &'static str, voluntary: u64| {
+        let mut result = cell(&[
+            ("workload", "file"),
+            ("switches", switches),
+            ("sync", "odsync"),
+            ("threads", "1"),
+        ]);
+        result.runs[0].cpu.voluntary_switches = voluntary;
+        result
+    };
+    let verdict = |polled_switches| {
+        let results = [polled("", 10_000), polled("P", polled_switches)];
+        finding(&report("polling", &results), "switches-divided-by-50").verdict
+    };
+    assert_eq!(verdict(200), Verdict::Found);
+    assert_eq!(verdict(201), Verdict::NotFound);
+    assert_eq!(verdict(0), Verdict::Found);
+}
+
+#[test]
+fn the_journals_share_comes_from_the_classes() {
+    let with_classes = |journal_bytes: u64| {
+        let mut result = cell(&[
+            ("filesystem", "ext4"),
+            ("switches", "F"),
+            ("journal", "wal"),
+        ]);
+        result.runs[0].classes = Some(vec![
+            written(Class::FileData, 8192),
+            written(Class::LogDescriptor, journal_bytes / 2),
+            written(Class::LogCommit, journal_bytes / 2),
+        ]);
+        result
+    };
+    let verdict = |bytes| {
+        let report = report("table1", &[with_classes(bytes)]);
+        finding(&report, "journal-over-half").verdict
+    };
+    assert_eq!(verdict(20_480), Verdict::Found);
+    assert_eq!(verdict(8192), Verdict::NotFound);
+}
+
+#[test]
+fn what_is_not_applicable_is_no_failure_and_what_was_not_run_is_named() {
+    let mut external = insert("f2fs", "E", 0);
+    external.state = State::NotApplicable {
+        reason: "f2fs has no journal that could lie elsewhere".into(),
+    };
+    external.runs.clear();
+    external.environment = None;
+    let results = [insert("ext4", "", 100), external];
+    let all = lab("combined", &results);
+    let report = Report::of(&all, &results);
+    assert!(report.is_complete());
+    assert!(entry(&report.grids[0], "E", "f2fs").not_applicable);
+
+    let half = Report::of(&all, &results[1..]);
+    assert!(!half.is_complete());
+    let reasons: Vec<&str> = half
+        .incomplete
+        .iter()
+        .map(|cell| cell.reason.as_str())
+        .collect();
+    assert_eq!(reasons[0], "not run yet");
+    assert_eq!(half.incomplete[0].cell, "ext4, insert");
+}
+
+#[test]
+fn a_lab_of_somebody_elses_is_a_table_of_its_cells() {
+    let results = [insert("ext4", "", 100), insert("ext4", "F", 150)];
+    let report = report("my", &results);
+    assert!(report.findings.is_empty());
+    let [grid] = &report.grids[..] else {
+        panic!("{} tables", report.grids.len());
+    };
+    assert_eq!(grid.row_axes, ["switches"]);
+    assert_eq!(grid.rows.len(), 2);
+    assert!(
+        grid.rows[0]
+            .entries
+            .iter()
+            .flatten()
+            .all(|entry| entry.paper.is_none())
+    );
+}
+
+#[test]
+fn a_result_of_another_lab_is_left_out() {
+    let results = [insert("ext4", "", 100), insert("ext4", "F", 150)];
+    let report = Report::of(&lab("combined", &results[..1]), &results);
+    assert_eq!(report.grids[0].rows.len(), 1);
+}

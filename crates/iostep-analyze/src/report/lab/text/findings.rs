@@ -1,0 +1,58 @@
+//! The papers' claims as text.
+
+use crate::lab::{Evidence, Finding, Verdict};
+use crate::report::lab::number::{factor, shown};
+use crate::report::quantity::printable;
+use crate::report::text::Style;
+
+/// What the papers found, and what became of it.
+pub(super) fn of(findings: &[Finding], style: Style) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", style.bold("What the papers found"));
+    for finding in findings {
+        text.push_str(&one(finding, style));
+    }
+    text
+}
+
+fn one(finding: &Finding, style: Style) -> String {
+    let verdict = format!("{:<12}", finding.verdict.name());
+    let verdict = match finding.verdict {
+        Verdict::NotFound => style.alarm(&verdict),
+        Verdict::Found => style.bold(&verdict),
+        Verdict::NotMeasured => verdict,
+    };
+    let mut text = format!(
+        " {verdict}  {}: {} ({})\n",
+        finding.name, finding.claim, finding.source
+    );
+    for evidence in &finding.evidence {
+        let mark = if evidence.holds { '+' } else { '-' };
+        text.push_str(&format!("   {mark} {}\n", printable(&numbers(evidence))));
+    }
+    for reason in &finding.missing {
+        text.push_str(&format!("   ? {}\n", printable(reason)));
+    }
+    if finding.verdict == Verdict::NotFound && !finding.explanation.is_empty() {
+        text.push_str(&format!("   why: {}\n", finding.explanation));
+    }
+    text
+}
+
+/// `ext4, insert: wal 2.01, delete 5.03`.
+pub(in crate::report::lab) fn numbers(evidence: &Evidence) -> String {
+    let numbers = evidence.numbers.iter().map(|number| {
+        let value = match number.measure {
+            Some(measure) => shown(measure, number.value),
+            None => factor(number.value),
+        };
+        format!("{} {value}", number.name)
+    });
+    let numbers = numbers.collect::<Vec<_>>().join(", ");
+    match evidence.place.as_str() {
+        "" => numbers,
+        place => format!("{place}: {numbers}"),
+    }
+}

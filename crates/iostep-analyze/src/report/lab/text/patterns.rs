@@ -1,0 +1,69 @@
+//! Block patterns as text: the requests of the last sync call.
+
+use iostep_model::lab::PatternRequest;
+
+use crate::lab::Pattern;
+use crate::report::quantity::{bytes, count, duration, printable};
+use crate::report::text::Style;
+use crate::report::text::grid::grid;
+
+/// A call that makes more requests than this is cut.
+const MOST_REQUESTS: usize = 40;
+
+/// All patterns, one table each.
+pub(super) fn of(patterns: &[Pattern], style: Style) -> String {
+    patterns.iter().map(|pattern| one(pattern, style)).collect()
+}
+
+fn one(pattern: &Pattern, style: Style) -> String {
+    let requests = last_call(pattern);
+    let Some(first) = requests.first() else {
+        return String::new();
+    };
+    let mut table = grid(
+        style,
+        &[">after", "what", ">bytes", ">sector", "class", "file"],
+    );
+    for request in requests.iter().take(MOST_REQUESTS) {
+        table.row([
+            duration(request.issue_ns.saturating_sub(first.issue_ns)),
+            operation(request),
+            length(request),
+            match request.sectors {
+                0 => String::new(),
+                _ => count(request.sector),
+            },
+            request.class.map_or("", |class| class.name()).to_owned(),
+            printable(request.file.as_deref().unwrap_or_default()).into_owned(),
+        ]);
+    }
+    let rest = requests.len().saturating_sub(MOST_REQUESTS);
+    let more = match rest {
+        0 => String::new(),
+        rest => format!(" and {} more\n", count(rest as u64)),
+    };
+    let title = format!(
+        "Requests of the last sync call: {}",
+        printable(&pattern.title)
+    );
+    table.titled(&title) + &more
+}
+
+fn last_call(pattern: &Pattern) -> Vec<&PatternRequest> {
+    let last = pattern.requests.iter().map(|request| request.step).max();
+    let of_last = pattern.requests.iter().filter(|r| Some(r.step) == last);
+    of_last.collect()
+}
+
+/// `write`, `write, forced`.
+pub(in crate::report::lab) fn operation(request: &PatternRequest) -> String {
+    let forced = if request.fua { ", forced" } else { "" };
+    format!("{}{forced}", request.operation.name().replace('_', " "))
+}
+
+pub(in crate::report::lab) fn length(request: &PatternRequest) -> String {
+    match request.sectors {
+        0 => String::new(),
+        sectors => bytes(sectors.saturating_mul(512)),
+    }
+}
