@@ -9,6 +9,8 @@
 
 pub mod bench;
 pub mod class;
+pub mod database;
+pub mod durability;
 pub mod error;
 pub mod event;
 pub mod identity;
