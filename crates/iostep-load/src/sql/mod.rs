@@ -20,6 +20,7 @@ mod size;
 pub use copy::{copy, own_mode};
 pub use driver::Driver;
 pub use protocol::{Closed, Database, Opened};
+pub(crate) use runner::check_is_file;
 pub use runner::{Executed, Outcome, Runner, Transaction};
 pub use script::split;
 pub use server::serve;

@@ -12,6 +12,7 @@
 //! plan, row    which keys and values come next, from the seed alone
 //! worker       one thread's transactions and their steps
 //! verify       the databases against the plan
+//! facts        what a database of the user's is like
 //! ```
 //!
 //! A transaction of one statement runs without BEGIN and COMMIT. Others begin with BEGIN, or with
@@ -23,6 +24,7 @@
 mod check;
 mod connection;
 mod databases;
+pub mod facts;
 mod library;
 mod plan;
 mod row;
