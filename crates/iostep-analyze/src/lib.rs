@@ -1,5 +1,6 @@
 //! What a trace means: attribution, statistics, reports.
 
+pub mod advise;
 pub mod attribute;
 pub mod bench;
 pub mod compare;

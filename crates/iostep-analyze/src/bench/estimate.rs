@@ -57,7 +57,7 @@ impl Estimate {
     /// Source of the interval: Georges, Buytaert, Eeckhout, Statistically Rigorous Java
     /// Performance Evaluation, OOPSLA 2007, section 3.2: Student's t over the runs' values, since
     /// what is inside of one run is not independent.
-    pub(super) fn of(measure: Measure, values: &[f64]) -> Option<Estimate> {
+    pub(crate) fn of(measure: Measure, values: &[f64]) -> Option<Estimate> {
         let mean = mean(values)?;
         let median = median(values)?;
         let runs = values.len() as f64;
@@ -90,12 +90,12 @@ pub fn spread(runs: &[Run]) -> Option<f64> {
 }
 
 /// The mean; `None` without values.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The variance of the population that the values are a sample of; `None` for less than two.
-pub(super) fn variance(values: &[f64]) -> Option<f64> {
+pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some(squares / (values.len() - 1) as f64)

@@ -14,7 +14,7 @@ const STEPS: u32 = 4096;
 /// With `t = sqrt(freedom) tan(x)` the density becomes proportional to `cos(x)^(freedom - 1)`,
 /// which is summed up from 0 to pi/2: no gamma function is needed.
 /// Source: Student, The probable error of a mean, Biometrika 6 (1908), section III.
-pub(super) fn t_95(freedom: f64) -> f64 {
+pub(crate) fn t_95(freedom: f64) -> f64 {
     if freedom >= NEARLY_NORMAL {
         return NORMAL_95;
     }

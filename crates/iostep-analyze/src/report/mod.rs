@@ -1,5 +1,6 @@
 //! The forms in which traces, benches and replays are shown.
 
+pub mod advise;
 pub mod bench;
 pub mod events;
 pub mod export;

@@ -1,5 +1,7 @@
 //! What was done and where, in words.
 
+use std::path::Path;
+
 use iostep_model::bench::{
     CheckpointPolicy, Document, Environment, FileJob, Files, Job, Limits, Pace, PageCache,
     PayloadKind, Sharing, SqliteJob, SqliteLibrary, SqliteOperation, Sync, Target, WalFile,
@@ -16,7 +18,13 @@ pub fn lines(document: &Document) -> Vec<String> {
         Job::Sqlite(job) => sqlite(job),
     };
     let environment = &document.environment;
-    lines.push(place(&document.job, environment));
+    let target = match &document.job {
+        Job::File(job) => match &job.target {
+            Target::Directory(path) | Target::BlockDevice(path) => path,
+        },
+        Job::Sqlite(job) => &job.directory,
+    };
+    lines.push(place(target, environment));
     lines.push(machine(environment));
     if let Some(library) = &environment.sqlite {
         lines.push(sqlite_library(library));
@@ -219,13 +227,8 @@ fn limits(limits: &Limits, pace: &Pace, cpus: &[u32], seed: u64) -> Vec<String> 
     words
 }
 
-fn place(job: &Job, environment: &Environment) -> String {
-    let target = match job {
-        Job::File(job) => match &job.target {
-            Target::Directory(path) | Target::BlockDevice(path) => path,
-        },
-        Job::Sqlite(job) => &job.directory,
-    };
+/// Where it ran: directory or device, filesystem, device.
+pub(in crate::report) fn place(target: &Path, environment: &Environment) -> String {
     let mut line = format!("in {}", target.display());
     if let Some(filesystem) = &environment.filesystem {
         line.push_str(&format!(" on {} ({})", filesystem.kind, filesystem.options));
@@ -253,7 +256,8 @@ fn place(job: &Job, environment: &Environment) -> String {
     line
 }
 
-fn machine(environment: &Environment) -> String {
+/// The machine.
+pub(in crate::report) fn machine(environment: &Environment) -> String {
     format!(
         "Linux {} on {}, {}, {}, {} of memory, clock {}",
         environment.kernel,

@@ -1,0 +1,35 @@
+//! Which settings would make a database faster here: what is worth measuring, and what the
+//! measurements mean.
+//!
+//! ```text
+//! recording       what an application did to its database, out of a trace of system calls
+//! workload        the transactions that are measured
+//! setting         how a database is set up, and as what bench is asked to measure it
+//! mount_option    options of the filesystem that need no mkfs
+//! candidate       the settings that are worth measuring
+//! turns           in which order, and what came of each
+//! gain            how much faster, with its interval
+//! lines           what to put into the application
+//! advice          all of it, ranked
+//! ```
+
+mod advice;
+mod candidate;
+mod gain;
+mod lines;
+mod mount_option;
+pub mod recording;
+mod setting;
+mod turns;
+mod workload;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use advice::{Advice, DeviceCosts, Place, Planned, Row, SCHEMA_VERSION, State};
+pub use candidate::{Candidate, candidates};
+pub use gain::{Gain, Verdict};
+pub use mount_option::{MountOption, mount_options};
+pub use setting::Setting;
+pub use turns::{Observation, Setback, Turn, Turns, order};
+pub use workload::Workload;
