@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use iostep_model::replay::{Skip, State};
@@ -48,6 +49,8 @@ pub(super) struct Performer<'a> {
     contents: Vec<Option<std::ffi::CString>>,
     /// All calls are one thread's: it must not wait for a lock that only itself can give back.
     alone: bool,
+    /// Nobody waits any more.
+    interrupted: &'a AtomicBool,
 }
 
 /// A call that returns nothing but success.
@@ -57,7 +60,12 @@ type Done = Result<i64, Errno>;
 type Tried = Result<Done, Skip>;
 
 impl<'a> Performer<'a> {
-    pub(super) fn new(recording: &Recording, root: &'a Root, alone: bool) -> Performer<'a> {
+    pub(super) fn new(
+        recording: &Recording,
+        root: &'a Root,
+        alone: bool,
+        interrupted: &'a AtomicBool,
+    ) -> Performer<'a> {
         let ids = (0..recording.paths.len() as u32).map(PathId);
         let paths: Vec<&[u8]> = ids.map(|id| recording.paths.get(id)).collect();
         let opened = recording
@@ -76,6 +84,7 @@ impl<'a> Performer<'a> {
                 .map(|path| std::ffi::CString::new(*path).ok())
                 .collect(),
             alone,
+            interrupted,
         }
     }
 
@@ -397,7 +406,7 @@ impl<'a> Performer<'a> {
                 offset,
                 size,
                 ..
-            } => Ok(self.lock(&file, kind, lock, wait, offset, size)),
+            } => self.lock(&file, kind, lock, wait, offset, size),
             _ => Ok(simple(call, &file)),
         }
     }
@@ -411,7 +420,7 @@ impl<'a> Performer<'a> {
         wait: bool,
         offset: i64,
         size: i64,
-    ) -> Done {
+    ) -> Tried {
         let patience = if self.alone {
             Duration::ZERO
         } else {
@@ -423,7 +432,10 @@ impl<'a> Performer<'a> {
             let done = try_lock(file, kind, lock, offset, size);
             let held = matches!(done, Err(Errno::AGAIN | Errno::ACCESS));
             if !(wait && held && since.elapsed() < patience) {
-                return done;
+                return Ok(done);
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(Skip::Interrupted);
             }
             std::thread::sleep(pause);
             pause = (2 * pause).min(Duration::from_millis(5));

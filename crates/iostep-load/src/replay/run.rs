@@ -66,7 +66,7 @@ pub(super) fn run(
         recording,
         plan,
         settings,
-        performer: Performer::new(recording, root, plan.threads.len() == 1),
+        performer: Performer::new(recording, root, plan.threads.len() == 1, &watch.interrupted),
         progress: Progress::of(plan.threads.len()),
         watch,
         ready: AtomicU32::new(0),

@@ -456,6 +456,31 @@ fn a_deep_tree_is_removed_whole() {
     assert_eq!(listing(parent.path()), Vec::<String>::new());
 }
 
+/// A replay that is interrupted a moment after one of its threads is done.
+fn interrupted_once_some_are_done(script: &Script, parent: &Path, timing: Timing) -> Replay {
+    use std::sync::atomic::Ordering::Relaxed;
+    let watch = Watch::default();
+    let stage = Stage::set(&script.recording, parent, None, false, &watch).expect("a stage");
+    let plan = Plan::new(&script.recording, Threads::Original);
+    let settings = Settings {
+        timing,
+        speed: 1.0,
+        threads: Threads::Original,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while watch.calls.load(Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            watch.interrupted.store(true, Relaxed);
+        });
+        stage
+            .perform(&script.recording, &plan, settings, &watch)
+            .expect("a replay")
+    })
+}
+
 #[test]
 fn an_interrupted_replay_keeps_what_it_did() {
     let parent = tempfile::tempdir().expect("a directory");
@@ -464,28 +489,45 @@ fn an_interrupted_replay_keeps_what_it_did() {
     script.transfer(2, Direction::Write, 1, 5, Some(0));
     // An hour later.
     script.recording.calls[1].start_ns = 3_600_000_000_000;
-    let watch = Watch::default();
-    let stage = Stage::set(&script.recording, parent.path(), None, false, &watch).expect("a stage");
-    let plan = Plan::new(&script.recording, Threads::Original);
-    let settings = Settings {
-        timing: Timing::Original,
-        speed: 1.0,
-        threads: Threads::Original,
-    };
-    let replay = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while watch.calls.load(std::sync::atomic::Ordering::Relaxed) == 0 {
-                std::thread::yield_now();
-            }
-            watch
-                .interrupted
-                .store(true, std::sync::atomic::Ordering::Relaxed);
-        });
-        stage
-            .perform(&script.recording, &plan, settings, &watch)
-            .expect("a replay")
-    });
+    let replay = interrupted_once_some_are_done(&script, parent.path(), Timing::Original);
     assert!(replay.interrupted);
     assert_eq!(replay.calls[0].state, State::Done(0));
     assert_eq!(replay.calls[1].state, State::Skipped(Skip::Interrupted));
+}
+
+/// Two threads lock a file, and nobody gives it back.
+#[test]
+fn a_wait_for_a_lock_ends_with_an_interruption() {
+    for (kind, lock) in [
+        (LockKind::Whole, libc::LOCK_EX as u32),
+        (LockKind::Description, libc::F_WRLCK as u32),
+    ] {
+        let parent = tempfile::tempdir().expect("a directory");
+        let mut script = Script::default();
+        for thread in [1, 2] {
+            script.open(thread, "/a", create(), thread);
+        }
+        let lock = |script: &mut Script, thread: u32| {
+            let handle = HandleId(thread);
+            let (wait, offset, size) = (true, 0, 0);
+            let operation = Operation::Lock {
+                handle,
+                kind,
+                lock,
+                wait,
+                offset,
+                size,
+            };
+            script.call(thread, Syscall::Fcntl, operation, Outcome::Value(0));
+        };
+        lock(&mut script, 1);
+        // The first thread is done when the second has opened its file.
+        script.transfer(1, Direction::Write, 2, 5, Some(0));
+        lock(&mut script, 2);
+        let replay = interrupted_once_some_are_done(&script, parent.path(), Timing::Fast);
+        let states: Vec<State> = replay.calls.iter().map(|call| call.state).collect();
+        let done = [0, 0, 0, 5].map(State::Done);
+        assert_eq!(states[..4], done, "{kind:?}");
+        assert_eq!(states[4], State::Skipped(Skip::Interrupted), "{kind:?}");
+    }
 }

@@ -15,7 +15,7 @@ use iostep_model::replay::{Settings, Threads, Timing};
 use iostep_model::syscall::text as trace_file;
 
 use crate::interrupt::Interrupt;
-use run::Order;
+use run::{End, Order};
 
 /// Perform the system calls of a recording again.
 ///
@@ -107,11 +107,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         trace: args.trace,
         keep: args.keep,
     };
-    let (targets, interrupted) = run::all(&order, &interrupt)?;
+    let (targets, end) = run::all(&order, &interrupt);
+    let interrupted = matches!(end, End::Interrupted);
+    let nothing = targets.iter().all(|target| target.runs.is_empty());
+    let failure = match end {
+        End::Failed(error) if nothing => return Err(error),
+        End::Failed(error) => Some(error),
+        End::Whole | End::Interrupted => None,
+    };
     let about = About::of(&recording, &args.file);
     let document = Document::new(arguments(), about, targets);
     publish_all(args, &document)?;
     show::print(&document, args.json)?;
+    // What was measured before is kept.
+    if let Some(error) = failure {
+        return Err(error);
+    }
     let mut runs = document.targets.iter().flat_map(|target| &target.runs);
     let failed = interrupted || !runs.all(|run| run.is_good());
     Ok(ExitCode::from(u8::from(failed)))

@@ -69,25 +69,40 @@ fn ground_needs(kind: Kind, programs: &[&'static str]) -> Vec<Requirement> {
 }
 
 /// A loop device whose image is in memory.
-struct Disk {
+pub struct Disk {
     // Before its memory: fields are dropped in order.
-    image: LoopImage,
-    _memory: TempMount,
+    pub image: LoopImage,
+    memory: TempMount,
 }
 
 impl Disk {
     /// One of `bytes`, in as much memory as `memory` says, in tmpfs's words.
-    fn new(bytes: u64, memory: &str) -> anyhow::Result<Disk> {
+    pub fn new(bytes: u64, memory: &str) -> anyhow::Result<Disk> {
         let memory = TempMount::new("tmpfs", &format!("size={memory}"))?;
         let image = LoopImage::create(&Options {
             bytes,
             directory: Some(memory.path().to_owned()),
             ..Options::default()
         })?;
-        Ok(Disk {
-            image,
-            _memory: memory,
-        })
+        Ok(Disk { image, memory })
+    }
+
+    /// Cuts the image to `bytes`: what lies behind cannot be read any more.
+    pub fn cut(&self, bytes: u64) -> anyhow::Result<()> {
+        // The image has no name, but this process has it open.
+        for entry in std::fs::read_dir("/proc/self/fd")? {
+            let link = entry?.path();
+            let is_it =
+                std::fs::read_link(&link).is_ok_and(|to| to.starts_with(self.memory.path()));
+            if is_it {
+                std::fs::File::options()
+                    .write(true)
+                    .open(link)?
+                    .set_len(bytes)?;
+                return Ok(());
+            }
+        }
+        anyhow::bail!("the image is not open")
     }
 
     fn path(&self) -> &Path {

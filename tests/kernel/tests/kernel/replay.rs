@@ -7,15 +7,17 @@ use iostep_kernel_tests::iostep;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::bad_input::TempMount;
 use crate::case::Case;
 use crate::stage::{self, Stage};
 
+mod block;
+mod failing;
+mod interrupted;
+
 const KINDS: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
 
-const SQLITE: &str = "\
+pub const SQLITE: &str = "\
 PRAGMA journal_mode=WAL;
 CREATE TABLE account(id INTEGER PRIMARY KEY, name TEXT NOT NULL, balance INTEGER);
 CREATE TABLE entry(id INTEGER PRIMARY KEY, account INTEGER REFERENCES account, note TEXT);
@@ -29,7 +31,7 @@ DELETE FROM entry WHERE id % 3 = 0;
 VACUUM;
 ";
 
-const GIT: &str = "\
+pub const GIT: &str = "\
 export HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b
 export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 set -e
@@ -61,8 +63,9 @@ pub fn cases() -> Vec<Case> {
             move || record_and_replay(kind, GIT),
         ));
     }
-    let tmpfs = [Requirement::Root, Requirement::Filesystem("tmpfs")];
-    all.push(Case::new("a full target is a result", tmpfs, full_target));
+    all.extend(block::cases());
+    all.extend(failing::cases());
+    all.extend(interrupted::cases());
     all.into_iter().map(|case| case.about("replay")).collect()
 }
 
@@ -95,7 +98,7 @@ fn record_and_replay(kind: Kind, script: &str) -> anyhow::Result<()> {
 }
 
 /// The summary of one replay, which must end with a status.
-fn replay(trace: &Path, to: &Path, flags: &[&str], status: i32) -> anyhow::Result<Value> {
+pub fn replay(trace: &Path, to: &Path, flags: &[&str], status: i32) -> anyhow::Result<Value> {
     let words = [Path::new("replay"), trace, "--to".as_ref(), to];
     let flags = flags.iter().chain(&["--json"]).map(Path::new);
     let outcome = iostep::run(words.into_iter().chain(flags))?;
@@ -106,14 +109,12 @@ fn replay(trace: &Path, to: &Path, flags: &[&str], status: i32) -> anyhow::Resul
     outcome
         .status(status)
         .with_context(|| format!("differences: {}", summary["differences"]))?;
-    let left = std::fs::read_dir(to)?.filter_map(Result::ok);
-    let left: Vec<_> = left.filter(|e| e.file_name() == "iostep-replay").collect();
-    anyhow::ensure!(left.is_empty(), "{left:?} is left");
+    ensure_removed(to)?;
     Ok(summary)
 }
 
 /// Every call of the recording was issued in order, and 99.9 % returned what they had.
-fn ensure_same(summary: &Value) -> anyhow::Result<()> {
+pub fn ensure_same(summary: &Value) -> anyhow::Result<()> {
     let total = |name: &str| {
         let found = summary["totals"][name].as_u64();
         found.with_context(|| format!("no {name}"))
@@ -133,34 +134,24 @@ fn ensure_same(summary: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A write that finds no space fails as it would for a program, and the rest goes on.
-fn full_target() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "size=2m")?;
-    let directory: TempDir = tempfile::tempdir()?;
-    let trace = directory.path().join("large.trace");
-    std::fs::write(
-        &trace,
-        "# iostep system calls 1\n\
-         @thread t1 p1 tid=1 name=\"writer\"\n\
-         0 10 t1 openat path=\"/a\" flags=O_RDWR|O_CREAT mode=0600 = h1\n\
-         20 10 t1 pwrite64 h1 size=1048576 offset=0 = 1048576\n\
-         40 10 t1 pwrite64 h1 size=1048576 offset=4194304 = 1048576\n\
-         60 10 t1 pwrite64 h1 size=1048576 offset=8388608 = 1048576\n\
-         80 10 t1 close h1 = 0\n\
-         @end calls=5\n",
-    )?;
-    let summary = replay(&trace, place.path(), &["--timing", "fast"], 0)?;
-    let differences = summary["differences"].as_array();
-    let reasons: Vec<&Value> = differences
-        .into_iter()
-        .flatten()
-        .map(|difference| &difference["reason"])
-        .collect();
-    anyhow::ensure!(summary["totals"]["done"] == 5, "{}", summary["totals"]);
-    anyhow::ensure!(
-        !reasons.is_empty() && reasons.iter().all(|reason| *reason == "target"),
-        "{}",
-        summary["differences"]
-    );
+/// A trace with the calls of these lines. All threads of one process are declared.
+fn written_trace(path: &Path, threads: u32, initial: &str, calls: &[String]) -> anyhow::Result<()> {
+    let mut text = String::from("# iostep system calls 1\n");
+    for thread in 1..=threads {
+        text += &format!("@thread t{thread} p1 tid={thread} name=\"writer\"\n");
+    }
+    text += initial;
+    for call in calls {
+        text += &format!("{call}\n");
+    }
+    text += &format!("@end calls={}\n", calls.len());
+    std::fs::write(path, text)?;
+    Ok(())
+}
+
+/// Fails unless nothing of a replay is left below a directory.
+fn ensure_removed(parent: &Path) -> anyhow::Result<()> {
+    let left = parent.join("iostep-replay");
+    anyhow::ensure!(!left.exists(), "{} is left", left.display());
     Ok(())
 }

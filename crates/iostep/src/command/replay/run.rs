@@ -42,12 +42,20 @@ pub struct Order<'a> {
     pub keep: bool,
 }
 
+/// How the replays ended.
+#[derive(Debug)]
+pub enum End {
+    /// All of them are done.
+    Whole,
+    /// By a signal.
+    Interrupted,
+    /// One could not be made: the initial state, a thread, the recording of block I/O.
+    Failed(anyhow::Error),
+}
+
 /// Runs everything: one replay in each directory, then again, so that a drift of the machine
-/// favours none. True if a signal ended it.
-///
-/// Errors: those of making the initial state, of starting threads, and of recording block I/O;
-/// what was measured before is lost then.
-pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> anyhow::Result<(Vec<Target>, bool)> {
+/// favours none. Gives what was measured, whatever ended it.
+pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> (Vec<Target>, End) {
     let mut targets: Vec<Target> = order.directories.iter().map(|path| target(path)).collect();
     for round in 1..=order.repeat {
         for (directory, target) in order.directories.iter().zip(&mut targets) {
@@ -58,15 +66,15 @@ pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> anyhow::Result<(Vec<Targ
             let keep = order.keep && round == order.repeat;
             match one(order, directory, &prefix, keep, interrupt) {
                 Ok(run) => target.runs.push(run),
-                Err(error) if is_interruption(&error) => return Ok((targets, true)),
-                Err(error) => return Err(error),
+                Err(error) if is_interruption(&error) => return (targets, End::Interrupted),
+                Err(error) => return (targets, End::Failed(error)),
             }
             if interrupt.came() {
-                return Ok((targets, true));
+                return (targets, End::Interrupted);
             }
         }
     }
-    Ok((targets, false))
+    (targets, End::Whole)
 }
 
 fn is_interruption(error: &anyhow::Error) -> bool {

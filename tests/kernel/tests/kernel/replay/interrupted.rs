@@ -1,0 +1,185 @@
+//! Signals in the middle of a replay.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use iostep_kernel_tests::iostep::{Outcome, Running};
+use iostep_kernel_tests::requirement::Requirement;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{ensure_removed, written_trace};
+use crate::bad_input::TempMount;
+use crate::case::Case;
+use crate::faults::wait_until;
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    let tmpfs = [Requirement::Root, Requirement::Filesystem("tmpfs")];
+    vec![
+        Case::new(
+            "SIGINT, SIGTERM and SIGHUP keep what was measured, and clean up",
+            tmpfs,
+            while_waiting_for_time,
+        ),
+        Case::new(
+            "a signal ends a wait for a lock",
+            tmpfs,
+            while_waiting_for_a_lock,
+        ),
+        Case::new("a signal keeps the whole runs", tmpfs, while_repeating),
+        Case::new(
+            "a signal is heard while files are made",
+            tmpfs,
+            while_preparing,
+        ),
+    ]
+}
+
+struct Ground {
+    place: TempMount,
+    directory: tempfile::TempDir,
+}
+
+impl Ground {
+    fn new(threads: u32, initial: &str, calls: &[&str]) -> anyhow::Result<Ground> {
+        let ground = Ground {
+            place: TempMount::new("tmpfs", "")?,
+            directory: tempfile::tempdir()?,
+        };
+        let calls: Vec<String> = calls.iter().map(|call| (*call).to_owned()).collect();
+        written_trace(&ground.trace(), threads, initial, &calls)?;
+        Ok(ground)
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.directory.path().join("app.trace")
+    }
+
+    fn start(&self, flags: &[&str]) -> anyhow::Result<Running> {
+        let trace = self.trace();
+        let words = [
+            Path::new("replay"),
+            &trace,
+            "--to".as_ref(),
+            self.place.path(),
+        ];
+        let flags = flags.iter().chain(&["--json"]).map(Path::new);
+        Running::start(words.into_iter().chain(flags))
+    }
+
+    /// Waits until a call made this.
+    fn wait_for(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.place.path().join("iostep-replay").join(name);
+        wait_until(name, || path.exists())
+    }
+
+    /// The runs of a replay that a signal ended.
+    fn runs(&self, outcome: Outcome) -> anyhow::Result<Vec<Value>> {
+        let outcome = outcome.status(1)?;
+        ensure_removed(self.place.path())?;
+        let document: Value = serde_json::from_str(&outcome.stdout)?;
+        let runs = document["targets"][0]["runs"].as_array();
+        let runs = runs.context("runs")?.iter();
+        Ok(runs.map(|run| run["summary"].clone()).collect())
+    }
+}
+
+fn while_waiting_for_time() -> anyhow::Result<()> {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let ground = Ground::new(
+            1,
+            "",
+            &[
+                "0 10 t1 mkdir path=\"/made\" mode=0700 = 0",
+                "3600000000000 10 t1 rmdir path=\"/made\" = 0",
+            ],
+        )?;
+        let running = ground.start(&[])?;
+        ground.wait_for("made")?;
+        running.signal(signal)?;
+        let runs = ground.runs(running.finish()?)?;
+        let [run] = &runs[..] else {
+            anyhow::bail!("{} runs", runs.len());
+        };
+        anyhow::ensure!(run["interrupted"] == true, "{run}");
+        anyhow::ensure!(run["totals"]["done"] == 1, "{}", run["totals"]);
+        anyhow::ensure!(run["skipped"][0]["reason"] == "interrupted", "{run}");
+    }
+    Ok(())
+}
+
+/// Two open files of one file: the first takes the lock and keeps it.
+fn while_waiting_for_a_lock() -> anyhow::Result<()> {
+    let flock = "lock=2 of=file wait";
+    let range = "lock=1 of=description offset=0 size=0 wait";
+    for lock in [flock, range] {
+        let call = if lock == flock { "flock" } else { "fcntl" };
+        let first = format!("40 10 t1 {call} h1 {lock} = 0");
+        let second = format!("60 10 t2 {call} h2 {lock} = 0");
+        let ground = Ground::new(
+            2,
+            "",
+            &[
+                "0 10 t1 openat path=\"/a\" flags=O_RDWR|O_CREAT mode=0600 = h1",
+                "20 10 t2 openat path=\"/a\" flags=O_RDWR mode=000 = h2",
+                &first,
+                &second,
+                "80 10 t1 mkdir path=\"/locked\" mode=0700 = 0",
+            ],
+        )?;
+        let running = ground.start(&["--timing", "fast"])?;
+        ground.wait_for("locked")?;
+        // The other thread needs a moment for its lock, which it gets only after 10 s.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        running.signal(Signal::INT)?;
+        let runs = ground.runs(running.finish()?)?;
+        anyhow::ensure!(runs.len() == 1, "{} runs", runs.len());
+        let totals = &runs[0]["totals"];
+        anyhow::ensure!(totals["done"] == 4, "{totals}");
+        anyhow::ensure!(totals["differing"] == 0, "waited for the lock: {totals}");
+    }
+    Ok(())
+}
+
+fn while_repeating() -> anyhow::Result<()> {
+    let ground = Ground::new(
+        1,
+        "",
+        &[
+            "0 10 t1 mkdir path=\"/made\" mode=0700 = 0",
+            "20000000 10 t1 rmdir path=\"/made\" = 0",
+        ],
+    )?;
+    let running = ground.start(&["--repeat", "10000"])?;
+    let made = ground.place.path().join("iostep-replay/made");
+    for _ in 0..3 {
+        wait_until("a run", || made.exists())?;
+        wait_until("its end", || !made.exists())?;
+    }
+    running.signal(Signal::TERM)?;
+    let runs = ground.runs(running.finish()?)?;
+    let whole = runs.iter().filter(|run| run["totals"]["same"] == 2).count();
+    println!("    {whole} whole runs of {}", runs.len());
+    anyhow::ensure!(whole >= 2, "{whole} whole runs");
+    anyhow::ensure!(runs.len() < 10_000, "the signal was not heard");
+    anyhow::ensure!(runs.len() - whole <= 1, "more than one is cut short");
+    Ok(())
+}
+
+fn while_preparing() -> anyhow::Result<()> {
+    let file = |name: &str| {
+        format!(
+            "@initial file path=\"/{name}\" size={} content=data seen\n",
+            200 << 20
+        )
+    };
+    let initial: String = ["first", "second", "third"].map(file).concat();
+    let ground = Ground::new(1, &initial, &["0 10 t1 mkdir path=\"/made\" mode=0700 = 0"])?;
+    let running = ground.start(&[])?;
+    ground.wait_for("first")?;
+    running.signal(Signal::INT)?;
+    let runs = ground.runs(running.finish()?)?;
+    anyhow::ensure!(runs.is_empty(), "{runs:?}");
+    Ok(())
+}
