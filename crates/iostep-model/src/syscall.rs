@@ -10,6 +10,7 @@
 
 mod errno;
 mod flags;
+pub mod kept;
 mod name;
 mod operation;
 pub mod raw;

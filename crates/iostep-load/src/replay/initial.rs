@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use iostep_model::replay::Prepared;
-use iostep_model::syscall::{Content, InitialFile, InitialKind, OpenFlags, PathId, Recording};
+use iostep_model::syscall::{
+    Content, InitialFile, InitialKind, OpenFlags, PathId, Recording, kept,
+};
 use rustix::fs::{Advice, AtFlags, Mode};
 use rustix::io::Errno;
 
@@ -181,10 +183,18 @@ impl Maker<'_> {
         let directory = self.kept_data.ok_or_else(|| {
             std::io::Error::other("its content is not beside the recording (NAME.data)")
         })?;
-        let mut kept = File::open(directory.join(number.to_string()))?.take(size);
-        let copied = std::io::copy(&mut kept, file)?;
-        self.wrote(copied)?;
-        self.fill(file, size - copied)
+        let kept = kept::open(directory, number).map_err(std::io::Error::other)?;
+        let mut kept = kept.take(size);
+        let mut piece = vec![0; PIECE_BYTES as usize];
+        loop {
+            let read = kept.read(&mut piece)?;
+            if read == 0 {
+                break;
+            }
+            file.write_all(&piece[..read])?;
+            self.wrote(read as u64)?;
+        }
+        self.fill(file, kept.limit())
     }
 
     fn symbolic_link(&mut self, file: &InitialFile) -> Result<()> {

@@ -390,6 +390,36 @@ fn sizes_that_no_machine_has_are_refused_before_anything_is_made() {
     assert_eq!(replay.calls[2].state, State::Done(-i64::from(libc::EINVAL)));
 }
 
+/// The data of the first file is shorter than the file, that of the second far longer.
+#[test]
+fn kept_data_is_put_into_files_as_far_as_their_size_goes() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let trace = parent.path().join("trace");
+    let mut writer = kept::Writer::create(&trace, u64::MAX).expect("a directory");
+    writer.keep(&mut &b"short"[..], 5).expect("room");
+    let mut zeros = std::io::repeat(0);
+    writer.keep(&mut zeros, 1 << 26).expect("room");
+    writer.publish().expect("a place");
+    let mut script = Script::default();
+    for (path, number) in [("/short", 1), ("/long", 2)] {
+        let (size, content) = (10, Content::Kept(number));
+        script.initially(path, InitialKind::File { size, content });
+    }
+    let set = |data: Option<&Path>| {
+        let watch = Watch::default();
+        Stage::set(&script.recording, parent.path(), data, false, &watch)
+    };
+    let stage = set(Some(&kept::directory_of(&trace))).expect("a stage");
+    let read = |name| std::fs::read(stage.path().join(name)).expect("a file");
+    let short = read("short");
+    assert_eq!((&short[..5], short.len()), (&b"short"[..], 10));
+    assert_eq!(read("long"), [0; 10]);
+    assert_eq!(stage.prepared().bytes, 20);
+    drop(stage);
+    let missing = set(None).expect_err("no data").to_string();
+    assert!(missing.contains("not beside the recording"), "{missing}");
+}
+
 #[test]
 fn only_ioctls_of_the_list_are_made() {
     let parent = tempfile::tempdir().expect("a directory");

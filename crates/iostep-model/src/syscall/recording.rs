@@ -139,7 +139,7 @@ pub enum Content {
     Data,
     /// Nothing but holes.
     Hole,
-    /// This data, kept beside the recording in the directory `NAME.data`, by this number.
+    /// This data, kept beside the recording, by this number ([`super::kept`]).
     Kept(u32),
 }
 

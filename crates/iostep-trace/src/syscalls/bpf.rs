@@ -151,6 +151,7 @@ impl Recorder {
             start_wall_ns: self.start_wall_ns,
             present_since_ns: self.present_since_ns,
             lost: ended.lost,
+            kept: None,
         })
     }
 

@@ -8,6 +8,7 @@
 mod action;
 pub mod bpf;
 mod files;
+pub mod keeper;
 mod notes;
 pub mod present;
 pub mod ptrace;
@@ -22,6 +23,7 @@ use std::collections::HashMap;
 use iostep_model::syscall::raw::{Action, Event, Path, Returned};
 
 use crate::error::Error;
+use keeper::Keeper;
 use present::Present;
 use record::Record;
 
@@ -49,17 +51,26 @@ pub struct Recorded {
     pub present_since_ns: u64,
     /// Records that were lost, for whatever reason.
     pub lost: u64,
+    /// What files held before, if that was kept.
+    pub kept: Option<Keeper>,
 }
 
 impl Recorded {
-    /// Tells the events, first those that say what was open already.
+    /// Tells the events, first those that say what was open already. They can be told once.
     ///
     /// Errors: `each`'s, and `Io` if the spool cannot be read.
     pub fn events<E: From<Error>>(
-        mut self,
+        &mut self,
         each: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut present = Some(self.present);
+        let kept = self.kept.as_ref();
+        let each: &mut dyn FnMut(Event<'_>) -> Result<(), E> = &mut |mut event| {
+            if let (Some(kept), Some(seen)) = (kept, &mut event.seen) {
+                kept.tell(seen);
+            }
+            each(event)
+        };
+        let mut present = Some(std::mem::take(&mut self.present));
         if let Some(attached) = present.take_if(|present| present.process.is_some()) {
             attached.events(0, 0, each)?;
         }

@@ -11,6 +11,7 @@ use iostep_model::syscall::{Content, InitialKind, OpenFlags};
 
 use super::at_directory;
 use super::files::kind_of;
+use super::keeper::Keeper;
 use crate::error::{Error, Result};
 
 /// What a process has open, and where it is.
@@ -77,6 +78,20 @@ impl Present {
             descriptors,
             threads,
         })
+    }
+
+    /// Keeps the data of the files that are open and have a name.
+    pub(super) fn keep(&self, keeper: &mut Keeper) {
+        let process = self
+            .process
+            .map_or("self".to_owned(), |pid| pid.to_string());
+        for open in self.descriptors.iter().filter(|open| open.seen.is_some()) {
+            let link = PathBuf::from(format!("/proc/{process}/fd/{}", open.number));
+            // One that was closed meanwhile is not opened by the program either.
+            if let Ok(found) = fs::metadata(&link) {
+                keeper.keep(&link, &found);
+            }
+        }
     }
 
     /// Tells it as events of a thread: the process's first, or `tid` where a command inherits.

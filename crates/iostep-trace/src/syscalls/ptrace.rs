@@ -21,6 +21,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::keeper::Keeper;
 use super::present::Present;
 use super::{Recorded, spool, table};
 use crate::error::{Error, Result};
@@ -31,32 +32,38 @@ use tracer::{Subject, Tracer};
 /// recorder, what a filter catches would fail.
 ///
 /// Once `stop` is set, everything is asked to end with SIGTERM, and killed 2 s later. If the calling
-/// process dies, so does all that it traces.
+/// process dies, so does all that it traces. `keeper` gets the data of each file before its first
+/// open.
 ///
 /// Errors: `Io` if the command cannot be run or the spool in `directory` not be written,
 /// `Unsupported` if the command may not be traced or the kernel is older than 5.3.
 pub fn command(
     command: &[OsString],
     directory: &Path,
+    keeper: Option<Keeper>,
     stop: &AtomicBool,
 ) -> Result<(Recorded, ExitStatus)> {
     let calls = table::entries().map(|entry| entry.number);
     let caught = calls.chain([libc::SYS_prctl]);
     let filter = filter::catching(caught.filter_map(|number| number.try_into().ok()));
-    filtered(command, filter, directory, stop)
+    filtered(command, filter, directory, keeper, stop)
 }
 
 fn filtered(
     command: &[OsString],
     mut filter: Vec<libc::sock_filter>,
     directory: &Path,
+    mut keeper: Option<Keeper>,
     stop: &AtomicBool,
 ) -> Result<(Recorded, ExitStatus)> {
     let spool = spool::Writer::create(directory)?;
     let present = Present::inherited()?;
+    if let Some(keeper) = &mut keeper {
+        present.keep(keeper);
+    }
     let mut launched = launch::launch(command, &mut filter)?;
     let start = Start::now();
-    let mut tracer = Tracer::new(Subject::Command(launched.pid), spool);
+    let mut tracer = Tracer::new(Subject::Command(launched.pid), spool, keeper);
     launched.open_gate()?;
     follow(&mut tracer, stop)?;
     if !tracer.runs {
@@ -68,14 +75,25 @@ fn filtered(
 }
 
 /// Records a process and all that it starts from now on, until the last of it ended or `stop` is
-/// set; then it goes on without the recorder.
+/// set; then it goes on without the recorder. `keeper` as in [`command`].
 ///
 /// Errors: `Unsupported` if it may not be traced or the kernel is older than 5.3, `Io` for a process
 /// that is not there and for the spool in `directory`.
-pub fn process(process: u32, directory: &Path, stop: &AtomicBool) -> Result<Recorded> {
+pub fn process(
+    process: u32,
+    directory: &Path,
+    keeper: Option<Keeper>,
+    stop: &AtomicBool,
+) -> Result<Recorded> {
     let spool = spool::Writer::create(directory)?;
-    let mut tracer = Tracer::new(Subject::Process, spool);
-    let present = tracer.attach(process, || Present::of(process))?;
+    let mut tracer = Tracer::new(Subject::Process, spool, keeper);
+    let present = tracer.attach(process, |keeper| {
+        let present = Present::of(process)?;
+        if let Some(keeper) = keeper {
+            present.keep(keeper);
+        }
+        Ok(present)
+    })?;
     let start = Start::now();
     follow(&mut tracer, stop)?;
     recorded(tracer, present, &start)
@@ -106,13 +124,15 @@ impl Start {
 }
 
 fn recorded(tracer: Tracer, present: Present, start: &Start) -> Result<Recorded> {
+    let (spool, kept) = tracer.recorded()?;
     Ok(Recorded {
-        spool: tracer.recorded()?.read()?,
+        spool: spool.read()?,
         present,
         start_mono_ns: start.mono_ns,
         start_wall_ns: start.wall_ns,
         present_since_ns: 0,
         lost: 0,
+        kept,
     })
 }
 

@@ -11,6 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use iostep_calls::{Finished, Tracker};
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
+use iostep_model::units;
+use iostep_trace::syscalls::keeper::Keeper;
 use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -31,12 +33,13 @@ const RECORDING_UNCOUNTED: &str = "recording {spinner} {elapsed}; Ctrl-C ends it
 ///
 /// All threads and all children are recorded, with the times at which calls began and ended, what
 /// they asked for and what they returned, and what the files were before: enough for `iostep
-/// replay` to do the same again. The data itself is not recorded.
+/// replay` to do the same again. The data itself is recorded only with --with-data.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   iostep record -o app.trace -- ./app --once
   iostep record -o app.trace.zst -p $(pidof app)
+  iostep record --with-data -o app.trace -- ./app --once
 
 docs/record.md says what is recorded and what cannot be seen.
 Needs root, or CAP_BPF and CAP_PERFMON; -p also CAP_SYS_PTRACE. --via ptrace needs
@@ -47,9 +50,18 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// How to see the calls
-    #[arg(long, value_enum, default_value_t = Via::Bpf)]
-    via: Via,
+    /// How to see the calls [default: bpf; with --with-data: ptrace]
+    #[arg(long, value_enum)]
+    via: Option<Via>,
+
+    /// Keep the data that files held before their first open, in the directory FILE.data: the
+    /// program is stopped for that, by ptrace
+    #[arg(long)]
+    with_data: bool,
+
+    /// Keep at most this much data; files that do not fit are counted
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "with_data", value_parser = units::parse_bytes)]
+    data_limit: u64,
 
     /// Record a process that runs already, and what it starts from now on
     #[arg(short, long, value_name = "PID")]
@@ -72,6 +84,23 @@ enum Via {
     Ptrace,
 }
 
+impl Args {
+    /// How to see the calls. The data can only be kept by who stops the program before an open.
+    fn way(&self) -> iostep_trace::Result<Via> {
+        match (self.via, self.with_data) {
+            (Some(Via::Bpf), true) => Err(iostep_trace::Error::Usage {
+                object: "--via bpf".into(),
+                reason: "it sees an open when it is over, and --with-data has to look before; \
+                         use --via ptrace"
+                    .into(),
+            }),
+            (None, false) => Ok(Via::Bpf),
+            (None, true) => Ok(Via::Ptrace),
+            (Some(via), _) => Ok(via),
+        }
+    }
+}
+
 impl Via {
     fn name(self) -> &'static str {
         match self {
@@ -83,17 +112,20 @@ impl Via {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let via = args.way()?;
     let interrupt = Interrupt::install()?;
     // Before anything is run: a name that cannot be written to is known now.
     let directory = match args.output.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let (recorded, ended) = match args.via {
+    let keep = || Keeper::create(&args.output, args.data_limit);
+    let keeper = args.with_data.then(keep).transpose()?;
+    let (recorded, ended) = match via {
         Via::Bpf => record_bpf(args, directory, &interrupt)?,
-        Via::Ptrace => record_ptrace(args, directory, &interrupt)?,
+        Via::Ptrace => record_ptrace(args, directory, keeper, &interrupt)?,
     };
-    let summary = write(args, recorded, ended)?;
+    let summary = write(args, via, recorded, ended)?;
     if args.json {
         terminal::print(&format!("{}\n", summary.json(&args.output)))?;
     } else {
@@ -137,17 +169,18 @@ fn record_bpf(
 fn record_ptrace(
     args: &Args,
     directory: &Path,
+    keeper: Option<Keeper>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Recorded, End)> {
     let bar = progress(RECORDING_UNCOUNTED);
     bar.enable_steady_tick(TICK);
     if let Some(pid) = args.pid {
-        let recorded = ptrace::process(pid, directory, interrupt.flag())?;
+        let recorded = ptrace::process(pid, directory, keeper, interrupt.flag())?;
         bar.finish_and_clear();
         return Ok((recorded, End::Whole));
     }
     let command: Vec<_> = args.command.iter().map(Into::into).collect();
-    let (recorded, status) = ptrace::command(&command, directory, interrupt.flag())?;
+    let (recorded, status) = ptrace::command(&command, directory, keeper, interrupt.flag())?;
     bar.finish_and_clear();
     if let Some(signal) = status.signal() {
         eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
@@ -211,10 +244,10 @@ fn progress(template: &str) -> ProgressBar {
 }
 
 /// Makes the trace file of what was recorded.
-fn write(args: &Args, recorded: Recorded, end: End) -> anyhow::Result<Summary> {
+fn write(args: &Args, via: Via, mut recorded: Recorded, end: End) -> anyhow::Result<Summary> {
     let system = rustix::system::uname();
     let header = Header {
-        recorder: format!("iostep {} {}", env!("CARGO_PKG_VERSION"), args.via.name()),
+        recorder: format!("iostep {} {}", env!("CARGO_PKG_VERSION"), via.name()),
         machine: format!(
             "Linux {} {}",
             system.release().to_string_lossy(),
@@ -240,7 +273,10 @@ fn write(args: &Args, recorded: Recorded, end: End) -> anyhow::Result<Summary> {
         initial,
         ledger,
     } = tracker.finish();
-    let summary = Summary::new(&sink, ledger, end == End::Interrupted);
+    let kept = recorded.kept.as_ref().map(Keeper::counts);
+    let summary = Summary::new(&sink, ledger, kept, end == End::Interrupted);
+    // First the data: a trace must not name what is not there.
+    recorded.kept.map_or(Ok(()), Keeper::publish)?;
     sink.writer.finish(&initial, &summary.ledger, &paths)?;
     Ok(summary)
 }

@@ -4,7 +4,7 @@ mod run;
 mod show;
 mod traced;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use iostep_analyze::replay::{About, Document};
@@ -12,6 +12,7 @@ use iostep_analyze::report::replay::html;
 use iostep_load::replay::plan::Plan;
 use iostep_model::publish;
 use iostep_model::replay::{Settings, Threads, Timing};
+use iostep_model::syscall::kept;
 use iostep_model::syscall::text as trace_file;
 
 use crate::interrupt::Interrupt;
@@ -101,7 +102,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         recording: &recording,
         plan: &Plan::new(&recording, settings.threads),
         settings,
-        kept_data: &beside(&args.file),
+        kept_data: &kept::directory_of(&args.file),
         directories: &args.to,
         repeat: args.repeat,
         trace: args.trace,
@@ -146,13 +147,6 @@ fn check(args: &Args) -> iostep_load::Result<()> {
     Ok(())
 }
 
-/// `NAME.data`, where a recording's kept content is.
-fn beside(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".data");
-    name.into()
-}
-
 fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     if let Some(path) = &args.output {
         publish::write(path, show::json(document).as_bytes())?;
@@ -193,7 +187,6 @@ mod tests {
             (args.timing, args.threads, args.repeat),
             (Timing::Original, Threads::Original, 1)
         );
-        assert_eq!(beside(&args.file), Path::new("app.trace.data"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::case::Case;
 use crate::stage::{self, Stage};
 
 mod block;
+mod data;
 mod failing;
 mod interrupted;
 
@@ -64,6 +65,7 @@ pub fn cases() -> Vec<Case> {
         ));
     }
     all.extend(block::cases());
+    all.extend(data::cases());
     all.extend(failing::cases());
     all.extend(interrupted::cases());
     all.into_iter().map(|case| case.about("replay")).collect()

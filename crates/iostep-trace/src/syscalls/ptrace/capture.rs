@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::tracee::{self, Call};
+use crate::syscalls::keeper::Keeper;
 use crate::syscalls::record::{self, Record, TEXT_BYTES};
 use crate::syscalls::table::{self, Shape};
 
@@ -80,16 +81,7 @@ impl Begun {
     }
 
     /// The record of a call that returned `result`.
-    pub(super) fn ended(
-        mut self,
-        tid: u32,
-        end_ns: u64,
-        result: i64,
-        each: impl FnOnce(&Record<'_>),
-    ) {
-        if let Some(shape) = self.shape {
-            self.read_answer(tid, shape, result);
-        }
+    pub(super) fn ended(self, tid: u32, end_ns: u64, result: i64, each: impl FnOnce(&Record<'_>)) {
         self.record(tid, end_ns, result, 0, each);
     }
 
@@ -187,7 +179,10 @@ impl Begun {
     }
 
     /// What the call answered in memory, and which file it opened.
-    fn read_answer(&mut self, tid: u32, shape: Shape, result: i64) {
+    pub(super) fn read_answer(&mut self, tid: u32, result: i64, keeper: Option<&mut Keeper>) {
+        let Some(shape) = self.shape else {
+            return;
+        };
         let mut read = |index: usize, argument: usize| {
             let address = self.word[argument];
             match word(tid, address) {
@@ -204,13 +199,15 @@ impl Begun {
                 read(7, 3);
             }
             table::OFFSET_AT_2 => read(6, 2),
-            table::OPENED | table::OPEN_HOW if result >= 0 => self.see(tid, result as u64),
+            table::OPENED | table::OPEN_HOW if result >= 0 => {
+                self.see(tid, result as u64, keeper);
+            }
             _ => {}
         }
     }
 
     /// The file of a descriptor that the call gave.
-    fn see(&mut self, tid: u32, number: u64) {
+    fn see(&mut self, tid: u32, number: u64, keeper: Option<&mut Keeper>) {
         let link = descriptor(tid, number);
         let (Ok(file), Ok(filesystem)) = (fs::metadata(&link), rustix::fs::statfs(&link)) else {
             return;
@@ -223,6 +220,9 @@ impl Begun {
             Before::Absent => (0, CREATED),
             Before::Size(size) => (size, 0),
         };
+        if let (Some(keeper), Before::Absent) = (keeper, self.before) {
+            keeper.made(&file);
+        }
         self.flags |= record::SEEN;
         let filesystem = u64::from(filesystem.f_type as u32);
         self.word[6..].copy_from_slice(&[
@@ -233,27 +233,39 @@ impl Begun {
         ]);
     }
 
-    /// Looks at the file that an open may make or cut.
-    fn look_before(&mut self, tid: u32, shape: Shape) {
+    /// Looks at the file that an open may make or cut; with a keeper at every file.
+    fn look_before(&mut self, tid: u32, shape: Shape, keeper: Option<&mut Keeper>) {
         let flags = match shape {
             Shape::Open { at } => self.word[1 + usize::from(at)],
             Shape::OpenHow => self.word[2],
             Shape::Creat => libc::O_CREAT as u64,
             _ => return,
         };
-        if flags & (libc::O_CREAT | libc::O_TRUNC) as u64 == 0 || self.text[0].is_empty() {
+        let has = |flag: libc::c_int| flags & flag as u64 == flag as u64;
+        let changes = has(libc::O_CREAT) || has(libc::O_TRUNC);
+        if self.text[0].is_empty() || has(libc::O_PATH) || !(changes || keeper.is_some()) {
+            return;
+        }
+        if has(libc::O_TMPFILE) {
+            // The path is that of the directory.
+            self.before = Before::Absent;
             return;
         }
         let directory = match shape {
             Shape::Open { at: true } | Shape::OpenHow => self.word[0] as u32 as i32,
             _ => libc::AT_FDCWD,
         };
-        let follow = flags & libc::O_NOFOLLOW as u64 == 0;
         let path = path_of(tid, directory, &self.text[0]);
-        let found = match follow {
-            true => fs::metadata(&path),
-            false => fs::symlink_metadata(&path),
+        let found = match has(libc::O_NOFOLLOW) {
+            false => fs::metadata(&path),
+            true => fs::symlink_metadata(&path),
         };
+        if let (Some(keeper), Ok(found)) = (keeper, &found) {
+            keeper.keep(&path, found);
+        }
+        if !changes {
+            return;
+        }
         self.before = match found {
             Ok(file) => Before::Size(file.size()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Before::Absent,
@@ -263,7 +275,7 @@ impl Begun {
 }
 
 /// What of a call is to be recorded, read from a thread that is about to make it. None: nothing.
-pub(super) fn begin(tid: u32, call: &Call) -> Option<Begun> {
+pub(super) fn begin(tid: u32, call: &Call, keeper: Option<&mut Keeper>) -> Option<Begun> {
     let number = u16::try_from(call.number).ok()?;
     let (entry, _) = table::by_number(number)?;
     let shape = entry.shape;
@@ -276,7 +288,7 @@ pub(super) fn begin(tid: u32, call: &Call) -> Option<Begun> {
     };
     begun.word[..6].copy_from_slice(&call.arguments);
     begun.read_arguments(tid, shape);
-    begun.look_before(tid, shape);
+    begun.look_before(tid, shape, keeper);
     Some(begun)
 }
 

@@ -15,6 +15,7 @@ use super::filter;
 use super::tracee::{self, At, Call, Resume, Stop};
 use crate::error::{Error, Result};
 use crate::session::mono_ns;
+use crate::syscalls::keeper::Keeper;
 use crate::syscalls::record::{self, Record};
 use crate::syscalls::spool;
 
@@ -50,6 +51,8 @@ pub(super) struct Tracer {
     /// When those are killed that were asked to end.
     kill_at: Option<Instant>,
     spool: spool::Writer,
+    /// Takes what files hold before they are opened.
+    keeper: Option<Keeper>,
     /// Nothing is recorded from then on; what is traced goes on unharmed.
     failed: Option<Error>,
 }
@@ -62,7 +65,7 @@ struct Thread {
 
 impl Tracer {
     /// Of nothing yet.
-    pub(super) fn new(subject: Subject, spool: spool::Writer) -> Tracer {
+    pub(super) fn new(subject: Subject, spool: spool::Writer, keeper: Option<Keeper>) -> Tracer {
         let mut threads = HashMap::new();
         if let Subject::Command(process) = subject {
             let call = None;
@@ -81,17 +84,18 @@ impl Tracer {
             detaching: false,
             kill_at: None,
             spool,
+            keeper,
             failed: None,
         }
     }
 
-    /// What was recorded.
+    /// What was recorded, and what was kept.
     ///
     /// Errors: what made the recording stop early.
-    pub(super) fn recorded(self) -> Result<spool::Writer> {
+    pub(super) fn recorded(self) -> Result<(spool::Writer, Option<Keeper>)> {
         match self.failed {
             Some(error) => Err(error),
-            None => Ok(self.spool),
+            None => Ok((self.spool, self.keeper)),
         }
     }
 
@@ -102,10 +106,12 @@ impl Tracer {
     pub(super) fn attach<T>(
         &mut self,
         process: u32,
-        stopped: impl FnOnce() -> Result<T>,
+        stopped: impl FnOnce(Option<&mut Keeper>) -> Result<T>,
     ) -> Result<T> {
         let mut held = HashMap::new();
-        let attached = self.hold_all(process, &mut held).and_then(|()| stopped());
+        let attached = self
+            .hold_all(process, &mut held)
+            .and_then(|()| stopped(self.keeper.as_mut()));
         if attached.is_err() {
             self.detaching = true;
         }
@@ -339,7 +345,7 @@ impl Tracer {
                 let names = call.arguments[0] == libc::PR_SET_NAME as u64;
                 names.then(|| Begun::plain(record::NAME))
             }
-            _ => capture::begin(tid, call),
+            _ => capture::begin(tid, call, self.keeper.as_mut()),
         };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.call = begun;
@@ -349,7 +355,7 @@ impl Tracer {
     fn leave(&mut self, tid: u32, result: i64) {
         let end_ns = mono_ns();
         let thread = self.threads.get_mut(&tid);
-        let Some(begun) = thread.and_then(|thread| thread.call.take()) else {
+        let Some(mut begun) = thread.and_then(|thread| thread.call.take()) else {
             return;
         };
         match begun.number {
@@ -359,7 +365,10 @@ impl Tracer {
             }
             record::NAME => {}
             _ if begun.told => {}
-            _ => begun.ended(tid, end_ns, result, |record| self.push(record)),
+            _ => {
+                begun.read_answer(tid, result, self.keeper.as_mut());
+                begun.ended(tid, end_ns, result, |record| self.push(record));
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use iostep_calls::Sink;
 use iostep_model::syscall::text::Writer;
-use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread};
+use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread, kept};
+use iostep_trace::syscalls::keeper::Counts;
 
 /// A trace file that counts what goes into it.
 #[derive(Debug)]
@@ -67,17 +68,24 @@ pub(super) struct Summary {
     read_bytes: u64,
     written_bytes: u64,
     pub(super) ledger: Ledger,
+    data: Option<Counts>,
     interrupted: bool,
 }
 
 impl Summary {
-    pub(super) fn new(counted: &Counted, ledger: Ledger, interrupted: bool) -> Summary {
+    pub(super) fn new(
+        counted: &Counted,
+        ledger: Ledger,
+        data: Option<Counts>,
+        interrupted: bool,
+    ) -> Summary {
         Summary {
             calls: counted.calls,
             threads: counted.threads,
             read_bytes: counted.read_bytes,
             written_bytes: counted.written_bytes,
             ledger,
+            data,
             interrupted,
         }
     }
@@ -115,6 +123,9 @@ impl Summary {
             lines.extend(reasons.iter().map(|l| line(l.count, &of(&l.reason))));
         }
         lines.push(format!("wrote {}", output.display()));
+        if let Some(data) = self.data {
+            lines.push(data_line(&data, output));
+        }
         lines.join("\n") + "\n"
     }
 
@@ -133,8 +144,35 @@ impl Summary {
             "written_bytes": self.written_bytes,
             "kept": reasons(true),
             "left_out": reasons(false),
+            "data": self.data.map(|data| serde_json::json!({
+                "files": data.files,
+                "bytes": data.bytes,
+                "too_much": data.too_much,
+                "unreadable": data.unreadable,
+            })),
         })
     }
+}
+
+/// Whose data was kept, and whose was not.
+fn data_line(data: &Counts, output: &Path) -> String {
+    let mut line = match data.files {
+        0 => "no file held data".to_owned(),
+        files => format!(
+            "wrote {}: {} bytes of {files} files",
+            kept::directory_of(output).display(),
+            data.bytes
+        ),
+    };
+    for (count, why) in [
+        (data.too_much, "that are more than --data-limit"),
+        (data.unreadable, "that could not be read"),
+    ] {
+        if count > 0 {
+            line += &format!("; not of {count} {why}");
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -149,6 +187,7 @@ mod tests {
             read_bytes: 20,
             written_bytes: 10,
             ledger: Ledger::default(),
+            data: None,
             interrupted: false,
         };
         summary.ledger.add(true, "call", 3);
@@ -165,5 +204,18 @@ mod tests {
         let json = summary.json(Path::new("a"));
         assert_eq!(json["lost"], 7);
         assert_eq!(json["left_out"]["pipe"], 2);
+    }
+
+    #[test]
+    fn files_whose_data_is_missing_are_told() {
+        let mut data = Counts {
+            files: 2,
+            bytes: 500,
+            ..Counts::default()
+        };
+        let line = |data: &Counts| data_line(data, Path::new("a.trace"));
+        assert_eq!(line(&data), "wrote a.trace.data: 500 bytes of 2 files");
+        data.too_much = 1;
+        assert!(line(&data).ends_with("; not of 1 that are more than --data-limit"));
     }
 }
