@@ -476,7 +476,7 @@ fn simple(call: &Call, file: &OwnedFd) -> Done {
             from_libc(unsafe { libc::fallocate64(fd, mode as i32, offset, size) }.into())
         }
         Operation::Sync { .. } => match call.syscall {
-            Syscall::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0),
+            Syscall::Fdatasync | Syscall::UringFdatasync => rustix::fs::fdatasync(file).map(|()| 0),
             Syscall::Syncfs => rustix::fs::syncfs(file).map(|()| 0),
             _ => rustix::fs::fsync(file).map(|()| 0),
         },

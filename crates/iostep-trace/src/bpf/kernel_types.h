@@ -149,6 +149,7 @@ struct task_struct {
 	int tgid;
 	unsigned int flags;
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	struct files_struct *files;
 	struct fs_struct *fs;
 	struct signal_struct *signal;
@@ -354,10 +355,39 @@ struct io_cqe {
 	int fd;
 } KERNEL_TYPE;
 
+struct io_rsrc_node {
+	unsigned long file_ptr;
+} KERNEL_TYPE;
+
+struct io_rsrc_data {
+	unsigned int nr;
+	struct io_rsrc_node **nodes;
+} KERNEL_TYPE;
+
+struct io_file_table {
+	struct io_rsrc_data data;
+} KERNEL_TYPE;
+
+struct io_ring_ctx {
+	struct io_file_table file_table;
+} KERNEL_TYPE;
+
+/* Before Linux 6.13 registered files were an array of pointers. */
+struct io_file_table___before_6_13 {
+	void *files;
+} KERNEL_TYPE;
+
+struct io_ring_ctx___before_6_13 {
+	struct io_file_table___before_6_13 file_table;
+	unsigned int nr_user_files;
+} KERNEL_TYPE;
+
 struct io_kiocb {
 	__u8 opcode;
 	__u64 flags;
 	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+	struct file *file;
 	struct io_wq_work work;
 } KERNEL_TYPE;
 
@@ -365,6 +395,72 @@ struct io_rw {
 	struct kiocb kiocb;
 	__u64 addr;
 	__u32 len;
+	int flags;
+} KERNEL_TYPE;
+
+struct filename {
+	const char *name;
+} KERNEL_TYPE;
+
+struct open_how {
+	__u64 flags;
+	__u64 mode;
+} KERNEL_TYPE;
+
+struct io_open {
+	int dfd;
+	__u32 file_slot;
+	struct filename *filename;
+	struct open_how how;
+} KERNEL_TYPE;
+
+struct io_close {
+	int fd;
+	__u32 file_slot;
+} KERNEL_TYPE;
+
+struct io_statx {
+	int dfd;
+	unsigned int flags;
+	struct filename *filename;
+} KERNEL_TYPE;
+
+struct io_unlink {
+	int dfd;
+	int flags;
+	struct filename *filename;
+} KERNEL_TYPE;
+
+struct io_mkdir {
+	int dfd;
+	__u16 mode;
+	struct filename *filename;
+} KERNEL_TYPE;
+
+struct io_rename {
+	int old_dfd;
+	int new_dfd;
+	struct filename *oldpath;
+	struct filename *newpath;
+	int flags;
+} KERNEL_TYPE;
+
+struct io_link {
+	int old_dfd;
+	int new_dfd;
+	struct filename *oldpath;
+	struct filename *newpath;
+	int flags;
+} KERNEL_TYPE;
+
+struct io_fadvise {
+	__u64 offset;
+	__u64 len;
+	__u32 advice;
+} KERNEL_TYPE;
+
+struct io_ftrunc {
+	__s64 len;
 } KERNEL_TYPE;
 
 struct io_sync {
@@ -376,6 +472,7 @@ struct io_sync {
 
 struct io_uring_cqe {
 	__s32 res;
+	__u32 flags;
 } KERNEL_TYPE;
 
 struct io_worker {

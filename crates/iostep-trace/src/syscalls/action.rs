@@ -10,18 +10,18 @@ use super::table::{self, Entry, Shape};
 use super::{files, plain_path, requests};
 
 /// include/uapi/linux/fcntl.h.
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const AT_REMOVEDIR: u64 = 0x200;
-const AT_EMPTY_PATH: u64 = 0x1000;
+pub(super) const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+pub(super) const AT_REMOVEDIR: u64 = 0x200;
+pub(super) const AT_EMPTY_PATH: u64 = 0x1000;
 /// `POSIX_FADV_WILLNEED`, which is what readahead is.
 const WILL_NEED: u32 = 3;
 const LOCK_NB: u32 = 4;
 /// Close-on-exec goes by this bit in every call that makes a descriptor: `O_CLOEXEC`,
 /// `SOCK_CLOEXEC`, `EFD_CLOEXEC` and others.
 const CLOSE_ON_EXEC: u64 = libc::O_CLOEXEC as u64;
-const UNREADABLE: &str = "arguments could not be read";
+pub(super) const UNREADABLE: &str = "arguments could not be read";
 
-type Made<'a> = Operation<Descriptor<'a>, Path<'a>>;
+pub(super) type Made<'a> = Operation<Descriptor<'a>, Path<'a>>;
 
 /// What a record that is no note asked for, and which file it opened.
 pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Option<Seen>) {
@@ -29,7 +29,7 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
         return (left_out("?", "call of a 32-bit program"), None);
     }
     if record.number == REQUEST {
-        return (requests::action(record), None);
+        return with_seen(record, requests::action(record));
     }
     let Some((entry, syscall)) = table::by_number(record.number) else {
         return (left_out("?", "unknown system call"), None);
@@ -38,12 +38,16 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
         return (left_out(entry.name, "interrupted by a signal"), None);
     }
     if let Some(opened) = files::opened(record, entry) {
-        return opened;
+        return (opened, None);
     }
     let action = match syscall {
         Some(syscall) => call(record, entry, syscall),
         None => followed(record, entry, returned),
     };
+    with_seen(record, action)
+}
+
+fn with_seen<'a>(record: &Record<'a>, action: Action<'a>) -> (Action<'a>, Option<Seen>) {
     let seen = match action {
         Action::Operation(_, Operation::Open { flags, .. }) => files::seen(record, flags),
         _ => None,
@@ -387,7 +391,7 @@ fn before(record: &Record<'_>, address: u64, after: u64) -> Option<i64> {
     (address != 0).then(|| (after as i64).wrapping_sub(record.result.max(0)))
 }
 
-fn open(path: Path<'_>, flags: u64, mode: u64) -> Made<'_> {
+pub(super) fn open(path: Path<'_>, flags: u64, mode: u64) -> Made<'_> {
     let (flags, _) = OpenFlags::from_native(flags as i32);
     let creates = flags.has(OpenFlags::O_CREAT) || flags.has(OpenFlags::O_TMPFILE);
     Operation::Open {
@@ -404,7 +408,7 @@ fn descriptor(record: &Record<'_>, argument: usize) -> Descriptor<'static> {
 
 /// One of the two texts, relative to the directory whose descriptor is this argument. Nothing is
 /// nowhere, whatever the directory.
-fn path<'a>(record: &Record<'a>, text: usize, directory: Option<usize>) -> Path<'a> {
+pub(super) fn path<'a>(record: &Record<'a>, text: usize, directory: Option<usize>) -> Path<'a> {
     let directory = directory.map(|argument| record.word[argument] as i32);
     let bytes = record.text[text];
     let directory = directory.filter(|number| *number != libc::AT_FDCWD && !bytes.is_empty());

@@ -18,7 +18,8 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::present::Present;
-use super::{Recorded, Subject, spool, table};
+use super::record::{self, Record};
+use super::{Recorded, Subject, requests, spool, table};
 use crate::bpf::{has_tracepoint, per_cpu, recursion_misses, word, words};
 use crate::error::{Error, Result};
 use crate::session::mono_ns;
@@ -44,6 +45,8 @@ pub(super) use programs::types::wire_record as WireRecord;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
 /// `LOSSES` of calls.bpf.c.
 const LOSSES: u32 = 2;
+/// `WIRE_REQUEST_WORDS` of wire.h.
+const REQUEST_WORDS: usize = 6;
 
 /// A recording under way. Dropping it ends it.
 #[derive(Debug)]
@@ -214,10 +217,49 @@ fn read(
     consume(&ring)?;
     drop(ring);
     let lost = lost(&skel)?;
-    match failed.into_inner() {
-        Some(error) => Err(error),
-        None => Ok(Ended { spool, lost }),
+    if let Some(error) = failed.into_inner() {
+        return Err(error);
     }
+    for request in requests_under_way(&skel.maps.requests) {
+        spool.push(&request)?;
+    }
+    Ok(Ended { spool, lost })
+}
+
+/// Requests of io_uring that nobody saw completing: they were under way when the recording ended,
+/// or their completion was not to be told.
+fn requests_under_way(requests: &dyn MapCore) -> Vec<Vec<u8>> {
+    let values = requests.keys().filter_map(|key| {
+        let found = requests.lookup(&key, libbpf_rs::MapFlags::ANY);
+        found.ok().flatten()
+    });
+    values
+        .filter_map(|value| request_under_way(&value))
+        .collect()
+}
+
+/// `struct uring_request` of uring.bpf.h as a record.
+fn request_under_way(value: &[u8]) -> Option<Vec<u8>> {
+    let word = |index: usize| {
+        let bytes = value.get(8 * index..8 * index + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    let mut words = [0; 10];
+    for (index, into) in words.iter_mut().take(REQUEST_WORDS).enumerate() {
+        *into = word(2 + index)?;
+    }
+    let silent = words[4] & requests::SILENT != 0;
+    let record = Record {
+        start_ns: word(0)?,
+        duration_ns: 0,
+        result: 0,
+        tid: u32::from_ne_bytes(value.get(8..12)?.try_into().ok()?),
+        number: record::REQUEST,
+        flags: [record::UNFINISHED, record::UNTOLD][usize::from(silent)],
+        word: words,
+        text: [b""; 2],
+    };
+    Some(record.bytes())
 }
 
 fn load<'object>(
@@ -250,19 +292,32 @@ fn load<'object>(
 fn drop_missing_hooks(open: &mut OpenCallsSkel<'_>, btf: &Btf<'_>) {
     for mut program in open.open_object_mut().progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        if let Some(name) = section.strip_prefix("tp_btf/io_uring_") {
-            program.set_autoload(has_tracepoint(btf, &format!("io_uring_{name}")));
-        }
+        let Some(name) = section.strip_prefix("tp_btf/") else {
+            continue;
+        };
+        let usable = match name {
+            // Before Linux 5.18 the request was not its first argument.
+            "io_uring_submit_sqe" => arguments(btf, name) == Some(2),
+            _ if name.starts_with("io_uring_") => has_tracepoint(btf, name),
+            _ => true,
+        };
+        program.set_autoload(usable);
     }
 }
 
 /// True if the tracepoint io_uring_complete has the completion's entry: the ring, the request and
-/// that, after the tracepoint's own data. Before, it had the result and more in its place.
+/// that. Before, it had the result and more in its place.
 fn completes_with_entry(btf: &Btf<'_>) -> bool {
-    let hook = btf.type_by_name::<Typedef<'_>>("btf_trace_io_uring_complete");
-    let pointer = hook.and_then(|hook| Ptr::try_from(hook.referenced_type()).ok());
-    let function = pointer.and_then(|to| FuncProto::try_from(to.referenced_type()).ok());
-    function.is_none_or(|function| function.iter().count() == 4)
+    arguments(btf, "io_uring_complete").is_none_or(|count| count == 3)
+}
+
+/// How many arguments a tracepoint has, if it is there. Its own data, which comes before them, does
+/// not count.
+fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
+    let hook = btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}"))?;
+    let pointer = Ptr::try_from(hook.referenced_type()).ok()?;
+    let function = FuncProto::try_from(pointer.referenced_type()).ok()?;
+    Some(function.iter().count().saturating_sub(1))
 }
 
 fn ring<'a>(

@@ -67,22 +67,27 @@ pub(super) fn kind_of(mode: u32, filesystem: u32) -> Option<DescriptorKind> {
 }
 
 /// An open of what is no file, whatever its path.
-pub(super) fn opened<'a>(record: &Record<'a>, entry: &Entry) -> Option<(Action<'a>, Option<Seen>)> {
-    let kind = Opened::of(record)?.kind()?;
-    if kind.is_kept() {
-        return None;
-    }
+pub(super) fn opened<'a>(record: &Record<'a>, entry: &Entry) -> Option<Action<'a>> {
     let flags = match entry.shape {
         Shape::Open { at: false } => record.word[1],
         _ => record.word[2],
     };
-    let made = Action::MakeOther {
-        name: entry.name.into(),
+    no_file(record, entry.name, flags)
+}
+
+/// The same of whatever opens with these flags.
+pub(super) fn no_file<'a>(
+    record: &Record<'a>,
+    name: &'static str,
+    flags: u64,
+) -> Option<Action<'a>> {
+    let kind = Opened::of(record)?.kind()?;
+    (!kind.is_kept()).then(|| Action::MakeOther {
+        name: name.into(),
         kind,
         descriptors: i32::try_from(record.result).into_iter().collect(),
         close_on_exec: flags & libc::O_CLOEXEC as u64 != 0,
-    };
-    Some((made, None))
+    })
 }
 
 /// What was there before an open. A file that the open cut to nothing was of any size: that is not

@@ -76,18 +76,30 @@ impl Recorded {
         }
         let mut bytes = Vec::new();
         let mut interrupted = Interrupted::default();
+        let mut names = requests::Names::default();
         while self.spool.next(&mut bytes)? {
             let Some(record) = Record::parse(&bytes) else {
                 continue;
             };
+            if record.number == record::REQUEST_NAMES {
+                names.add(&record, &bytes);
+                continue;
+            }
+            let told = names.take(&record);
+            let record = requests::named(record, told.as_deref());
             if record.start_ns.saturating_add(record.duration_ns) < self.present_since_ns {
                 continue;
             }
-            if let Some(mut before) = interrupted.take(record.tid) {
+            // A thread that polls a ring goes on while another is in a call.
+            let before = match record.number {
+                record::REQUEST => None,
+                _ => interrupted.take(record.tid),
+            };
+            if let Some(mut before) = before {
                 before.end(&record);
                 before.tell(self.start_mono_ns, each)?;
             }
-            if record.is_restarted() {
+            if record.is_restarted() && record.number != record::REQUEST {
                 interrupted.0.insert(record.tid, bytes.clone());
                 continue;
             }
@@ -158,7 +170,8 @@ fn each_of<E>(
     let event = |tid, action, returned, seen| Event {
         tid,
         start_ns,
-        duration_ns: (returned != Returned::Unfinished).then_some(record.duration_ns),
+        duration_ns: matches!(returned, Returned::Value(_) | Returned::Failed(_))
+            .then_some(record.duration_ns),
         action,
         returned,
         seen,

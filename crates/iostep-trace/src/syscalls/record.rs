@@ -25,6 +25,8 @@ pub const NAME: u16 = 0x8004;
 pub const FOREIGN: u16 = 0x8005;
 /// A request of io_uring.
 pub const REQUEST: u16 = 0x8006;
+/// The names in a request of io_uring, which comes later.
+pub const REQUEST_NAMES: u16 = 0x8007;
 
 /// The call never returned.
 pub const UNFINISHED: u8 = 1;
@@ -36,6 +38,8 @@ pub const TEXT_2_LOST: u8 = 4;
 pub const EXTRA_LOST: u8 = 8;
 /// The extra words say which file was opened.
 pub const SEEN: u8 = 16;
+/// What the request of io_uring returned was not told.
+pub const UNTOLD: u8 = 32;
 
 const ENAMETOOLONG: i64 = 36;
 /// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK` (include/linux/errno.h): no program ever sees them.
@@ -131,6 +135,9 @@ impl<'a> Record<'a> {
         if self.has(UNFINISHED) {
             return Returned::Unfinished;
         }
+        if self.has(UNTOLD) {
+            return Returned::Unknown;
+        }
         match self.result {
             error @ -4095..=-1 => Returned::Failed(Errno(-error as i32)),
             value => Returned::Value(value as u64),
@@ -189,5 +196,10 @@ mod tests {
             ..sample()
         };
         assert_eq!(killed.returned(), Returned::Unfinished);
+        let untold = Record {
+            flags: UNTOLD,
+            ..sample()
+        };
+        assert_eq!(untold.returned(), Returned::Unknown);
     }
 }

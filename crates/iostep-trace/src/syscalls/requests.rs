@@ -1,13 +1,27 @@
-//! Requests of io_uring.
+//! Requests of io_uring: what bpf/uring.bpf.h read of them, and what that means.
 
-use iostep_model::syscall::raw::{Action, Descriptor, Path};
-use iostep_model::syscall::{Direction, Operation, Syscall};
+use std::collections::HashMap;
 
-use super::record::Record;
+use iostep_model::syscall::raw::{Action, Descriptor, DescriptorKind, Path};
+use iostep_model::syscall::{Direction, OpenFlags, Operation as O, Syscall, Target};
+
+use super::action::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_NOFOLLOW, Made, UNREADABLE};
+use super::action::{open, path};
+use super::files;
+use super::record::{self, Record};
 
 /// `enum wire_request` of bpf/wire.h.
 const REGISTERED: u64 = 1;
 const LOST: u64 = 2;
+const REFUSED: u64 = 4;
+pub(super) const SILENT: u64 = 8;
+/// Handed in, which is all that the recorder saw.
+pub(super) const UNSEEN: u64 = 16;
+
+/// `IORING_FSYNC_DATASYNC` (include/uapi/linux/io_uring.h).
+const DATA_ONLY: u32 = 1;
+/// What becomes of what a request makes: the ring's own table, which no descriptor stands for.
+const TO_REGISTERED: &str = "request of io_uring for its own table";
 
 /// `enum io_uring_op` (include/uapi/linux/io_uring.h).
 mod code {
@@ -17,75 +31,364 @@ mod code {
     pub(super) const READ_FIXED: u32 = 4;
     pub(super) const WRITE_FIXED: u32 = 5;
     pub(super) const SYNC_FILE_RANGE: u32 = 8;
+    pub(super) const ACCEPT: u32 = 13;
     pub(super) const FALLOCATE: u32 = 17;
+    pub(super) const OPENAT: u32 = 18;
     pub(super) const CLOSE: u32 = 19;
+    pub(super) const STATX: u32 = 21;
     pub(super) const READ: u32 = 22;
     pub(super) const WRITE: u32 = 23;
     pub(super) const FADVISE: u32 = 24;
+    pub(super) const OPENAT2: u32 = 28;
     pub(super) const SPLICE: u32 = 30;
+    pub(super) const RENAMEAT: u32 = 35;
+    pub(super) const UNLINKAT: u32 = 36;
+    pub(super) const MKDIRAT: u32 = 37;
+    pub(super) const SYMLINKAT: u32 = 38;
+    pub(super) const LINKAT: u32 = 39;
+    pub(super) const SOCKET: u32 = 45;
     pub(super) const FTRUNCATE: u32 = 55;
-    /// What names its file by a path: openat, statx, openat2, renameat, unlinkat, mkdirat,
-    /// symlinkat, linkat.
-    pub(super) const WITH_PATH: [u32; 8] = [18, 21, 28, 35, 36, 37, 38, 39];
+    pub(super) const READV_FIXED: u32 = 60;
+    pub(super) const WRITEV_FIXED: u32 = 61;
+}
+
+/// True for a request whose names come apart.
+fn has_names(record: &Record<'_>) -> bool {
+    use code::*;
+    matches!(
+        record.word[0] as u32,
+        OPENAT | OPENAT2 | STATX | RENAMEAT | UNLINKAT | MKDIRAT | SYMLINKAT | LINKAT
+    )
+}
+
+/// Names that wait for their requests: by thread and beginning.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<(u32, u64), Vec<u8>>);
+
+impl Names {
+    /// Takes the record of a request's names.
+    pub(super) fn add(&mut self, record: &Record<'_>, bytes: &[u8]) {
+        let key = (record.tid, record.start_ns);
+        self.0.insert(key, bytes.to_vec());
+    }
+
+    /// The names of a request that has some.
+    pub(super) fn take(&mut self, record: &Record<'_>) -> Option<Vec<u8>> {
+        if record.number != record::REQUEST || !has_names(record) {
+            return None;
+        }
+        self.0.remove(&(record.tid, record.start_ns))
+    }
+}
+
+/// Puts names into their request. Without them it says too little.
+pub(super) fn named<'a>(record: Record<'a>, names: Option<&'a [u8]>) -> Record<'a> {
+    if record.number != record::REQUEST || !has_names(&record) {
+        return record;
+    }
+    match names.and_then(Record::parse) {
+        Some(names) => Record {
+            text: names.text,
+            flags: record.flags | names.flags,
+            ..record
+        },
+        None => Record {
+            flags: record.flags | record::EXTRA_LOST,
+            ..record
+        },
+    }
+}
+
+fn left_out(reason: &'static str) -> Action<'static> {
+    Action::LeftOut {
+        name: "io_uring".into(),
+        reason,
+    }
 }
 
 /// What a request asked for.
 pub(super) fn action<'a>(record: &Record<'a>) -> Action<'a> {
-    let [opcode, number, offset, size, flags, buffers] =
-        [0, 1, 2, 3, 4, 5].map(|at| record.word[at]);
-    let left_out = |reason| Action::LeftOut {
-        name: "io_uring".into(),
-        reason,
-    };
+    let flags = record.word[4];
+    let code = record.word[0] as u32;
+    if flags & UNSEEN != 0 {
+        return left_out("request of io_uring, which ptrace does not see");
+    }
+    if flags & REFUSED != 0 {
+        return left_out("request of io_uring that the kernel refused");
+    }
     if flags & REGISTERED != 0 {
-        return left_out("request of io_uring on a registered file");
+        return left_out("request of io_uring on a registered file without a descriptor");
     }
-    if flags & LOST != 0 {
-        return left_out("arguments could not be read");
+    if flags & LOST != 0 || record.has(record::EXTRA_LOST) {
+        return left_out(UNREADABLE);
     }
-    let handle = Descriptor::number(number as i32);
-    let code = opcode as u32;
-    let transfer = |syscall, direction| {
-        let operation: Operation<Descriptor<'a>, Path<'a>> = Operation::Transfer {
-            direction,
-            handle: handle.clone(),
-            size,
-            buffers: buffers as u32,
-            offset: (offset != u64::MAX).then_some(offset as i64),
-            flags: 0,
+    if matches!(code, code::ACCEPT | code::SOCKET) {
+        return Action::MakeOther {
+            name: "io_uring".into(),
+            kind: DescriptorKind::Socket,
+            descriptors: i32::try_from(record.result)
+                .into_iter()
+                .filter(|n| *n >= 0)
+                .collect(),
+            close_on_exec: false,
         };
-        Action::Operation(syscall, operation)
+    }
+    let made = transfer(record, code)
+        .or_else(|| on_open_file(record, code))
+        .or_else(|| by_name(record, code));
+    match made {
+        Some(Ok((syscall, operation))) => Action::Operation(syscall, operation),
+        Some(Err(other)) => other,
+        None => left_out("other request of io_uring"),
+    }
+}
+
+type Found<'a> = Option<Result<(Syscall, Made<'a>), Action<'a>>>;
+
+fn transfer<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
+    use Direction::{Read, Write};
+    let (syscall, direction) = match code {
+        code::READ | code::READ_FIXED => (Syscall::UringRead, Read),
+        code::WRITE | code::WRITE_FIXED => (Syscall::UringWrite, Write),
+        code::READV | code::READV_FIXED => (Syscall::UringReadv, Read),
+        code::WRITEV | code::WRITEV_FIXED => (Syscall::UringWritev, Write),
+        _ => return None,
     };
-    let offset = offset as i64;
-    match code {
-        code::READ | code::READ_FIXED => transfer(Syscall::UringRead, Direction::Read),
-        code::WRITE | code::WRITE_FIXED => transfer(Syscall::UringWrite, Direction::Write),
-        code::READV => transfer(Syscall::UringReadv, Direction::Read),
-        code::WRITEV => transfer(Syscall::UringWritev, Direction::Write),
-        code::FSYNC => Action::Operation(Syscall::UringFsync, Operation::Sync { handle }),
-        code::SYNC_FILE_RANGE => Action::Operation(
+    let [number, offset, size, more] = [1, 2, 3, 5].map(|at| record.word[at]);
+    let operation = O::Transfer {
+        direction,
+        handle: Descriptor::number(number as i32),
+        // A buffer that the ring chose has a length of its own (IOSQE_BUFFER_SELECT).
+        size: size.max(u64::try_from(record.result).unwrap_or(0)),
+        buffers: more as u32,
+        offset: (offset != u64::MAX).then_some(offset as i64),
+        flags: (more >> 32) as u32,
+    };
+    Some(Ok((syscall, operation)))
+}
+
+fn on_open_file<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
+    let [number, offset, size, more] = [1, 2, 3, 5].map(|at| record.word[at]);
+    let handle = Descriptor::number(number as i32);
+    let (offset, length, flags) = (offset as i64, size as i64, (more >> 32) as u32);
+    Some(Ok(match code {
+        code::FSYNC if flags & DATA_ONLY != 0 => (Syscall::UringFdatasync, O::Sync { handle }),
+        code::FSYNC => (Syscall::UringFsync, O::Sync { handle }),
+        code::SYNC_FILE_RANGE => (
             Syscall::UringSyncFileRange,
-            Operation::SyncRange {
+            O::SyncRange {
                 handle,
                 offset,
-                size: size as i64,
-                flags: (buffers >> 32) as u32,
+                size: length,
+                flags,
             },
         ),
-        code::FALLOCATE => Action::Operation(
+        code::FALLOCATE => (
             Syscall::UringFallocate,
-            Operation::Allocate {
+            O::Allocate {
                 handle,
-                mode: buffers as u32,
+                mode: more as u32,
                 offset,
-                size: size as i64,
+                size: length,
             },
         ),
-        code::CLOSE => Action::Operation(Syscall::UringClose, Operation::Close { handle }),
-        code::FADVISE | code::SPLICE | code::FTRUNCATE => {
-            Action::Operation(Syscall::UringOther, Operation::Other { handle, code })
+        code::FTRUNCATE => (
+            Syscall::UringFtruncate,
+            O::Truncate {
+                target: Target::Handle(handle),
+                size: offset,
+            },
+        ),
+        code::FADVISE => (
+            Syscall::UringFadvise,
+            O::Advise {
+                handle,
+                offset,
+                size: length,
+                advice: more as u32,
+            },
+        ),
+        code::CLOSE if more != 0 => return Some(Err(left_out(TO_REGISTERED))),
+        code::CLOSE => (Syscall::UringClose, O::Close { handle }),
+        code::SPLICE => (Syscall::UringOther, O::Other { handle, code }),
+        _ => return None,
+    }))
+}
+
+fn by_name<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
+    let [second, third, slot] = [2, 3, 5].map(|at| record.word[at]);
+    let first = || path(record, 0, Some(1));
+    Some(Ok(match code {
+        code::OPENAT | code::OPENAT2 => {
+            if slot != 0 {
+                return Some(Err(left_out(TO_REGISTERED)));
+            }
+            if let Some(other) = files::no_file(record, "io_uring", second) {
+                return Some(Err(other));
+            }
+            (Syscall::UringOpenat, opening(first(), second, third))
         }
-        other if code::WITH_PATH.contains(&other) => left_out("request of io_uring with a path"),
-        _ => left_out("other request of io_uring"),
+        code::STATX => {
+            let operation = O::Stat {
+                target: Target::Path(first_or_directory(record, second)),
+                follow: second & AT_SYMLINK_NOFOLLOW == 0,
+            };
+            (Syscall::UringStatx, operation)
+        }
+        code::RENAMEAT => {
+            let (from, to, flags) = (first(), path(record, 1, Some(2)), third as u32);
+            (Syscall::UringRenameat, O::Rename { from, to, flags })
+        }
+        code::LINKAT => {
+            let from = first_or_directory(record, third);
+            let (to, flags) = (path(record, 1, Some(2)), third as u32);
+            (Syscall::UringLinkat, O::Link { from, to, flags })
+        }
+        code::SYMLINKAT => {
+            let (content, path) = (path(record, 0, None), path(record, 1, Some(2)));
+            (Syscall::UringSymlinkat, O::Symlink { content, path })
+        }
+        code::UNLINKAT if second & AT_REMOVEDIR != 0 => {
+            (Syscall::UringUnlinkat, O::RemoveDirectory { path: first() })
+        }
+        code::UNLINKAT => (Syscall::UringUnlinkat, O::Unlink { path: first() }),
+        code::MKDIRAT => {
+            let (path, mode) = (first(), second as u32);
+            (Syscall::UringMkdirat, O::MakeDirectory { path, mode })
+        }
+        _ => return None,
+    }))
+}
+
+/// io_uring adds `O_LARGEFILE` itself (`force_o_largefile`, io_uring/openclose.c).
+fn opening<'a>(path: Path<'a>, flags: u64, mode: u64) -> Made<'a> {
+    match open(path, flags, mode) {
+        O::Open { path, flags, mode } => O::Open {
+            path,
+            flags: flags.without(OpenFlags::O_LARGEFILE),
+            mode,
+        },
+        other => other,
+    }
+}
+
+/// The first path, or the file of the descriptor beside it if there is none and that is allowed.
+fn first_or_directory<'a>(record: &Record<'a>, flags: u64) -> Path<'a> {
+    let path = path(record, 0, Some(1));
+    match path.text.is_empty() && flags & AT_EMPTY_PATH != 0 {
+        true => Path {
+            directory: Some(Descriptor::number(record.word[1] as i32)),
+            ..path
+        },
+        false => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(code: u32, words: [u64; 5]) -> Record<'static> {
+        let mut word = [0; 10];
+        word[0] = u64::from(code);
+        word[1..6].copy_from_slice(&words);
+        Record {
+            start_ns: 1000,
+            duration_ns: 7,
+            result: 0,
+            tid: 5,
+            number: record::REQUEST,
+            flags: 0,
+            word,
+            text: [b""; 2],
+        }
+    }
+
+    /// The bytes of a request's names.
+    fn names(of: &Record<'_>, text: [&'static [u8]; 2]) -> Vec<u8> {
+        let number = record::REQUEST_NAMES;
+        Record {
+            number,
+            text,
+            word: [0; 10],
+            ..*of
+        }
+        .bytes()
+    }
+
+    #[test]
+    fn a_request_gets_the_names_that_came_before_it() {
+        let at = libc::AT_FDCWD as u32 as u64;
+        let rename = request(code::RENAMEAT, [at, 9, 1, 0, 0]);
+        let told = names(&rename, [b"old", b"new"]);
+        let mut waiting = Names::default();
+        waiting.add(&Record::parse(&told).expect("a record"), &told);
+        let later = Record {
+            start_ns: 2000,
+            ..rename
+        };
+        assert_eq!(waiting.take(&later), None, "of another request");
+        let told = waiting.take(&rename);
+        let whole = named(rename, told.as_deref());
+        let Action::Operation(syscall, O::Rename { from, to, flags }) = action(&whole) else {
+            panic!("{:?}", action(&whole));
+        };
+        assert_eq!((syscall, flags), (Syscall::UringRenameat, 1));
+        assert_eq!((&*from.text, from.directory), (&b"old"[..], None));
+        assert_eq!(
+            (&*to.text, to.directory.map(|d| d.number)),
+            (&b"new"[..], Some(9))
+        );
+        assert_eq!(waiting.take(&rename), None, "they are its own");
+    }
+
+    #[test]
+    fn without_its_names_a_request_is_left_out() {
+        let mkdir = named(request(code::MKDIRAT, [3, 0o755, 0, 0, 0]), None);
+        let Action::LeftOut { reason, .. } = action(&mkdir) else {
+            panic!("{:?}", action(&mkdir));
+        };
+        assert_eq!(reason, UNREADABLE);
+    }
+
+    #[test]
+    fn each_request_is_one_call_or_left_out_for_a_reason() {
+        let words = [3, 100, 200, 0, 1];
+        for code in 0..70 {
+            let record = request(code, words);
+            let text = names(&record, [b"first", b"second"]);
+            let record = named(record, has_names(&record).then_some(&text));
+            match action(&record) {
+                Action::Operation(syscall, _) => {
+                    assert!(syscall.name().starts_with("io_uring_"), "{code}: {syscall}");
+                }
+                Action::LeftOut { reason, .. } => assert!(reason.contains("io_uring"), "{code}"),
+                Action::MakeOther { .. } => assert!([code::ACCEPT, code::SOCKET].contains(&code)),
+                other => panic!("{code}: {other:?}"),
+            }
+        }
+        for (flags, why) in [
+            (REGISTERED, "registered file without a descriptor"),
+            (REFUSED, "refused"),
+            (UNSEEN, "ptrace"),
+        ] {
+            let record = request(code::READ, [3, 0, 10, flags, 1]);
+            let Action::LeftOut { reason, .. } = action(&record) else {
+                panic!("{flags}");
+            };
+            assert!(reason.contains(why), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_sync_of_data_is_told_from_a_whole_one() {
+        let syscall = |flags: u64| match action(&request(code::FSYNC, [3, 0, 0, 0, flags << 32])) {
+            Action::Operation(syscall, O::Sync { .. }) => syscall,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            [syscall(0), syscall(1)],
+            [Syscall::UringFsync, Syscall::UringFdatasync]
+        );
     }
 }

@@ -14,6 +14,7 @@ mod partition;
 mod record;
 mod recording;
 mod replay;
+mod requests;
 mod stage;
 mod stall;
 
@@ -38,6 +39,7 @@ fn main() {
     cases.extend(partition::cases());
     cases.extend(replay::cases());
     cases.extend(record::cases());
+    cases.extend(requests::cases());
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()

@@ -169,19 +169,22 @@ fn both_ways() -> anyhow::Result<()> {
 fn without_numbers(recording: &Recording) -> impl Iterator<Item = String> {
     let calls = recording.calls.iter();
     let calls = calls.filter(|call| call.syscall != Syscall::Present);
-    calls.map(|call| {
-        let mut line = String::new();
-        text::write_call(call, &recording.paths, &mut line);
-        let words = line.split_whitespace().skip(3);
-        let unnumbered = words.map(|word| {
-            let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
-            match name {
-                "h" | "replaces=h" | "child=t" => name,
-                _ => word,
-            }
-        });
-        unnumbered.collect::<Vec<_>>().join(" ")
-    })
+    calls.map(|call| unnumbered(call, &recording.paths))
+}
+
+/// A call without its time, and without the numbers of threads and open files.
+pub fn unnumbered(call: &Call, paths: &calls::Paths) -> String {
+    let mut line = String::new();
+    text::write_call(call, paths, &mut line);
+    let words = line.split_whitespace().skip(3);
+    let unnumbered = words.map(|word| {
+        let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        match name {
+            "h" | "replaces=h" | "child=t" => name,
+            _ => word,
+        }
+    });
+    unnumbered.collect::<Vec<_>>().join(" ")
 }
 
 fn quick() -> anyhow::Result<()> {

@@ -279,8 +279,8 @@ impl Arguments<'_> {
                 self.path("path", path);
             }
             Operation::RemoveDirectory { path } => {
-                self.path("path", path)
-                    .word("directory", syscall == Syscall::Unlinkat);
+                let either = matches!(syscall, Syscall::Unlinkat | Syscall::UringUnlinkat);
+                self.path("path", path).word("directory", either);
             }
             Operation::MakeDirectory { path, mode } => {
                 self.path("path", path).mode(mode);
@@ -352,16 +352,19 @@ pub(super) fn read(
             transfer(Direction::Write, fields)
         }
         S::UringWrite | S::UringWritev => transfer(Direction::Write, fields),
-        S::Fsync | S::Fdatasync | S::Syncfs | S::UringFsync => Ok(Operation::Sync {
-            handle: fields.handle()?,
-        }),
+        S::Fsync | S::Fdatasync | S::Syncfs | S::UringFsync | S::UringFdatasync => {
+            Ok(Operation::Sync {
+                handle: fields.handle()?,
+            })
+        }
         S::Sync => Ok(Operation::SyncAll),
         S::Fcntl | S::Flock | S::Ioctl | S::UringOther => control(syscall, fields),
         S::Lseek | S::Present | S::Fallocate | S::UringFallocate | S::SyncFileRange => {
             range(syscall, fields)
         }
         S::UringSyncFileRange | S::Mmap | S::Munmap | S::Msync => range(syscall, fields),
-        S::Fadvise64 | S::Readahead | S::Sendfile | S::CopyFileRange => range(syscall, fields),
+        S::Fadvise64 | S::UringFadvise | S::Readahead => range(syscall, fields),
+        S::Sendfile | S::CopyFileRange => range(syscall, fields),
         S::Getdents | S::Getdents64 => Ok(Operation::ReadDirectory {
             handle: fields.handle()?,
             size: fields.number("size")?,
@@ -546,25 +549,23 @@ fn range(syscall: Syscall, fields: &mut Fields<'_>) -> Result<Op, Fault> {
 fn names(syscall: Syscall, fields: &mut Fields<'_>, paths: &mut Paths) -> Result<Op, Fault> {
     use Syscall as S;
     Ok(match syscall {
-        S::Rename | S::Renameat | S::Renameat2 | S::Link | S::Linkat => {
-            let from = paths.intern(&fields.bytes("from")?);
-            let to = paths.intern(&fields.bytes("to")?);
-            let flags = fields.optional("flags")?.unwrap_or(0);
-            if matches!(syscall, S::Link | S::Linkat) {
-                Operation::Link { from, to, flags }
-            } else {
-                Operation::Rename { from, to, flags }
-            }
+        S::Rename | S::Renameat | S::Renameat2 | S::UringRenameat => {
+            let (from, to, flags) = two_names(fields, paths)?;
+            Operation::Rename { from, to, flags }
         }
-        S::Symlink | S::Symlinkat => Operation::Symlink {
+        S::Link | S::Linkat | S::UringLinkat => {
+            let (from, to, flags) = two_names(fields, paths)?;
+            Operation::Link { from, to, flags }
+        }
+        S::Symlink | S::Symlinkat | S::UringSymlinkat => Operation::Symlink {
             content: paths.intern(&fields.bytes("content")?),
             path: paths.intern(&fields.bytes("path")?),
         },
-        S::Truncate | S::Ftruncate => Operation::Truncate {
+        S::Truncate | S::Ftruncate | S::UringFtruncate => Operation::Truncate {
             target: target(fields, paths)?,
             size: fields.number("size")?,
         },
-        S::Stat | S::Lstat | S::Fstat | S::Newfstatat | S::Statx => {
+        S::Stat | S::Lstat | S::Fstat | S::Newfstatat | S::Statx | S::UringStatx => {
             let follow = !fields.flag("nofollow");
             Operation::Stat {
                 target: target(fields, paths)?,
@@ -590,15 +591,24 @@ fn names(syscall: Syscall, fields: &mut Fields<'_>, paths: &mut Paths) -> Result
     })
 }
 
+/// Two paths and flags, which may be missing.
+fn two_names(fields: &mut Fields<'_>, paths: &mut Paths) -> Result<(PathId, PathId, u32), Fault> {
+    let from = paths.intern(&fields.bytes("from")?);
+    let to = paths.intern(&fields.bytes("to")?);
+    Ok((from, to, fields.optional("flags")?.unwrap_or(0)))
+}
+
 /// Calls that take one path and nothing else to find a file by.
 fn one_name(syscall: Syscall, fields: &mut Fields<'_>, paths: &mut Paths) -> Result<Op, Fault> {
     use Syscall as S;
     let path = paths.intern(&fields.bytes("path")?);
     Ok(match syscall {
-        S::Unlinkat if fields.flag("directory") => Operation::RemoveDirectory { path },
+        S::Unlinkat | S::UringUnlinkat if fields.flag("directory") => {
+            Operation::RemoveDirectory { path }
+        }
         S::Rmdir => Operation::RemoveDirectory { path },
-        S::Unlink | S::Unlinkat => Operation::Unlink { path },
-        S::Mkdir | S::Mkdirat => Operation::MakeDirectory {
+        S::Unlink | S::Unlinkat | S::UringUnlinkat => Operation::Unlink { path },
+        S::Mkdir | S::Mkdirat | S::UringMkdirat => Operation::MakeDirectory {
             path,
             mode: fields.number("mode")?,
         },

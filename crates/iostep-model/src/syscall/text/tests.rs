@@ -365,6 +365,49 @@ fn controls() -> Vec<Asked> {
     ]
 }
 
+/// What io_uring does by other names.
+fn requests(from: PathId, to: PathId) -> Vec<Asked> {
+    use Operation as O;
+    let (path, handle) = (from, H);
+    let target = Target::Path(path);
+    let flags = 1;
+    vec![
+        (Syscall::UringFdatasync, O::Sync { handle }),
+        (
+            Syscall::UringFtruncate,
+            O::Truncate {
+                target: Target::Handle(handle),
+                size: 9,
+            },
+        ),
+        (
+            Syscall::UringFadvise,
+            O::Advise {
+                handle,
+                offset: 1,
+                size: 2,
+                advice: 4,
+            },
+        ),
+        (
+            Syscall::UringStatx,
+            O::Stat {
+                target,
+                follow: false,
+            },
+        ),
+        (Syscall::UringRenameat, O::Rename { from, to, flags }),
+        (Syscall::UringLinkat, O::Link { from, to, flags }),
+        (Syscall::UringSymlinkat, O::Symlink { content: to, path }),
+        (Syscall::UringUnlinkat, O::Unlink { path }),
+        (Syscall::UringUnlinkat, O::RemoveDirectory { path }),
+        (
+            Syscall::UringMkdirat,
+            O::MakeDirectory { path, mode: 0o750 },
+        ),
+    ]
+}
+
 /// One call of every operation and of every way to write it, and one of every outcome.
 fn every_operation(paths: &mut Paths) -> Vec<Call> {
     let a = paths.intern(b"/a b\"c\\\n\xff = h1");
@@ -377,6 +420,7 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
         names(a, b),
         attributes(a),
         controls(),
+        requests(a, b),
     ];
     let numbered = list.into_iter().flatten().enumerate();
     let mut calls: Vec<Call> = numbered

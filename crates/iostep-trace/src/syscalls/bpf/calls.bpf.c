@@ -8,8 +8,7 @@
  * sched_process_exec   a new program, with another name and without some descriptors
  * sched_process_exit   the end of a thread, and of the call that it died in
  * task_rename          a thread's name
- * io_uring_submit_req  a request that a task of the tree hands in
- * io_uring_complete    its end, wherever it was carried out
+ * io_uring_…           requests of io_uring (uring.bpf.h)
  *
  * Only tasks of the tree have storage; all others leave after one look-up. Strings are read when
  * the call returns: the kernel has then read them itself, so that their pages are there, while a
@@ -457,102 +456,7 @@ static __always_inline void note(__u32 tid, __u16 number, __u64 start_ns, __u64 
 	output(&record, sizeof(record));
 }
 
-/* Requests of io_uring under way, by the address of the kernel's own struct. */
-struct uring_request {
-	__u64 start_ns;
-	__u32 tid;
-	__u32 reserved;
-	__u64 word[WIRE_REQUEST_WORDS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 16);
-	__type(key, __u64);
-	__type(value, struct uring_request);
-} requests SEC(".maps");
-
-/* enum io_uring_op and REQ_F_FIXED_FILE (include/uapi/linux/io_uring.h, io_uring_types.h). */
-enum { OP_READV = 1, OP_WRITEV = 2, OP_FSYNC = 3, OP_SYNC_FILE_RANGE = 8, OP_FALLOCATE = 17 };
-#define FIXED_FILE 1
-
-static __always_inline void read_request(struct uring_request *request, struct io_kiocb *kiocb)
-{
-	/* What an operation needs begins where the request does (struct io_cmd_data). */
-	struct io_rw *rw = (void *)kiocb;
-	struct io_sync *sync = (void *)kiocb;
-	struct vector_sum sum = {};
-	__u64 *word = request->word;
-
-	word[0] = kiocb->opcode;
-	word[1] = (__u32)kiocb->cqe.fd;
-	word[4] = kiocb->flags & FIXED_FILE;
-	if (word[0] == OP_FSYNC || word[0] == OP_SYNC_FILE_RANGE || word[0] == OP_FALLOCATE) {
-		word[2] = BPF_CORE_READ(sync, off);
-		word[3] = BPF_CORE_READ(sync, len);
-		word[5] = BPF_CORE_READ(sync, mode) | (__u64)BPF_CORE_READ(sync, flags) << 32;
-		return;
-	}
-	word[2] = BPF_CORE_READ(rw, kiocb.ki_pos);
-	word[3] = BPF_CORE_READ(rw, len);
-	word[5] = 1;
-	if (word[0] != OP_READV && word[0] != OP_WRITEV)
-		return;
-	word[5] = word[3];
-	sum.address = BPF_CORE_READ(rw, addr);
-	bpf_loop(at_most(word[5], MAX_VECTORS), add_vector, &sum, 0);
-	word[3] = sum.sum;
-	if (sum.lost)
-		word[4] |= REQUEST_LOST;
-}
-
-SEC("tp_btf/io_uring_submit_req")
-int BPF_PROG(on_submit, struct io_kiocb *kiocb)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task *own = own_storage(task);
-	struct uring_request request = {};
-	__u64 key = (__u64)kiocb;
-
-	if (!own || own->waits)
-		return 0;
-	request.tid = task->pid;
-	read_request(&request, kiocb);
-	request.start_ns = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY))
-		count_lost(LOST_RECORDS);
-	return 0;
-}
-
-/* Older kernels pass the result itself, as the fourth argument. Set from the kernel's BTF. */
-const volatile bool complete_has_entry = true;
-
-SEC("tp_btf/io_uring_complete")
-int on_complete(__u64 *ctx)
-{
-	__u64 key = ctx[1];
-	struct uring_request *request = bpf_map_lookup_elem(&requests, &key);
-	struct io_uring_cqe *entry;
-	struct wire_record record = {};
-
-	if (!request)
-		return 0;
-	if (complete_has_entry) {
-		entry = (void *)ctx[2];
-		record.result = BPF_CORE_READ(entry, res);
-	} else {
-		record.result = (int)ctx[3];
-	}
-	record.start_ns = request->start_ns;
-	record.duration_ns = bpf_ktime_get_ns() - request->start_ns;
-	record.tid = request->tid;
-	record.number = WIRE_REQUEST;
-	record.words = WIRE_REQUEST_WORDS;
-	__builtin_memcpy(record.word, request->word, sizeof(request->word));
-	bpf_map_delete_elem(&requests, &key);
-	output(&record, WIRE_HEADER_BYTES + WIRE_REQUEST_WORDS * 8);
-	return 0;
-}
+#include "uring.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)

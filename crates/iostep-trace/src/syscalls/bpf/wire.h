@@ -31,10 +31,13 @@ enum wire_note {
 	/* A call of a 32-bit program, whose numbers are others. */
 	WIRE_FOREIGN = 0x8005,
 	/*
-	 * A request of io_uring. word: opcode, descriptor, offset, length, enum wire_request,
-	 * number of buffers (or mode, and flags above).
+	 * A request of io_uring. word: opcode, descriptor (or the directory's), three of its own,
+	 * enum wire_request in the fifth; requests.rs says which. An open's say which file it
+	 * opened, too, as a system call's.
 	 */
 	WIRE_REQUEST = 0x8006,
+	/* The names of a request, of the same thread and beginning; the request itself comes later. */
+	WIRE_REQUEST_NAMES = 0x8007,
 };
 
 enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
@@ -42,10 +45,14 @@ enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
 #define WIRE_REQUEST_WORDS 6
 
 enum wire_request {
-	/* The descriptor is an index into the ring's own table. */
+	/* The descriptor is an index into the ring's own table, and the program has none of that file. */
 	REQUEST_REGISTERED = 1,
 	/* The vectors could not be read. */
 	REQUEST_LOST = 2,
+	/* It made no sense to the kernel. */
+	REQUEST_REFUSED = 4,
+	/* The program wants to hear of it only if it fails (IOSQE_CQE_SKIP_SUCCESS). */
+	REQUEST_SILENT = 8,
 };
 
 enum wire_flags {
@@ -57,6 +64,8 @@ enum wire_flags {
 	FLAG_EXTRA_LOST = 8,
 	/* The extra words say which file was opened: device, inode, size, mode and others. */
 	FLAG_SEEN = 16,
+	/* What a request of io_uring returned was not told. */
+	FLAG_UNTOLD = 32,
 };
 
 /* What to record of a call, in bits of its class (table.rs has the calls). */

@@ -17,10 +17,13 @@ use crate::error::{Error, Result};
 use crate::session::mono_ns;
 use crate::syscalls::keeper::Keeper;
 use crate::syscalls::record::{self, Record};
+use crate::syscalls::requests;
 use crate::syscalls::spool;
 
 /// How long a command that was asked to end may take.
 const TERMINATION: Duration = Duration::from_secs(2);
+/// `IORING_MAX_ENTRIES` (io_uring/io_uring.h): no call hands in more.
+const MAX_REQUESTS: i64 = 32_768;
 /// `enum wire_shares` of bpf/wire.h.
 const SHARES_PROCESS: u64 = 1;
 const SHARES_FILES: u64 = 2;
@@ -366,6 +369,9 @@ impl Tracer {
             record::NAME => {}
             _ if begun.told => {}
             _ => {
+                if i64::from(begun.number) == libc::SYS_io_uring_enter {
+                    self.count_requests(tid, end_ns, result);
+                }
                 begun.read_answer(tid, result, self.keeper.as_mut());
                 begun.ended(tid, end_ns, result, |record| self.push(record));
             }
@@ -508,6 +514,19 @@ impl Tracer {
             self.go_on(child, stop)?;
         }
         Ok(())
+    }
+
+    /// Requests that io_uring_enter handed in: what they are lies in the ring.
+    fn count_requests(&mut self, tid: u32, now_ns: u64, handed_in: i64) {
+        let mut word = [0; 10];
+        word[4] = requests::UNSEEN;
+        for _ in 0..handed_in.clamp(0, MAX_REQUESTS) {
+            self.push(&Record {
+                start_ns: now_ns,
+                word,
+                ..blank(tid, record::REQUEST)
+            });
+        }
     }
 
     fn note(&mut self, tid: u32, number: u16, words: [u64; 3]) {
