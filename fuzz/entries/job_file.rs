@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
             return;
         }
     };
-    assert!((1..=reader::MAX_CELLS).contains(&cells.len()));
+    assert!((1..=iostep_lab::matrix::MAX_CELLS).contains(&cells.len()));
     let mut jobs = HashSet::new();
     for cell in &cells {
         jobs.insert(cell.job);

@@ -4,6 +4,7 @@
 //! a directory that it shares with the host as soon as it is there. So a guest that dies costs the
 //! cell that was under way; the others go on in a new one.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ pub struct Guests<'a> {
     pub program: PathBuf,
     /// The device, if the user chose one.
     pub device: Option<Device>,
+    /// Blocks whose cells need a device that can be polled.
+    pub polled: BTreeSet<String>,
     /// What a cell may take.
     pub time_limit: Duration,
     /// Becomes true when a signal came.
@@ -74,7 +77,7 @@ impl Guests<'_> {
 
     /// Of QEMU's devices only NVMe has queues to poll.
     fn device_of(&self, cell: &Cell) -> Device {
-        let own = match cell.switches.polled {
+        let own = match self.polled.contains(&cell.block) {
             true => Device::Nvme,
             false => Device::Virtio,
         };

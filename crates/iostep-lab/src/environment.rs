@@ -1,12 +1,12 @@
 //! Where a cell runs: on this machine, or in a guest because this kernel lacks something.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-use iostep_model::lab::{Cell, Filesystem};
+use iostep_model::lab::{Cell, Filesystem, Lab};
 
 use crate::error::{Error, Result};
 use crate::plan::not_applicable;
@@ -88,13 +88,23 @@ impl Host {
         })
     }
 
-    /// Where a cell runs if the user wants it `on`. `journal` tells if a second device was given.
-    pub fn choose(&mut self, cell: &Cell, on: &On, journal: bool) -> Choice {
+    /// Where a cell runs if the user wants it `on`. `journal` tells if a second device was given,
+    /// `polled` are the blocks of the lab whose cells need a device that can be polled.
+    pub fn choose(
+        &mut self,
+        cell: &Cell,
+        on: &On,
+        journal: bool,
+        polled: &BTreeSet<String>,
+    ) -> Choice {
         if let Some(reason) = not_applicable(cell) {
             return Choice::NotApplicable(reason);
         }
         let refused = match on {
-            On::Auto => return self.automatic(cell),
+            // A loop device never polls, and a kernel that lacks the filesystem has none.
+            On::Auto if polled.contains(&cell.block) => return Choice::Guest,
+            On::Auto if !self.has(cell.storage.filesystem) => return Choice::Guest,
+            On::Auto => None,
             On::Guest => return Choice::Guest,
             On::Loop | On::Tmpfs => polled_on_loop(cell),
             On::Device(device) => on_device(cell, device, journal),
@@ -103,20 +113,22 @@ impl Host {
         refused.map_or(Choice::Here, Choice::NotApplicable)
     }
 
-    /// A loop device never polls, and a kernel that lacks the filesystem has none.
-    fn automatic(&mut self, cell: &Cell) -> Choice {
-        match cell.switches.polled || !self.has(cell.storage.filesystem) {
-            true => Choice::Guest,
-            false => Choice::Here,
-        }
-    }
-
     #[cfg(test)]
     fn with(known: &[(&'static str, bool)]) -> Host {
         Host {
             known: known.iter().copied().collect(),
         }
     }
+}
+
+/// The blocks with a cell that is polled. Its other cells are what it is compared with, so they
+/// need the same device.
+pub fn polled_blocks(lab: &Lab) -> BTreeSet<String> {
+    let polled = lab
+        .cells
+        .iter()
+        .filter(|cell| cell.switches.polled && not_applicable(cell).is_none());
+    polled.map(|cell| cell.block.clone()).collect()
 }
 
 fn polled_on_loop(cell: &Cell) -> Option<String> {

@@ -9,6 +9,8 @@ mod blkparse;
 mod ext4_layout;
 #[path = "../../../fuzz/entries/job_file.rs"]
 mod job_file;
+#[path = "../../../fuzz/entries/lab.rs"]
+mod lab;
 #[path = "../../../fuzz/entries/mangle.rs"]
 mod mangle;
 #[path = "../../../fuzz/entries/mutate.rs"]
@@ -179,6 +181,43 @@ fn job_files() {
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
         job_file::run(&mangle(JOB_FILE.as_bytes().to_vec(), &mut random));
+    }
+}
+
+/// Every kind of value and place.
+const LAB: &str = r#"
+title = "A lab"
+
+[defaults]
+workload = "sqlite"
+device-size = "512MiB"
+journal = ["delete", "wal"]
+
+[[cells]]
+filesystem = ["ext4", "f2fs"]
+switches = ["", "F+E", "waldio"]
+mkfs-options = ["-O", "quota"]
+trace = true
+pattern = 3
+
+[[cells]]
+name = "files"
+workload = 'file'
+filesystem = 'fat32'
+journal = false
+sync = "osync"
+repeat = 0x2
+cpu-load = 1
+"#;
+
+#[test]
+fn labs() {
+    lab::run(LAB.as_bytes());
+    lab::run(&[0xFF; 8]);
+    lab::run(format!("[[cells]]\nfilesystem={}", "[".repeat(100_000)).as_bytes());
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        lab::run(&mangle(LAB.as_bytes().to_vec(), &mut random));
     }
 }
 

@@ -32,7 +32,7 @@ fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
     let mut host = Host::with(&[("ext4", true), ("f2fs", false)]);
     let mut choose = |filesystem, switches, kind| {
         let cell = cell(filesystem, switches, kind);
-        host.choose(&cell, &On::Auto, false)
+        host.choose(&cell, &On::Auto, false, &BTreeSet::new())
     };
     let sqlite = WorkloadKind::Sqlite;
     assert_eq!(choose(Filesystem::Ext4, "", sqlite), Choice::Here);
@@ -41,10 +41,6 @@ fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
         Choice::Here
     );
     assert_eq!(choose(Filesystem::F2fs, "", sqlite), Choice::Guest);
-    assert_eq!(
-        choose(Filesystem::Ext4, "P", WorkloadKind::File),
-        Choice::Guest
-    );
 }
 
 #[test]
@@ -74,7 +70,12 @@ fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
         (Filesystem::Ext4, "F", WorkloadKind::Replay, "recorded"),
     ] {
         for on in [On::Auto, On::Guest, On::Loop, On::Directory("/".into())] {
-            match host.choose(&cell(filesystem, switches, kind), &on, true) {
+            match host.choose(
+                &cell(filesystem, switches, kind),
+                &on,
+                true,
+                &BTreeSet::new(),
+            ) {
                 Choice::NotApplicable(found) => assert!(found.contains(reason), "{found}"),
                 other => panic!("{filesystem} {switches}: {other:?}"),
             }
@@ -86,7 +87,12 @@ fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
 fn a_directory_takes_only_cells_of_its_own_filesystem() {
     let mut host = Host::new();
     let on = On::Directory("/proc".into());
-    let found = host.choose(&cell(Filesystem::Xfs, "", WorkloadKind::File), &on, false);
+    let found = host.choose(
+        &cell(Filesystem::Xfs, "", WorkloadKind::File),
+        &on,
+        false,
+        &BTreeSet::new(),
+    );
     let expected = "/proc is not on xfs".to_owned();
     assert_eq!(found, Choice::NotApplicable(expected));
 }
@@ -97,10 +103,13 @@ fn a_device_without_a_second_one_has_no_external_journal() {
     let on = On::Device("/dev/null".into());
     let cell = cell(Filesystem::Xfs, "E", WorkloadKind::File);
     assert!(matches!(
-        host.choose(&cell, &on, false),
+        host.choose(&cell, &on, false, &BTreeSet::new()),
         Choice::NotApplicable(_)
     ));
-    assert_eq!(host.choose(&cell, &on, true), Choice::Here);
+    assert_eq!(
+        host.choose(&cell, &on, true, &BTreeSet::new()),
+        Choice::Here
+    );
 }
 
 #[test]
@@ -123,4 +132,33 @@ fn a_line_of_the_mount_table_has_its_filesystem_behind_the_dash() {
         Some(("/mnt/b", "ext4", "rw,data=journal"))
     );
     assert_eq!(mount_line("36 35 98:0 /a"), None);
+}
+
+#[test]
+fn cells_that_are_compared_with_polled_ones_run_on_the_same_device() {
+    let in_block = |block: &str, switches, kind| Cell {
+        block: block.into(),
+        ..cell(Filesystem::Ext4, switches, kind)
+    };
+    let (file, sqlite) = (WorkloadKind::File, WorkloadKind::Sqlite);
+    let lab = Lab {
+        name: "polling".into(),
+        title: "Polling".into(),
+        cells: vec![
+            in_block("a", "", file),
+            in_block("a", "P", file),
+            in_block("b", "P", sqlite),
+            in_block("b", "", sqlite),
+        ],
+    };
+    let polled = polled_blocks(&lab);
+    let mut host = Host::with(&[("ext4", true)]);
+    let mut chosen = lab
+        .cells
+        .iter()
+        .map(|cell| host.choose(cell, &On::Auto, false, &polled));
+    assert_eq!(chosen.next(), Some(Choice::Guest));
+    assert_eq!(chosen.next(), Some(Choice::Guest));
+    assert!(matches!(chosen.next(), Some(Choice::NotApplicable(_))));
+    assert_eq!(chosen.next(), Some(Choice::Here));
 }

@@ -189,12 +189,11 @@ impl<'a> Draft<'a> {
         let path = directory.join(name);
         let bad = |error: std::io::Error| (format!("recording: {}: {error}", shown(name)), hint);
         let path = std::path::absolute(path).map_err(bad)?;
-        let bytes = std::fs::metadata(&path).map_err(bad)?.len();
-        if bytes > MAX_RECORDING_BYTES {
-            return Err((
-                format!("recording: {}: longer than 1 GiB", shown(name)),
-                hint,
-            ));
+        let metadata = std::fs::metadata(&path).map_err(bad)?;
+        // A device or a pipe may never end.
+        if !metadata.is_file() || metadata.len() > MAX_RECORDING_BYTES {
+            let what = format!("recording: {}: no file of at most 1 GiB", shown(name));
+            return Err((what, hint));
         }
         let content = XxHash64::oneshot(0, &std::fs::read(&path).map_err(bad)?);
         Ok((path.to_string_lossy().into_owned(), content))

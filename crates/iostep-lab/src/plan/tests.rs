@@ -211,7 +211,9 @@ fn a_recording_is_known_by_its_content() {
     assert_eq!(found("a").key, found("b").key);
     assert_ne!(found("a").key, found("c").key);
     assert_eq!(found("a").workload.arguments, [file("a").to_string_lossy()]);
-    assert!(cell("d").is_err());
+    for none in ["d", "/dev/zero", "."] {
+        assert!(cell(none).is_err(), "{none}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use indicatif::ProgressBar;
 
+pub(super) use cell::{check_arguments, complaint};
 use generator::Generator;
 use matrix::RunArgs;
 use mobibench::ProfileArgs;
@@ -68,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// A bar on the terminal; nothing where standard error is none.
-fn bar() -> ProgressBar {
+pub(super) fn bar() -> ProgressBar {
     match std::io::stderr().is_terminal() {
         true => ProgressBar::new(0),
         false => ProgressBar::hidden(),

@@ -81,31 +81,40 @@ fn check(cell: &Cell) -> Result<(), (String, String)> {
                 .to_owned(),
         )
     };
-    let workload = &cell.arguments[0];
     for name in cell.arguments.iter().filter_map(flag) {
         if NOT_ALLOWED.contains(&name.as_str()) {
             let what = format!("{name}: no setting of a job");
             return Err((what, "the results go to --results".into()));
         }
     }
-    let generator = Generator::parse(&cell.arguments).map_err(|error| {
-        let line = error.to_string();
-        let line = line.lines().next().unwrap_or_default();
-        let what = line.strip_prefix("error: ").unwrap_or(line).to_owned();
-        match (error.kind(), error.get(ContextKind::InvalidArg)) {
-            (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
-                let key = argument.trim_start_matches('-');
-                let hint = format!("see iostep bench {workload} --help");
-                (format!("{key}: no such flag of {workload}"), hint)
-            }
-            _ => (what, "correct the value".to_owned()),
-        }
-    })?;
+    check_arguments(&cell.arguments)
+}
+
+/// Reads the arguments behind `iostep bench` as a command line: what is wrong with them, and what
+/// would be right.
+pub(in crate::command) fn check_arguments(arguments: &[String]) -> Result<(), (String, String)> {
+    let workload = arguments.first().map_or("", String::as_str);
+    let generator = Generator::parse(arguments).map_err(|error| complaint(&error, workload))?;
     let job = generator.job().and(generator.measure().repetition());
     match job {
         Ok(_) => Ok(()),
         Err(Error::Usage { what, hint } | Error::Unsupported { what, hint }) => Err((what, hint)),
         Err(other) => Err((other.to_string(), "correct the job".into())),
+    }
+}
+
+/// What a command line's parser says, in one line that names the key.
+pub(in crate::command) fn complaint(error: &clap::Error, workload: &str) -> (String, String) {
+    let line = error.to_string();
+    let line = line.lines().next().unwrap_or_default();
+    let what = line.strip_prefix("error: ").unwrap_or(line).to_owned();
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
+            let key = argument.trim_start_matches('-');
+            let hint = format!("see the help of {workload}");
+            (format!("{key}: no such flag of {workload}"), hint)
+        }
+        _ => (what, "correct the value".to_owned()),
     }
 }
 

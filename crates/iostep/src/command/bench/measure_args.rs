@@ -53,6 +53,10 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub keep: bool,
 
+    /// Count this device too: the external journal of the filesystem
+    #[arg(long, value_name = "DEVICE")]
+    pub journal_device: Option<PathBuf>,
+
     /// How many times to run it [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,

@@ -187,7 +187,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<ExitCode> {
     let mut entries = Vec::new();
     let mut whole = true;
     for (test, job, repetition) in planned {
-        let measured = session::run(job, repetition, &interrupt, None)?;
+        let measured = session::run(job, repetition, None, &interrupt, None)?;
         whole = measured.is_whole();
         measured.tell();
         let Measured(result) = measured;

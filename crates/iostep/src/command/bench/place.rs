@@ -10,14 +10,27 @@ use iostep_trace::target::{Mount, Target};
 /// A job's directory or device.
 pub struct Place {
     /// The device with its counters; `None` for a filesystem without one of its own.
-    pub target: Option<Target>,
+    target: Option<Target>,
+    /// The device of its journal, if that is another one.
+    journal: Option<Target>,
     /// The filesystem; `None` for a device.
     filesystem: Option<Filesystem>,
 }
 
 impl Place {
     /// Finds out where a job runs. What cannot be found is left out: a job needs neither.
-    pub fn of(job: &Job) -> Place {
+    /// `journal` is the device of the filesystem's journal, if it has its own.
+    ///
+    /// Errors: `journal` is no block device.
+    pub fn of(job: &Job, journal: Option<&Path>) -> iostep_trace::Result<Place> {
+        let journal = journal.map(Target::resolve).transpose()?;
+        Ok(Place {
+            journal,
+            ..Place::without_journal(job)
+        })
+    }
+
+    fn without_journal(job: &Job) -> Place {
         let (path, is_device) = match job {
             Job::File(job) => match &job.target {
                 JobTarget::Directory(path) => (path, false),
@@ -29,12 +42,14 @@ impl Place {
         if is_device {
             return Place {
                 target,
+                journal: None,
                 filesystem: None,
             };
         }
         let mount = target.as_ref().and_then(|target| target.mount.clone());
         Place {
             target,
+            journal: None,
             filesystem: mount
                 .or_else(|| Mount::of(path).ok())
                 .map(|mount| Filesystem {
@@ -45,6 +60,12 @@ impl Place {
                     layout: Vec::new(),
                 }),
         }
+    }
+
+    /// The devices whose I/O is this place's: none if the filesystem has none of its own.
+    pub fn devices(&self) -> Vec<&Target> {
+        let journal = self.target.as_ref().and(self.journal.as_ref());
+        self.target.iter().chain(journal).collect()
     }
 
     /// The machine with this place.

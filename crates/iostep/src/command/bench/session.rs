@@ -89,18 +89,19 @@ impl<'a> Bench<'a> {
 }
 
 /// Runs a job until it was repeated as often as asked, a run fails, or a signal comes. Operations
-/// go to `log`.
+/// go to `log`; the I/O of the device `journal` is counted with the target's.
 ///
 /// Errors: from before the first run; later ones are in the answer.
 pub fn run(
     job: Job,
     repetition: Repetition,
+    journal: Option<&Path>,
     interrupt: &Interrupt,
     log: Option<&mut dyn Write>,
 ) -> anyhow::Result<Measured> {
-    let place = Place::of(&job);
+    let place = Place::of(&job, journal)?;
     let log = log.map(|out| out as &mut dyn Write);
-    let mut watcher = Watcher::new(&job, repetition.most, place.target.as_ref(), log);
+    let mut watcher = Watcher::new(&job, repetition.most, place.devices(), log);
     let mut bench = Bench::open(&job, interrupt.flag(), &mut watcher)?;
     let mut environment = place.environment();
     environment.sqlite = bench.library();

@@ -30,13 +30,20 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let output = generator.output();
     let job = generator.job()?;
     let repetition = generator.measure().repetition()?;
+    let journal = generator.measure().journal_device.as_deref();
     for path in output.files() {
         check_parent(path)?;
     }
     let interrupt = Interrupt::install()?;
     let mut measured = None;
     let mut measure = |log: Option<&mut dyn Write>| {
-        measured = Some(session::run(job.clone(), repetition, &interrupt, log)?);
+        measured = Some(session::run(
+            job.clone(),
+            repetition,
+            journal,
+            &interrupt,
+            log,
+        )?);
         anyhow::Ok(())
     };
     match &output.log {

@@ -16,7 +16,7 @@ const RUNNING: &str = "{prefix} {bar:30} {msg}, {eta} left";
 
 /// Watches every run of a job.
 pub struct Watcher<'a> {
-    device: Option<&'a Target>,
+    devices: Vec<&'a Target>,
     bar: ProgressBar,
     shows: Shows,
     goal: Goal,
@@ -48,15 +48,18 @@ struct Log<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// Watches `device`, writes operations to `log`, and shows at most `runs` runs of `job`.
+    /// Watches `devices`, writes operations to `log`, and shows at most `runs` runs of `job`.
     pub fn new(
         job: &Job,
         runs: u32,
-        device: Option<&'a Target>,
+        devices: Vec<&'a Target>,
         log: Option<&'a mut dyn Write>,
     ) -> Watcher<'a> {
         Watcher {
-            device: device.filter(|device| counters::counts(device)),
+            devices: match devices.iter().all(|device| counters::counts(device)) {
+                true => devices,
+                false => Vec::new(),
+            },
             bar: super::bar(),
             shows: Shows::Nothing,
             goal: Goal::of(job),
@@ -99,7 +102,12 @@ impl<'a> Watcher<'a> {
 
 impl Observer for Watcher<'_> {
     fn device(&mut self) -> Option<Counters> {
-        self.device.and_then(|device| counters::read(device).ok())
+        let mut sum: Option<Counters> = None;
+        for device in &self.devices {
+            let counted = counters::read(device).ok()?;
+            sum = Some(sum.unwrap_or_default().and(counted));
+        }
+        sum
     }
 
     fn progress(&mut self, progress: Progress) {

@@ -1,0 +1,68 @@
+//! Cells that run on this machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use iostep_lab::environment::On;
+use iostep_lab::run::{Runner, Site};
+use iostep_lab::storage::Ground;
+use iostep_model::lab::{Cell, CellResult, Place};
+
+use super::Args;
+use crate::interrupt::Interrupt;
+
+/// Set in every guest, and in one whose processor is emulated (`iostep_lab::guest::Command`).
+const GUEST: &str = "IOSTEP_GUEST";
+const EMULATED: &str = "IOSTEP_GUEST_EMULATED";
+/// Memory as a filesystem.
+const MEMORY: &str = "/dev/shm";
+
+/// Runs cells one by one.
+pub struct Here<'a> {
+    runner: Runner<'a>,
+    on: &'a On,
+    journal: Option<PathBuf>,
+    images: PathBuf,
+}
+
+impl<'a> Here<'a> {
+    /// For cells that lie `on` something of this machine.
+    ///
+    /// Errors: iostep's own file is not found.
+    pub fn new(args: &Args, on: &'a On, interrupt: &'a Interrupt) -> anyhow::Result<Here<'a>> {
+        let guest = std::env::var_os(GUEST).is_some();
+        let emulated = std::env::var_os(EMULATED).is_some();
+        Ok(Here {
+            runner: Runner {
+                program: std::env::current_exe().context("cannot find iostep itself")?,
+                version: (env!("CARGO_PKG_VERSION"), option_env!("IOSTEP_COMMIT")),
+                interrupted: interrupt.flag(),
+                time_limit: Duration::from_nanos(args.time_limit),
+                guest: guest.then_some(emulated),
+            },
+            on,
+            journal: args.journal_device.clone(),
+            images: match on {
+                On::Tmpfs => PathBuf::from(MEMORY),
+                _ => std::env::temp_dir(),
+            },
+        })
+    }
+
+    /// Runs a cell.
+    pub fn run(&self, cell: &Cell) -> CellResult {
+        let site = match self.on {
+            On::Tmpfs => Site::Made(Ground::Images(&self.images), Place::Tmpfs),
+            On::Device(device) => {
+                let ground = Ground::Devices(device, self.journal.as_deref());
+                Site::Made(ground, Place::Device)
+            }
+            On::Directory(directory) => Site::Directory(directory),
+            On::Auto | On::Loop | On::Guest => {
+                Site::Made(Ground::Images(&self.images), Place::Loop)
+            }
+        };
+        self.runner.run(cell, site)
+    }
+}
