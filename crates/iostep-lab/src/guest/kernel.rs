@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::modules::Modules;
+use super::payload;
 use crate::error::{Error, Result};
 
 /// Where `scripts/setup` unpacks a distribution's kernel without installing it.
@@ -33,6 +34,21 @@ pub(super) struct Kernel {
     /// The directory of its modules on the host.
     pub directory: PathBuf,
     pub modules: Modules,
+}
+
+impl Kernel {
+    /// What QEMU boots fastest.
+    ///
+    /// Errors: `Io`.
+    pub fn to_boot(&self) -> Result<File> {
+        match payload::unpacked(&self.image) {
+            Some(kernel) => Ok(kernel),
+            None => self
+                .image
+                .try_clone()
+                .map_err(Error::io("the kernel's image", "open once more")),
+        }
+    }
 }
 
 /// The kernel `wanted`, or the best one that has the modules `needed`: the one that the host

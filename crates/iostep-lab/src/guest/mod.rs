@@ -19,6 +19,7 @@ mod device;
 mod initramfs;
 mod kernel;
 mod modules;
+mod payload;
 mod qemu;
 mod wire;
 
@@ -221,6 +222,8 @@ fn check(options: &Options, command: &Command) -> Result<()> {
 /// What the host has ready for a guest. Dropping it removes everything.
 struct Host {
     kernel: Kernel,
+    /// What is booted.
+    image: File,
     initramfs: File,
     images: Vec<File>,
     device: Device,
@@ -239,8 +242,10 @@ impl Host {
             None => std::env::current_exe().map_err(Error::io("this program", "find"))?,
         };
         let initramfs = initramfs::make(&kernel, drivers, &agent)?;
+        let image = kernel.to_boot()?;
         Ok(Host {
             kernel,
+            image,
             initramfs,
             images: device::open(options.device, &options.backings, &std::env::temp_dir())?,
             device: options.device,
@@ -253,7 +258,7 @@ impl Host {
     fn machine(&self, processor: Processor) -> Machine<'_> {
         Machine {
             processor,
-            kernel: &self.kernel.image,
+            kernel: &self.image,
             initramfs: &self.initramfs,
             memory_bytes: self.memory_bytes,
             cpus: self.cpus,

@@ -26,7 +26,7 @@ const PACKAGE: &str = "qemu-system-x86";
 /// and worse reach the console, which is slow under emulation. `no5lvl`: a fifth level of page
 /// tables costs time and has no use here.
 const KERNEL: &str = "console=ttyS0 earlyprintk=ttyS0 loglevel=5 panic=-1 oops=panic no5lvl \
-                      mitigations=off random.trust_cpu=on cryptomgr.notests";
+                      mitigations=off random.trust_cpu=on cryptomgr.notests trace_clock=local";
 
 /// Who executes the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
