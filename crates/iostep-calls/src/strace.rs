@@ -50,6 +50,7 @@ pub struct Import<'a> {
 /// A text.
 struct Source<'a> {
     lines: Lines<'a>,
+    start: Start,
     /// The thread that strace -ff named the file by.
     tid: Option<u32>,
     clock: Clock,
@@ -59,7 +60,10 @@ struct Source<'a> {
 /// What a text's first lines say.
 #[derive(Default)]
 struct Start {
+    empty: bool,
     readable: bool,
+    /// The first line has its thread's number.
+    numbered: bool,
     time: Option<Time>,
     command: Vec<Vec<u8>>,
 }
@@ -79,9 +83,12 @@ pub(crate) fn looks_like(start: &[u8]) -> bool {
 
 /// Reads the first lines without keeping them.
 fn look(start: &[u8]) -> Start {
-    let mut found = Start::default();
+    let mut found = Start {
+        empty: start.is_empty(),
+        ..Start::default()
+    };
     for text in start.split(|byte| *byte == b'\n').take(64) {
-        let Some((Prefix { time, .. }, rest)) = prefix::split(text.trim_ascii_end()) else {
+        let Some((Prefix { tid, time }, rest)) = prefix::split(text.trim_ascii_end()) else {
             continue;
         };
         let body = line::body(rest);
@@ -93,6 +100,7 @@ fn look(start: &[u8]) -> Start {
         if !readable {
             continue;
         }
+        found.numbered |= !found.readable && tid.is_some();
         found.readable = true;
         found.time = found.time.or(time);
         if let Body::Call(text) = body
@@ -122,19 +130,21 @@ fn command(array: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// The number in the name that strace -ff gives a file: `NAME.PID`.
+/// The number in the name that strace -ff gives a file: `NAME.PID`, whatever was put behind it.
 fn tid_of_name(path: &Path) -> Option<u32> {
-    path.extension()?.to_str()?.parse().ok()
+    let name = path.file_name()?.to_string_lossy();
+    name.rsplit('.').find_map(|part| part.parse().ok())
 }
 
 impl<'a> Import<'a> {
     /// Opens texts; several are those of one run of strace -ff and are put together by time.
     ///
     /// Errors: `Io`; `Foreign` if no line at the beginning of a text is one of strace, or if
-    /// there are several without times.
+    /// there are several and nothing says when a line was written, or by which thread.
     pub fn open(inputs: Vec<Input<'a>>) -> Result<Import<'a>> {
-        let several = inputs.len() > 1;
-        let mut sources = Vec::new();
+        let texts = inputs.len();
+        let opened = inputs.into_iter().map(|input| Source::open(input, texts));
+        let mut sources = opened.collect::<Result<Vec<_>>>()?;
         let mut header = Header {
             recorder: "strace".into(),
             clock: TraceClock {
@@ -143,53 +153,30 @@ impl<'a> Import<'a> {
             },
             ..Header::default()
         };
-        let mut first: Option<Time> = None;
-        for input in inputs {
-            let mut lines = Lines::new(input);
-            let bytes = lines.start()?;
-            let (start, is_empty) = (look(bytes), bytes.is_empty());
-            let time = start.time;
-            let foreign = |what: &str, hint| Error::Foreign {
-                path: lines.path.clone(),
-                what: what.into(),
-                hint,
-            };
-            let may_be_empty = is_empty && several;
-            if !start.readable && !may_be_empty {
-                return Err(foreign(
-                    "no line at its beginning is one of strace",
-                    "--format says what it is",
-                ));
-            }
-            let mergeable = time.is_some_and(|time| time.since != Since::LineBefore);
-            if several && !mergeable && !is_empty {
-                return Err(foreign(
-                    "its lines have no times, so several texts cannot be put in order",
-                    "record with strace -ff -ttt",
-                ));
-            }
-            if let Some(time) = time
-                && first.is_none_or(|first| time.ns < first.ns)
+        let latest_ns = sources.iter().filter_map(Source::begins_ns).max();
+        for source in &mut sources {
+            if let Some(Time { ns, since, .. }) = source.start.time
+                && since == Since::Midnight
             {
-                first = Some(time);
-                header.command = start.command;
-            } else if first.is_none() {
-                header.command = start.command;
-            }
-            sources.push(Source {
-                tid: tid_of_name(&lines.path),
-                lines,
-                clock: Clock::default(),
-                current: None,
-            });
-        }
-        if let Some(time) = first {
-            header.clock.resolution_ns = time.resolution_ns;
-            if time.since == Since::Year1970 {
-                header.clock.start_wall_ns = Some(time.ns.into());
+                source.clock.begin_at(ns, latest_ns.unwrap_or(0));
             }
         }
-        let base_ns = first.map_or(0, |time| time.ns);
+        // One without a time is alone.
+        let first = sources
+            .iter()
+            .filter(|source| !source.start.empty)
+            .min_by_key(|source| source.begins_ns());
+        let mut base_ns = 0;
+        if let Some(first) = first {
+            header.command.clone_from(&first.start.command);
+            base_ns = first.begins_ns().unwrap_or(0);
+            if let Some(time) = first.start.time {
+                header.clock.resolution_ns = time.resolution_ns;
+                if time.since == Since::Year1970 {
+                    header.clock.start_wall_ns = Some(time.ns.into());
+                }
+            }
+        }
         Ok(Import {
             sources,
             header,
@@ -232,7 +219,62 @@ impl<'a> Import<'a> {
     }
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Opens one of `texts`.
+    fn open(input: Input<'a>, texts: usize) -> Result<Source<'a>> {
+        let mut lines = Lines::new(input, texts);
+        let start = look(lines.start()?);
+        let source = Source {
+            tid: tid_of_name(&lines.path),
+            lines,
+            start,
+            clock: Clock::default(),
+            current: None,
+        };
+        let Some((what, hint)) = source.refusal(texts > 1) else {
+            return Ok(source);
+        };
+        Err(Error::Foreign {
+            path: source.lines.path,
+            what: what.into(),
+            hint,
+        })
+    }
+
+    /// Why a text cannot be read, and what to do.
+    fn refusal(&self, several: bool) -> Option<(&'static str, &'static str)> {
+        let Start {
+            empty,
+            readable,
+            numbered,
+            time,
+            ..
+        } = self.start;
+        // A thread that made no call.
+        if several && empty {
+            return None;
+        }
+        if !readable {
+            let what = "no line at its beginning is one of strace";
+            return Some((what, "--format says what it is"));
+        }
+        if several && time.is_none_or(|time| time.since == Since::LineBefore) {
+            let what = "its lines have no times, so several texts cannot be put in order";
+            return Some((what, "record with strace -ff -ttt"));
+        }
+        if several && !numbered && self.tid.is_none() {
+            let what = "nothing says which thread it is of";
+            return Some((what, "name it NAME.PID, as strace -ff does"));
+        }
+        None
+    }
+
+    /// When its first line was written, on the scale of all.
+    fn begins_ns(&self) -> Option<u64> {
+        let time = self.start.time?;
+        Some(self.clock.clone().at(Some(time)))
+    }
+
     /// Goes to the next line; false at the end.
     fn advance(&mut self) -> Result<bool> {
         self.current = self.lines.next()?;

@@ -27,6 +27,9 @@ use process::{Task, Tasks};
 
 pub use place::{MAX_PATH_BYTES, UNKNOWN_DIRECTORY, UNNAMED_DIRECTORY};
 
+/// Open files that one call of the recording names at most, so that its line can be read back.
+const MOST_HANDLES: usize = 1 << 16;
+
 /// Makes a recording of events, which come in the order in which the calls ended. A clone comes
 /// before whatever its child does; one that comes later is made up for as far as possible.
 ///
@@ -204,6 +207,11 @@ impl<S: Sink> Tracker<S> {
             } => self.close_range(at, first, last, on_exec_only),
             Action::CloseOnExec { of, on } => Ok(self.set_close_on_exec(at, of.number, on)),
             Action::Unmap { address, size } => self.unmap(at, address, size),
+            Action::Remap {
+                address,
+                size,
+                new_size,
+            } => self.remap(at, address, size, new_size),
             Action::SyncMap {
                 address,
                 size,
@@ -227,6 +235,10 @@ impl<S: Sink> Tracker<S> {
             Action::Execute { name } => self.execute(at, &name),
             Action::Name(name) => {
                 self.rename_task(at.tid, &name);
+                Ok(Kept::Note)
+            }
+            Action::LinkSays { path, content } => {
+                self.link_says(at, &path, &content)?;
                 Ok(Kept::Note)
             }
             Action::Exit { process } => self.exit(at, process),

@@ -6,6 +6,8 @@ use iostep_model::syscall::{Ledger, Recording};
 use super::*;
 use crate::{Finished, Tracker};
 
+mod generated;
+
 fn clean(script: &[u8]) -> Result<Finished<Recording>> {
     let import = Import::open(vec![Input::new("script", script)])?;
     let mut tracker = Tracker::new(Recording::default());

@@ -18,6 +18,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
+    /// A text's first time of day is `of_day_ns`, and that of another text of the same run
+    /// `latest_ns`: if it is far behind, midnight is between them.
+    pub(super) fn begin_at(&mut self, of_day_ns: u64, latest_ns: u64) {
+        if of_day_ns.saturating_add(HALF_DAY_NS) < latest_ns {
+            self.days_ns = 2 * HALF_DAY_NS;
+        }
+    }
+
     /// What a line's time is on the text's own scale. Without a time it is 1 ns after the line
     /// before, so that the order stays.
     pub(super) fn at(&mut self, time: Option<Time>) -> u64 {

@@ -5,7 +5,7 @@ mod files;
 mod names;
 mod processes;
 
-use iostep_model::syscall::raw::{Action, Descriptor, Path, Returned};
+use iostep_model::syscall::raw::{Action, CURRENT_DIRECTORY, Descriptor, Path, Returned};
 use iostep_model::syscall::{Operation, Syscall};
 
 use super::flags::{self, Names};
@@ -23,6 +23,12 @@ const NOT_UNDERSTOOD: &str = "arguments not understood";
 pub(super) const OTHER_FILE_CALL: &str = "other call on files";
 /// The call says nothing of files.
 pub(super) const NOT_FILES: &str = "not about files";
+/// strace was older than the call, and wrote its number.
+const NAMELESS: &str = "call without a name";
+/// No program sees these results: the kernel makes the call again, which is a line of its own, or
+/// gives `EINTR` (`ERESTARTSYS` to `ERESTART_RESTARTBLOCK`, include/linux/errno.h).
+const RESTARTED: &str = "interrupted by a signal";
+const RESTARTS: std::ops::RangeInclusive<i32> = 512..=516;
 
 /// What a call was, or the ledger's reason to leave it out.
 type Decoded<'a> = Result<Action<'a>, &'static str>;
@@ -80,13 +86,9 @@ impl<'a> Named<'_, 'a> {
     fn path_at(&self, index: usize) -> Result<Path<'a>, &'static str> {
         let directory = self.descriptor(index)?;
         let mut path = self.path(index + 1)?;
-        if directory.number != value::CURRENT_DIRECTORY {
+        // With -y the current directory has a name.
+        if directory.number != CURRENT_DIRECTORY || directory.known.is_some() {
             path.directory = Some(directory);
-        } else if let Some(known) = directory.known.and_then(|known| known.path)
-            && !path.text.starts_with(b"/")
-        {
-            // -y says where the process is.
-            path.text = [&known, &b"/"[..], &path.text].concat().into();
         }
         Ok(path)
     }
@@ -117,9 +119,11 @@ impl<'a> Named<'_, 'a> {
 /// The call's action, and what it returned in the trace's terms, which is set in `call`.
 pub(super) fn action<'a>(table: &Table, call: &mut Call<'a>) -> Action<'a> {
     let name = call.name;
-    let decoded = match table.get(name) {
-        Some(decoder) => decoder.decode(call),
-        None => Err(NOT_FILES),
+    let decoded = match (table.get(name), call.returned) {
+        (Some(_), Returned::Failed(errno)) if RESTARTS.contains(&errno.0) => Err(RESTARTED),
+        (Some(decoder), _) => decoder.decode(call),
+        (None, _) if name.starts_with(b"SYS_") || name.starts_with(b"syscall_") => Err(NAMELESS),
+        (None, _) => Err(NOT_FILES),
     };
     decoded.unwrap_or_else(|reason| left_out(name, reason))
 }

@@ -234,7 +234,8 @@ pub(super) const FCNTL: Names = &[
 ];
 
 /// Locks of fcntl(2): include/uapi/asm-generic/fcntl.h.
-pub(super) const LOCK: Names = &[("F_RDLCK", 0), ("F_WRLCK", 1), ("F_UNLCK", 2)];
+pub(super) const LOCK: Names = &[("F_RDLCK", 0), ("F_WRLCK", F_WRLCK), ("F_UNLCK", 2)];
+pub(super) const F_WRLCK: u32 = 1;
 
 /// Of mkdir, chmod and open.
 pub(super) const MODE: Names = &[

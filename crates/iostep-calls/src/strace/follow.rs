@@ -46,13 +46,21 @@ struct Pending {
     born: Option<u32>,
 }
 
+/// A call of exit or exit_group.
+#[derive(Clone, Copy)]
+struct Leaving {
+    at_ns: u64,
+    /// All threads of the process end.
+    process: bool,
+}
+
 /// What is known of the threads.
 pub(super) struct Follow {
     table: Table,
     pending: FxHashMap<u32, Pending>,
     known: FxHashSet<u32>,
-    /// Threads that called exit and of which strace has not said the end, and when.
-    leaving: FxHashMap<u32, u64>,
+    /// Threads that called exit and of which strace has not said the end.
+    leaving: FxHashMap<u32, Leaving>,
     /// The number of the thread whose first lines have none.
     unnumbered: Option<u32>,
     /// Whose line a message tore in two; the next line is its rest.
@@ -262,11 +270,10 @@ impl Follow {
             return Ok(());
         };
         match split::call(&pending.text) {
-            Some(mut call) if pending.born.is_none() => {
-                self.whole(tid, &mut call, pending.start_ns, each)
-            }
             // Its line was told with the child.
-            _ => Ok(()),
+            _ if pending.born.is_some() => Ok(()),
+            Some(mut call) => self.whole(tid, &mut call, pending.start_ns, each),
+            None => each(left_out(tid, pending.start_ns, b"", CANNOT_BE_READ)),
         }
     }
 
@@ -289,7 +296,9 @@ impl Follow {
         pending.text.truncate(end);
         pending.text.extend_from_slice(skip_blanks(rest));
         let Some(mut call) = split::call(&pending.text) else {
-            self.counted(tid, pending.start_ns, HALF, each)?;
+            if pending.born.is_none() {
+                each(left_out(tid, pending.start_ns, b"", CANNOT_BE_READ))?;
+            }
             return self.unreadable(rest, place, each);
         };
         if call.goes_on {
@@ -334,8 +343,12 @@ impl Follow {
     ) -> Result<()> {
         match call.name {
             b"exit" | b"exit_group" | b"_exit" => {
-                if let Some(before) = self.leaving.insert(tid, start_ns) {
-                    self.counted(tid, before, FOLLOWED, each)?;
+                let leaving = Leaving {
+                    at_ns: start_ns,
+                    process: call.name == b"exit_group",
+                };
+                if let Some(before) = self.leaving.insert(tid, leaving) {
+                    self.counted(tid, before.at_ns, FOLLOWED, each)?;
                 }
                 return Ok(());
             }
@@ -351,8 +364,8 @@ impl Follow {
         let action = decode::action(&self.table, call);
         if let Action::Clone { child, .. } = action {
             // Its number is used again, so it is gone.
-            if let Some(left_ns) = self.leaving.remove(&child) {
-                each(exit(child, left_ns, true))?;
+            if let Some(left) = self.leaving.remove(&child) {
+                each(exit(child, left.at_ns, left.process))?;
             }
             self.known.insert(child);
             self.alive.insert(child);
@@ -362,8 +375,8 @@ impl Follow {
 
     fn ended(&mut self, tid: u32, at_ns: u64, each: Each<'_>) -> Result<()> {
         self.give_up(tid, each)?;
-        if let Some(left_ns) = self.leaving.remove(&tid) {
-            self.counted(tid, left_ns, FOLLOWED, each)?;
+        if let Some(left) = self.leaving.remove(&tid) {
+            self.counted(tid, left.at_ns, FOLLOWED, each)?;
         }
         self.forget(tid);
         each(exit(tid, at_ns, false))
@@ -395,10 +408,10 @@ impl Follow {
         for (_, tid) in unfinished {
             self.give_up(tid, each)?;
         }
-        let mut leaving: Vec<_> = self.leaving.drain().map(|(tid, at)| (at, tid)).collect();
-        leaving.sort_unstable();
-        for (at_ns, tid) in leaving {
-            each(exit(tid, at_ns, true))?;
+        let mut leaving: Vec<_> = self.leaving.drain().collect();
+        leaving.sort_unstable_by_key(|(tid, left)| (left.at_ns, *tid));
+        for (tid, left) in leaving {
+            each(exit(tid, left.at_ns, left.process))?;
         }
         Ok(())
     }

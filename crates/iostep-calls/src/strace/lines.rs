@@ -10,8 +10,11 @@ use crate::import::Input;
 /// The longest line that is read, bytes: strace -v -s 65536 of a large vector stays below. Longer
 /// ones are counted, and their memory is bounded by this.
 pub(super) const MAX_LINE_BYTES: usize = 1 << 20;
-/// Bytes that are asked for at once.
+/// Bytes that are asked for at once, of one text, and at most of all together: strace -ff makes a
+/// text for each of thousands of threads.
 const READ_BYTES: usize = 128 << 10;
+const ALL_READ_BYTES: usize = 32 << 20;
+const LEAST_READ_BYTES: usize = 4 << 10;
 
 /// A text as a window that moves over it.
 pub(super) struct Lines<'a> {
@@ -21,6 +24,7 @@ pub(super) struct Lines<'a> {
     /// What of the buffer is text and not yet told.
     rest: Range<usize>,
     ended: bool,
+    read_bytes: usize,
     /// The number of the line told last, from 1.
     pub(super) number: u64,
 }
@@ -35,8 +39,11 @@ pub(super) enum Line {
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(input: Input<'a>) -> Lines<'a> {
+    /// A window over one of `texts`.
+    pub(super) fn new(input: Input<'a>, texts: usize) -> Lines<'a> {
+        let share = ALL_READ_BYTES / texts.max(1);
         Lines {
+            read_bytes: share.clamp(LEAST_READ_BYTES, READ_BYTES),
             path: input.path,
             text: input.text,
             buffer: Vec::new(),
@@ -56,7 +63,11 @@ impl<'a> Lines<'a> {
     ///
     /// Errors: `Io`.
     pub(super) fn start(&mut self) -> Result<&[u8]> {
-        while self.rest.len() < READ_BYTES && !self.ended {
+        let is_little = |text: &[u8], read_bytes| {
+            text.len() < read_bytes
+                || text.len() < READ_BYTES && memchr::memchr(b'\n', text).is_none()
+        };
+        while is_little(&self.buffer[self.rest.clone()], self.read_bytes) && !self.ended {
             self.fill()?;
         }
         Ok(&self.buffer[self.rest.clone()])
@@ -105,7 +116,7 @@ impl<'a> Lines<'a> {
     fn fill(&mut self) -> Result<()> {
         self.buffer.copy_within(self.rest.clone(), 0);
         self.rest = 0..self.rest.len();
-        let wanted = self.rest.end + READ_BYTES;
+        let wanted = self.rest.end + self.read_bytes;
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }

@@ -3,7 +3,7 @@
 //! strace's `printleader` (src/strace.c) writes them: `[pid N] ` to a terminal, `N ` to a file,
 //! either with the thread's name in `<>` (`--decode-pids=comm`); then the time, in the form of `-t`
 //! (`HH:MM:SS`), `-tt` (with a fraction), `-ttt` (seconds since 1970) or `-r` (seconds since the line
-//! before), or of two of them: `HH:MM:SS (+     0.000012)`.
+//! before), or of two of them: `HH:MM:SS (+     0.000012)`; then numbers in brackets (`-n`, `-i`).
 
 /// Nanoseconds of a second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
@@ -85,7 +85,19 @@ pub(super) fn split(line: &[u8]) -> Option<(Prefix, &[u8])> {
             rest = skip_blanks(&after[end + 1..]);
         }
     }
+    while let Some(after) = skip_number(rest) {
+        rest = skip_blanks(after);
+    }
     Some((prefix, rest))
+}
+
+/// The call's number (`-n`) or the program's address (`-i`) in brackets.
+fn skip_number(text: &[u8]) -> Option<&[u8]> {
+    let inside = text.strip_prefix(b"[")?;
+    let (number, after) = inside.split_at(memchr::memchr(b']', inside)?);
+    let digit = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'?' | b' ');
+    let after = after.strip_prefix(b"] ")?;
+    number.iter().all(digit).then_some(after)
 }
 
 pub(super) fn skip_blanks(text: &[u8]) -> &[u8] {

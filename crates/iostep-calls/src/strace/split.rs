@@ -158,16 +158,15 @@ enum Angle {
 fn angle(text: &[u8], at: usize) -> Option<Angle> {
     let rest = &text[at..];
     for stop in [
-        &b"<unfinished ...>"[..],
-        b"<detached ...>",
-        b"<no return ...>",
+        &b"<unfinished ..."[..],
+        b"<detached ...",
+        b"<no return ...",
+        b"<pid changed to ",
+        b"<ptrace(",
     ] {
         if rest.starts_with(stop) {
-            return Some(Angle::GoesOn(at + stop.len()));
+            return Some(Angle::GoesOn(at + memchr::memchr(b'>', rest)? + 1));
         }
-    }
-    if rest.starts_with(b"<pid changed to ") || rest.starts_with(b"<ptrace(") {
-        return Some(Angle::GoesOn(at + memchr::memchr(b'>', rest)? + 1));
     }
     if rest.starts_with(b"<... ") {
         // restart_syscall(<... resuming interrupted read ...>)

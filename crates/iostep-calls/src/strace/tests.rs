@@ -6,6 +6,10 @@ use iostep_model::syscall::{Ledger, Recording};
 use super::*;
 use crate::{Finished, Tracker};
 
+mod files;
+mod hostile;
+mod versions;
+
 fn clean_all(texts: &[(&str, &[u8])]) -> Finished<Recording> {
     let inputs = texts.iter().map(|(name, text)| Input::new(name, *text));
     let import = Import::open(inputs.collect()).expect("texts of strace");
@@ -290,36 +294,6 @@ fn an_exec_by_another_thread_goes_on_under_the_first_number() {
         [("not about files", 1), ("closed descriptor", 1)]
     );
     assert_eq!(sum(&finished.ledger), 7);
-}
-
-#[test]
-fn files_of_one_run_are_put_together_by_time() {
-    let finished = clean_all(&[
-        ("t.100", b"1700000000.1 open(\"/f\", O_RDWR) = 3 <0.1>\n1700000000.3 clone(child_stack=NULL, flags=SIGCHLD) = 101 <0.5>\n1700000001.0 close(3) = 0 <0.1>\n"),
-        ("t.101", b"1700000000.4 write(3, \"abc\", 3) = 3 <0.1>\n1700000002.0 +++ exited with 0 +++\n"),
-    ]);
-    let tids: Vec<_> = finished
-        .sink
-        .threads
-        .iter()
-        .map(|thread| thread.tid)
-        .collect();
-    assert_eq!(tids, [100, 101]);
-    let told = lines(&finished);
-    assert!(
-        told.iter()
-            .any(|line| line == "300000000 100000000 t2 write h1 size=3 = 3"),
-        "{told:?}"
-    );
-    assert_eq!(sum(&finished.ledger), 5);
-    let untimed = [("a.1", b"sync() = 0\n"), ("a.2", b"sync() = 0\n")];
-    let untimed = untimed
-        .iter()
-        .map(|(name, text)| Input::new(name, &text[..]));
-    let error = Import::open(untimed.collect())
-        .expect_err("no times")
-        .to_string();
-    assert!(error.contains("have no times"), "{error}");
 }
 
 #[test]

@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use iostep_model::syscall::raw::{Descriptor, DescriptorKind, Known};
-
-/// `AT_FDCWD` (include/uapi/linux/fcntl.h).
-pub(super) const CURRENT_DIRECTORY: i32 = -100;
+use iostep_model::syscall::raw::{CURRENT_DIRECTORY, Descriptor, DescriptorKind, Known};
 
 /// Where the quoted text ends that begins at `at`; none if it does not.
 pub(super) fn skip_string(text: &[u8], at: usize) -> Option<usize> {

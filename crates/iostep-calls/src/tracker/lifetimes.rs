@@ -4,7 +4,7 @@ use iostep_model::syscall::raw::{Action, Returned};
 use iostep_model::syscall::{HandleId, Operation, Outcome, Syscall};
 
 use super::process::Shares;
-use super::{At, Kept, Stop, Tracker, UNKNOWN_DIRECTORY, plain};
+use super::{At, Kept, MOST_HANDLES, Stop, Tracker, UNKNOWN_DIRECTORY, plain};
 use crate::sink::Sink;
 
 type Step = std::result::Result<Kept, Stop>;
@@ -58,8 +58,9 @@ impl<S: Sink> Tracker<S> {
             other => plain(other),
         };
         self.inherit(at, Syscall::Clone, child, handles, outcome)
-            .map(|call| match call {
-                Kept::Call => Kept::Call,
+            .map(|call| match kept {
+                Kept::Note => Kept::Note,
+                _ if call == Kept::Call => Kept::Call,
                 _ => kept,
             })
     }
@@ -80,8 +81,11 @@ impl<S: Sink> Tracker<S> {
         self.thread(at.tid)?;
         let child = self.thread(child)?;
         self.add_references(&handles);
-        let operation = Operation::Inherit { child, handles };
-        self.call(at, syscall, operation, outcome)?;
+        for handles in handles.chunks(MOST_HANDLES) {
+            let handles = handles.into();
+            let operation = Operation::Inherit { child, handles };
+            self.call(at, syscall, operation, outcome)?;
+        }
         Ok(Kept::Call)
     }
 
@@ -134,8 +138,11 @@ impl<S: Sink> Tracker<S> {
             return Ok(Kept::Followed);
         };
         self.drop_references(&handles);
-        let operation = Operation::CloseMany { handles };
-        self.call_of(thread, at, Syscall::Exit, operation, plain(at.returned))?;
+        for handles in handles.chunks(MOST_HANDLES) {
+            let handles = handles.into();
+            let operation = Operation::CloseMany { handles };
+            self.call_of(thread, at, Syscall::Exit, operation, plain(at.returned))?;
+        }
         Ok(Kept::Call)
     }
 

@@ -9,7 +9,7 @@ use super::descriptors::{Entry, Opened};
 use super::initial::Ended;
 use super::mapping::Part;
 use super::resolve::{Found, Resolve, Wanted, no_file};
-use super::{At, Kept, Stop, Tracker, place, plain};
+use super::{At, Kept, MOST_HANDLES, Stop, Tracker, place, plain};
 use crate::sink::Sink;
 
 type Step = std::result::Result<Kept, Stop>;
@@ -150,8 +150,11 @@ impl<S: Sink> Tracker<S> {
             return Ok(Kept::Followed);
         }
         self.drop_references(&handles);
-        let operation = Operation::CloseMany { handles };
-        self.call(at, syscall, operation, plain(at.returned))?;
+        for handles in handles.chunks(MOST_HANDLES) {
+            let handles = handles.into();
+            let operation = Operation::CloseMany { handles };
+            self.call(at, syscall, operation, plain(at.returned))?;
+        }
         Ok(Kept::Call)
     }
 
@@ -235,6 +238,35 @@ impl<S: Sink> Tracker<S> {
             handle: part.handle,
             offset: part.offset,
             size: part.size,
+        })
+    }
+
+    /// A mapping is somewhere else, or longer, from now on.
+    pub(super) fn remap(&mut self, at: &At, address: u64, size: u64, new_size: u64) -> Step {
+        let process = self.task(at.tid).process;
+        let mappings = &mut self.tasks.processes[process].mappings;
+        let parts = mappings.parts(address, size);
+        if let Returned::Value(new_address) = at.returned
+            && let [part] = parts[..]
+        {
+            mappings.remove(address, size);
+            let part = Part {
+                size: new_size,
+                ..part
+            };
+            mappings.add(new_address, part);
+        }
+        let returned = match at.returned {
+            // The address means nothing in a recording.
+            Returned::Value(_) => Returned::Value(0),
+            other => other,
+        };
+        let at = At { returned, ..*at };
+        self.each_part(&at, Syscall::Mremap, &parts, |part| Operation::Remap {
+            handle: part.handle,
+            offset: part.offset,
+            size: part.size,
+            new_size,
         })
     }
 
@@ -322,6 +354,24 @@ impl<S: Sink> Tracker<S> {
         let slot = self.task(at.tid).directory;
         self.tasks.directories[slot] = self.text.as_slice().into();
         Ok(Kept::Followed)
+    }
+
+    /// The recorder read a symbolic link, as a call does that comes now.
+    pub(super) fn link_says(
+        &mut self,
+        at: &At,
+        path: &Path<'_>,
+        content: &[u8],
+    ) -> std::result::Result<(), Stop> {
+        match self.absolute(at, path) {
+            // The call itself is left out then, and says so.
+            Err(Stop::LeftOut(_)) => return Ok(()),
+            other => other?,
+        }
+        if place::left_out(&self.text).is_none() {
+            self.initial.is_link(&self.text, content);
+        }
+        Ok(())
     }
 
     /// What a call tells of the beginning, and what it changes for later ones.

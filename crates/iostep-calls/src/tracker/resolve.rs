@@ -1,13 +1,15 @@
 //! What the descriptors and paths of a call mean.
 
-use iostep_model::syscall::raw::{Descriptor, DescriptorKind, Known, Path, Returned, Seen};
+use iostep_model::syscall::raw::{
+    CURRENT_DIRECTORY, Descriptor, DescriptorKind, Known, Path, Returned, Seen,
+};
 use iostep_model::syscall::{
     Errno, HandleId, OpenFlags, Operation, Outcome, PathId, Syscall, Translate, Whence,
 };
 
 use super::descriptors::{Entry, Lookup, Opened};
 use super::initial::Ended;
-use super::{At, Stop, Tracker, UNNAMED_DIRECTORY, place};
+use super::{At, Stop, Tracker, UNKNOWN_DIRECTORY, UNNAMED_DIRECTORY, place};
 use crate::error::Result;
 use crate::sink::Sink;
 
@@ -221,10 +223,13 @@ impl<S: Sink> Tracker<S> {
         if path.truncated {
             return Err(Stop::LeftOut(CUT_OFF));
         }
+        if let Some(here) = path.directory.as_ref().and_then(current_directory) {
+            self.is_at(at, here);
+        }
         let relative = !path.text.starts_with(b"/");
         let mut text = std::mem::take(&mut self.text);
         match &path.directory {
-            Some(directory) if relative => {
+            Some(directory) if relative && directory.number != CURRENT_DIRECTORY => {
                 let directory = self.directory_of(at, directory)?;
                 place::join(self.paths.get(directory), &path.text, &mut text);
             }
@@ -242,6 +247,21 @@ impl<S: Sink> Tracker<S> {
         Ok(())
     }
 
+    /// The source says where the thread is, beside a path. What chdir said is better: it is the
+    /// name that the program knows, and this one may be behind a symbolic link.
+    fn is_at(&mut self, at: &At, directory: &[u8]) {
+        let slot = self.task(at.tid).directory;
+        let known = !self.tasks.directories[slot].starts_with(UNKNOWN_DIRECTORY);
+        let usable = directory.starts_with(b"/") && directory.len() <= place::MAX_PATH_BYTES;
+        if known || !usable {
+            return;
+        }
+        if place::left_out(directory).is_none() {
+            self.initial.is_directory(directory);
+        }
+        self.tasks.directories[slot] = directory.into();
+    }
+
     /// The path of the directory that a descriptor points to.
     fn directory_of(
         &mut self,
@@ -254,6 +274,13 @@ impl<S: Sink> Tracker<S> {
             None => Err(Stop::LeftOut("closed descriptor")),
         }
     }
+}
+
+/// The path of a directory that is the current one.
+fn current_directory<'d>(directory: &'d Descriptor<'_>) -> Option<&'d [u8]> {
+    let known = directory.known.as_ref()?;
+    let path = known.path.as_deref()?;
+    (directory.number == CURRENT_DIRECTORY).then_some(path)
 }
 
 /// Why what a descriptor is known to be is left out, if it is.

@@ -15,6 +15,9 @@ use super::operation::Operation;
 use super::recording::{Errno, InitialKind};
 use super::{OpenFlags, Syscall};
 
+/// `AT_FDCWD` (include/uapi/linux/fcntl.h).
+pub const CURRENT_DIRECTORY: i32 = -100;
+
 /// A thing that a thread did.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
@@ -118,7 +121,8 @@ impl DescriptorKind {
 /// A path as the program wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path<'a> {
-    /// The directory that a relative path starts at; none: the current one.
+    /// The directory that a relative path starts at; none: the current one. One with the number
+    /// [`CURRENT_DIRECTORY`] says where that is.
     pub directory: Option<Descriptor<'a>>,
     /// The bytes, unescaped. Empty with `AT_EMPTY_PATH`: the directory's own file.
     pub text: Cow<'a, [u8]>,

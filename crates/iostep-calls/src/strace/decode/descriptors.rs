@@ -80,7 +80,11 @@ fn lock<'a>(call: &Call<'_, 'a>, kind: LockKind, wait: bool) -> Decoded<'a> {
             .ok_or(call.unreadable())
     };
     let number = |new| value::number(field(new)?).ok_or(call.unreadable());
-    let lock = flags::flags(field(b"l_type")?, flags::LOCK).ok_or(call.unreadable())?;
+    let mut lock = flags::flags(field(b"l_type")?, flags::LOCK).ok_or(call.unreadable())?;
+    if kind == LockKind::Query {
+        // strace shows the answer. What finds a lock of any kind finds the one that was asked for.
+        lock = flags::F_WRLCK;
+    }
     let whence = flags::flags(field(b"l_whence")?, flags::WHENCE);
     if whence != Some(0) {
         return Err("lock counted from another place");

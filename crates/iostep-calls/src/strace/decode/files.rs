@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use iostep_model::syscall::raw::{Descriptor, Path};
+use iostep_model::syscall::raw::{CURRENT_DIRECTORY, Descriptor, Path};
 use iostep_model::syscall::{OpenFlags, Operation, Syscall, Target};
 
 use super::{Decoded, Named};
@@ -154,7 +154,7 @@ fn target_at<'a>(call: &Call<'_, 'a>, flags: u32) -> Result<FileTarget<'a>, &'st
     let directory = call.descriptor(0)?;
     let itself =
         call.is_null(1) || flags & flags::AT_EMPTY_PATH != 0 && call.call.argument(1)? == b"\"\"";
-    if itself && directory.number != value::CURRENT_DIRECTORY {
+    if itself && directory.number != CURRENT_DIRECTORY {
         return Ok(Target::Handle(directory));
     }
     let mut path = call.path_at(0)?;

@@ -87,7 +87,7 @@ fn by_handle(seed: &Seed) -> Kinds {
         (&[S::Flock], O::Lock { handle: h, kind: LockKind::Whole, lock: 2, wait: yes, offset: 0, size: 0 }),
         (&[S::Fcntl], lock(LockKind::Process, number % 3, yes)),
         (&[S::Fcntl], lock(LockKind::Description, number % 3, yes)),
-        (&[S::Fcntl], lock(LockKind::Query, number % 3, false)),
+        (&[S::Fcntl], lock(LockKind::Query, 1 - number % 2, false)),
         (&[S::Fcntl], O::StatusFlags { handle: h, set: yes.then_some(open_flags(seed)) }),
         (&[S::Ioctl], O::Control { handle: h, request: number }),
         (&[S::UringOther], O::Other { handle: h, code: 40 }),
