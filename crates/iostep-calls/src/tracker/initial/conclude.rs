@@ -332,23 +332,6 @@ impl Conclusions {
         }
     }
 
-    /// A symbolic link with these words is at a path.
-    pub(in crate::tracker) fn is_link(&mut self, path: &[u8], content: &[u8]) {
-        let Some(place) = self.tree.place(path, false, true) else {
-            return;
-        };
-        let inode = match self.tree.find(&place) {
-            Found::Untouched => self.tree.touch(&place),
-            Found::Inode(inode) => inode,
-            Found::Absent => return,
-        };
-        let known = &mut self.tree[inode];
-        if known.origin == Origin::Initial && known.kind == Kind::Unknown {
-            known.kind = Kind::Symlink(content.into());
-            known.seen = Some(Content::Data);
-        }
-    }
-
     /// True if the path leads to what is known to be a directory.
     pub(in crate::tracker) fn leads_to_directory(&mut self, path: &[u8]) -> bool {
         let place = self.tree.place(path, false, false);
