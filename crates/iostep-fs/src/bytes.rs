@@ -49,6 +49,13 @@ pub(crate) fn kernel_crc32c(seed: u32, data: &[u8]) -> u32 {
     !crc32c::crc32c_append(!seed, data)
 }
 
+/// The kernel's `crc32_le(seed, data)`, which inverts neither at the start nor at the end.
+pub(crate) fn kernel_crc32(seed: u32, data: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(!seed);
+    hasher.update(data);
+    !hasher.finalize()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +72,8 @@ mod tests {
         let whole = kernel_crc32c(!0, b"123456789");
         assert_eq!(whole, !0xE306_9283);
         assert_eq!(kernel_crc32c(kernel_crc32c(!0, b"1234"), b"56789"), whole);
+        let whole = kernel_crc32(!0, b"123456789");
+        assert_eq!(whole, !0xCBF4_3926);
+        assert_eq!(kernel_crc32(kernel_crc32(!0, b"1234"), b"56789"), whole);
     }
 }

@@ -1,8 +1,8 @@
 //! Read-only layouts of filesystems: what a block is for, and whose it is.
 //!
 //! [`detect`] names the filesystem on a source, [`layout`] lists the blocks that it reserves for
-//! itself, and [`ext4::owners`] maps every block to its file. Nothing here writes, mounts, or asks
-//! the kernel; a source is anything that [`ReadAt`] covers, so an image, a partition of an image
+//! itself; [`ext4::owners`] and [`fat::owners`] map every block to its file. Nothing here writes,
+//! mounts, or asks the kernel; a source is anything that [`ReadAt`] covers, so an image, a partition of an image
 //! and a mounted device read alike. Input is hostile: a broken filesystem gives an error or a
 //! partial answer that says so, and work and memory are bounded by the source's size.
 //!
@@ -15,7 +15,7 @@ mod bytes;
 pub mod error;
 pub mod ext4;
 mod f2fs;
-mod fat;
+pub mod fat;
 mod nilfs2;
 pub mod owner;
 mod ranges;
@@ -89,8 +89,8 @@ pub struct Detected {
 pub struct Found {
     /// Which filesystem.
     pub kind: Kind,
-    /// Bytes of one block of `layout`. It is the filesystem's block, except on xfs, where it is
-    /// the sector: there, four headers may share a block.
+    /// Bytes of one block of `layout`. It is the filesystem's block, except on xfs and FAT, where
+    /// it is the sector: several headers may share a block of xfs, and FAT has none.
     pub block_bytes: u32,
     /// Sorted and without overlaps; empty for a filesystem that has no reader yet.
     pub layout: Vec<LayoutRange>,
@@ -142,7 +142,9 @@ pub fn layout<S: ReadAt>(source: &S) -> Result<Option<Found>> {
         }
         Kind::Xfs => xfs::layout(source)?,
         Kind::Btrfs => btrfs::layout(source)?,
-        Kind::F2fs | Kind::Nilfs2 | Kind::Fat => Found {
+        Kind::Nilfs2 => nilfs2::layout(source)?,
+        Kind::Fat => fat::layout(source)?,
+        Kind::F2fs => Found {
             kind: detected.kind,
             block_bytes: detected.block_bytes,
             layout: Vec::new(),

@@ -153,6 +153,24 @@ fn a_filesystem_without_a_reader_is_named_and_has_no_layout() {
 }
 
 #[test]
+fn nilfs2_superblocks_are_where_the_image_has_them() {
+    let image = made_by("mkfs.nilfs2", &["-q", "-f"], 256 * MIB);
+    let bytes = image.bytes();
+    let first = &bytes[1024..2048];
+    let magic = &first[6..8];
+    assert_eq!(magic, [0x34, 0x34]);
+    let uuid = &first[152..168];
+    let later = (1u64..).zip(bytes.chunks(4096).skip(1));
+    let copies = later.filter(|(_, block)| block[6..8] == *magic && block[152..168] == *uuid);
+    let mut truth = vec![(0, Class::Superblock)];
+    truth.extend(copies.map(|(n, _)| (n, Class::Superblock)));
+    assert_eq!(truth.len(), 2);
+    let found = found(&image);
+    assert_eq!((found.kind, found.block_bytes), (Kind::Nilfs2, 4096));
+    assert_eq!(blocks(&found), truth);
+}
+
+#[test]
 fn nothing_is_found_where_nothing_is() {
     for length in [0, 1, 511, 1024, 2048, 1 << 17] {
         let bytes = vec![0u8; length];

@@ -91,19 +91,19 @@ classes! {
     BlockBitmap, "block bitmap", Metadata;
     /// ext4 inode bitmap.
     InodeBitmap, "inode bitmap", Metadata;
-    /// Inode table block, or xfs inode chunk.
+    /// Inode table block, xfs inode chunk, or nilfs2's file of inodes (ifile).
     InodeTable, "inode table", Metadata;
     /// Directory block or directory index.
     Directory, "directory", Metadata;
     /// Extent tree block (ext4, xfs bmap btree).
     ExtentBlock, "extent block", Metadata;
-    /// Indirect block (ext2/3 block map).
+    /// Block of a file's block map: ext2/3 indirect block, nilfs2 B-tree node.
     IndirectBlock, "indirect block", Metadata;
     /// Extended attributes.
     Attribute, "attribute", Metadata;
     /// Orphan file, quota file and other files that only the filesystem uses.
     SystemFile, "system file", Metadata;
-    /// xfs AGF and AGFL: free space headers.
+    /// Free space headers: xfs AGF and AGFL, FAT FSInfo.
     FreeSpaceHeader, "free space header", Metadata;
     /// xfs AGI: inode allocation header.
     InodeHeader, "inode header", Metadata;
@@ -125,6 +125,25 @@ classes! {
     ChecksumTree, "checksum tree", Metadata;
     /// btrfs trees that are none of the above.
     OtherTree, "other tree", Metadata;
+    /// f2fs node block: an inode, or a block of a file's index.
+    NodeBlock, "node block", Metadata;
+    /// f2fs checkpoint pack: its header and footer, orphans and the open segments' summaries.
+    /// nilfs2's file of checkpoints (cpfile).
+    Checkpoint, "checkpoint", Metadata;
+    /// f2fs node address table (NAT): where each node block is.
+    NodeAddressTable, "node address table", Metadata;
+    /// f2fs segment information table (SIT): which blocks of each segment are in use. nilfs2's file
+    /// of segment usage (sufile).
+    SegmentInfoTable, "segment info table", Metadata;
+    /// f2fs segment summary area (SSA): whose each block of a segment is. nilfs2: the head of a
+    /// log, which says the same of the log's blocks.
+    SegmentSummary, "segment summary", Metadata;
+    /// nilfs2: the last block of a log with a checkpoint, with the roots of DAT, cpfile and sufile.
+    SuperRoot, "super root", Metadata;
+    /// nilfs2's disk address translation file (DAT): where each virtual block is.
+    AddressTranslation, "address translation", Metadata;
+    /// FAT file allocation table, any copy.
+    AllocationTable, "allocation table", Metadata;
     /// Metadata whose kind is not known.
     OtherMetadata, "other metadata", Metadata;
 

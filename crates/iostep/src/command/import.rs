@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use iostep_analyze::attribute;
 use iostep_analyze::attribute::log_image::{self, Head};
 use iostep_analyze::attribute::owner_map::{self, Explained};
-use iostep_fs::{Found, Kind, OwnerMap, ReadAt, Section, ext4};
+use iostep_fs::{Found, Kind, OwnerMap, ReadAt, Section, ext4, fat};
 use iostep_model::event::Event;
 use iostep_model::store;
 use iostep_model::table::Trace;
@@ -169,8 +169,14 @@ impl Image {
                     .read_ext4(&args.image)
                     .with_context(|| name.to_string())?;
             }
+            Some(Kind::Fat) => {
+                image
+                    .read_fat(&args.image)
+                    .with_context(|| name.to_string())?;
+            }
             Some(kind) => image.warn(format!(
-                "{name}: {kind}: only the filesystem's fixed places are known; files need ext4"
+                "{name}: {kind}: only the filesystem's fixed places are known; files need ext4 or \
+                 FAT"
             )),
             None => bail!("{name}: no filesystem found; --image-offset says where it begins"),
         }
@@ -190,6 +196,14 @@ impl Image {
         }
         self.warn_of_problems(&owners, path);
         self.has_jbd2_blocks_only = !features.has_fast_commit();
+        self.owners = Some(owners);
+        Ok(())
+    }
+
+    fn read_fat(&mut self, path: &Path) -> iostep_fs::Result<()> {
+        let filesystem = fat::Fat::open(&self.source)?;
+        let owners = fat::owners(&filesystem)?;
+        self.warn_of_problems(&owners, path);
         self.owners = Some(owners);
         Ok(())
     }
