@@ -10,3 +10,4 @@ pub mod lab;
 pub mod replay;
 pub mod report;
 pub mod stats;
+pub mod syscalls;

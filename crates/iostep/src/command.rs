@@ -12,6 +12,7 @@ mod replay;
 mod report;
 mod sql_child;
 mod trace;
+mod trace_info;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,8 @@ pub enum Command {
     Record(record::Args),
     /// Record every block I/O of a device
     Trace(trace::Args),
+    /// Show what a trace of system calls holds
+    TraceInfo(trace_info::Args),
     /// Perform a recording's system calls again, and compare
     Replay(Box<replay::Args>),
     /// Show what a trace says, or two traces side by side
@@ -68,6 +71,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),
         Command::Trace(args) => trace::run(args),
+        Command::TraceInfo(args) => trace_info::run(&args),
         Command::SqlChild(args) => sql_child::run(args),
     }
 }
@@ -78,7 +82,31 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     status.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
+/// What a command was given to read is not there, or is nothing that it reads.
+#[derive(Debug)]
+struct BadInput(anyhow::Error);
+
+/// Makes an error one about the command's input, which is the user's to mend.
+fn bad_input(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    anyhow::Error::new(BadInput(error.into()))
+}
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for BadInput {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.chain().nth(1)
+    }
+}
+
 fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if cause.is::<BadInput>() {
+        return Some(USAGE);
+    }
     if let Some(error) = cause.downcast_ref::<iostep_trace::Error>() {
         return match error {
             iostep_trace::Error::Usage { .. } => Some(USAGE),

@@ -19,6 +19,8 @@ mod mutate;
 mod spool;
 #[path = "../../../fuzz/entries/store.rs"]
 mod store;
+#[path = "../../../fuzz/entries/syscalls.rs"]
+mod syscalls;
 
 use iostep_model::event::{Event, Marker, Process};
 use mangle::mangle;
@@ -235,5 +237,52 @@ fn results_of_benches() {
             let mut random = Random::new(seed);
             bench_result::run(&mangle(clean.clone(), &mut random));
         }
+    }
+}
+
+/// Every declaration, and calls of every kind of argument.
+const SYSCALLS: &str = r#"# iostep system calls 1
+@lost 2
+@recorder "iostep"
+@machine "Linux"
+@command "a" "b\xff"
+@clock wall=1795316400123456789 resolution=1
+@thread t1 p1 tid=4711 name="a"
+@thread t2 p2 tid=4712 name="b"
+@initial file path="/f" size=8192 content=data seen
+@initial directory path="/"
+@initial symlink path="/l" content="f"
+@kept "call" 12
+@left-out "socket" 12
+0 12 t1 openat path="/f" flags=O_RDWR|O_CREAT mode=0644 = h1
+10 ? t1 present path="/g" flags=O_RDONLY mode=0000 = h2
+20 3 t1 pread64 h1 size=100 offset=-1 = -EINVAL
+30 3 t1 pwritev2 h1 size=100 offset=9223372036854775807 buffers=3 flags=0x2 = 100
+40 3 t1 clone child=t2 h1 h2 = 0
+50 3 t2 dup2 h1 replaces=h2 = h1
+60 3 t2 copy_file_range h1 h2 size=8 to_offset=3 = 8
+70 3 t2 mmap h1 offset=0 size=4096 protection=0x3 flags=0x1 = 0
+80 3 t2 rename from="/f" to="/\xffh" = ~
+90 3 t2 fcntl h1 lock=1 of=process offset=0 size=1 wait = ?
+100 3 t2 exit h1 h1 = 0
+110 3 t1 close h1 = 0
+@end calls=12
+"#;
+
+#[test]
+fn traces_of_system_calls() {
+    let clean = SYSCALLS.as_bytes();
+    let exported = SYSCALLS
+        .replacen("# iostep system calls", "# iostep strace", 1)
+        .replace("\n@", "\n#@");
+    syscalls::run(clean);
+    syscalls::run(exported.as_bytes());
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        let text = match seed % 4 {
+            0 => exported.as_bytes(),
+            _ => clean,
+        };
+        syscalls::run(&mangle(text.to_vec(), &mut random));
     }
 }

@@ -8,4 +8,5 @@ pub mod html;
 pub mod lab;
 pub mod quantity;
 pub mod replay;
+pub mod syscalls;
 pub mod text;

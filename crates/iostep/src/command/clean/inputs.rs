@@ -1,0 +1,112 @@
+//! The traces of other tools: what they are, and opening them.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use iostep_calls::import::{Format, GUESS_BYTES, Input};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::command::bad_input;
+
+const READING: &str = "{prefix} {bar:30} {percent} %, {eta} left";
+/// Files that the process has open besides.
+const OTHER_FILES: u64 = 64;
+
+/// What is read, and how far.
+pub(super) struct Inputs {
+    paths: Vec<PathBuf>,
+    /// The first one's first bytes.
+    pub(super) start: Vec<u8>,
+    pub(super) bar: ProgressBar,
+}
+
+impl Inputs {
+    /// Looks at the inputs. None may be what is written.
+    pub(super) fn new(paths: &[PathBuf], output: &Path) -> anyhow::Result<Inputs> {
+        let mut bytes = 0;
+        let target = std::fs::canonicalize(output).ok();
+        for path in paths {
+            let name = path.display();
+            let metadata = std::fs::metadata(path).with_context(|| format!("{name}: cannot open"));
+            let metadata = metadata.map_err(bad_input)?;
+            if metadata.is_dir() {
+                return Err(bad_input(anyhow!("{name}: a directory; name its files")));
+            }
+            if target.is_some() && std::fs::canonicalize(path).ok() == target {
+                let error = anyhow!("{name}: an input; write to another file with --output");
+                return Err(bad_input(error));
+            }
+            bytes += metadata.len();
+        }
+        allow_files(paths.len() as u64);
+        let style = ProgressStyle::with_template(READING).expect("the template is a constant");
+        Ok(Inputs {
+            paths: paths.to_vec(),
+            start: start(&paths[0]).map_err(bad_input)?,
+            bar: ProgressBar::new(bytes)
+                .with_style(style)
+                .with_prefix("reading"),
+        })
+    }
+
+    /// What the first input looks like.
+    pub(super) fn format(&self) -> anyhow::Result<Format> {
+        let name = self.paths[0].display();
+        let error =
+            || anyhow!("{name}: looks like no trace that is known; --format says what it is");
+        Format::guess(&self.start).ok_or_else(|| bad_input(error()))
+    }
+
+    /// Opens all of them.
+    pub(super) fn open(&self) -> anyhow::Result<Vec<Input<'static>>> {
+        let mut inputs = Vec::new();
+        for path in &self.paths {
+            inputs.push(Input::new(path, self.open_file(path)?));
+        }
+        Ok(inputs)
+    }
+
+    /// Opens the only one.
+    pub(super) fn open_one(&self) -> anyhow::Result<(&Path, BufReader<impl Read + Send + use<>>)> {
+        match &self.paths[..] {
+            [path] => Ok((path, self.open_file(path)?)),
+            _ => Err(bad_input(anyhow!(
+                "an exported trace is one recording; clean it alone"
+            ))),
+        }
+    }
+
+    fn open_file(&self, path: &Path) -> anyhow::Result<BufReader<impl Read + Send + use<>>> {
+        let file = File::open(path).with_context(|| format!("{}: cannot open", path.display()));
+        let file = file.map_err(bad_input)?;
+        Ok(BufReader::new(self.bar.wrap_read(file)))
+    }
+}
+
+fn start(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let name = path.display();
+    let file = File::open(path).with_context(|| format!("{name}: cannot open"))?;
+    let mut start = Vec::new();
+    let mut limited = file.take(GUESS_BYTES as u64);
+    let read = limited.read_to_end(&mut start);
+    read.with_context(|| format!("{name}: cannot read"))?;
+    Ok(start)
+}
+
+/// Raises this process's limit of open files, which is 1024 on most systems, as far as it may:
+/// strace -ff makes a file for each thread. What does not fit is an error when it is opened.
+fn allow_files(inputs: u64) {
+    let wanted = inputs.saturating_add(OTHER_FILES);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit {
+            current: Some(limit.maximum.map_or(wanted, |hard| wanted.min(hard))),
+            maximum: limit.maximum,
+        };
+        // If it cannot, the open that fails says so.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}

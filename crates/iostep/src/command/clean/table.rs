@@ -1,0 +1,100 @@
+//! Where every line went, as text and as JSON.
+
+use std::path::Path;
+
+use iostep_model::syscall::Ledger;
+
+use crate::terminal;
+
+/// What became of the inputs.
+pub(super) struct Cleaned<'a> {
+    pub(super) output: &'a Path,
+    pub(super) ledger: Ledger,
+    /// The first lines that cannot be read, with where they are.
+    pub(super) unreadable: Vec<String>,
+    pub(super) interrupted: bool,
+}
+
+impl Cleaned<'_> {
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        terminal::print(&match json {
+            true => format!("{}\n", self.json()),
+            false => self.text(),
+        })
+    }
+
+    /// The table: every line of the inputs in one of its lines.
+    fn text(&self) -> String {
+        let ledger = &self.ledger;
+        let (kept, left_out) = ledger.totals();
+        let mut lines = Vec::new();
+        if self.interrupted {
+            lines.push("interrupted: the trace holds only the beginning".to_owned());
+        }
+        let total = kept + left_out;
+        let part = |count: u64| 100.0 * count as f64 / total.max(1) as f64;
+        let line = |count: u64, of: &str| format!("{count:>12} {:>6.2} %  {of}", part(count));
+        lines.push(line(total, "lines read"));
+        for (is_kept, sum, title) in [(true, kept, "kept"), (false, left_out, "left out")] {
+            lines.push(line(sum, title));
+            let mut reasons: Vec<_> = ledger.lines.iter().filter(|l| l.kept == is_kept).collect();
+            reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+            let of = |reason: &str| format!("  {reason}");
+            lines.extend(reasons.iter().map(|l| line(l.count, &of(&l.reason))));
+        }
+        if !self.unreadable.is_empty() {
+            lines.push("first lines that cannot be read:".to_owned());
+            lines.extend(self.unreadable.iter().map(|line| format!("  {line}")));
+        }
+        lines.push(format!("wrote {}", self.output.display()));
+        lines.join("\n") + "\n"
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let (kept, left_out) = self.ledger.totals();
+        let reasons = |is_kept| -> serde_json::Map<String, serde_json::Value> {
+            let lines = self.ledger.lines.iter().filter(|line| line.kept == is_kept);
+            lines.map(|l| (l.reason.clone(), l.count.into())).collect()
+        };
+        serde_json::json!({
+            "output": self.output,
+            "interrupted": self.interrupted,
+            "lines": {
+                "read": kept + left_out,
+                "kept": kept,
+                "left_out": left_out,
+            },
+            "kept": reasons(true),
+            "left_out": reasons(false),
+            "unreadable": self.unreadable,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_accounts_for_every_line() {
+        let mut ledger = Ledger::default();
+        ledger.add(true, "call", 6);
+        ledger.add(false, "pipe", 1);
+        ledger.add(false, "socket", 3);
+        let cleaned = Cleaned {
+            output: Path::new("x.trace"),
+            ledger,
+            unreadable: vec!["x:7: abc".into()],
+            interrupted: false,
+        };
+        let expected = "          10 100.00 %  lines read\n           6  60.00 %  kept\n           \
+                        6  60.00 %    call\n           4  40.00 %  left out\n           3  30.00 %    \
+                        socket\n           1  10.00 %    pipe\nfirst lines that cannot be read:\n  \
+                        x:7: abc\nwrote x.trace\n";
+        assert_eq!(cleaned.text(), expected);
+        let json = cleaned.json();
+        assert_eq!(json["unreadable"][0], "x:7: abc");
+        assert_eq!(json["lines"]["read"], 10);
+        assert_eq!(json["left_out"]["socket"], 3);
+    }
+}

@@ -1,0 +1,117 @@
+//! `iostep trace-info`: what a trace of system calls holds.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use iostep_analyze::report::syscalls;
+use iostep_analyze::syscalls::Count;
+use iostep_calls::strace;
+use iostep_model::syscall::text::Reader;
+
+use super::bad_input;
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// Calls between two looks at Ctrl-C.
+const CALLS_A_LOOK: u64 = 1 << 14;
+
+/// Show what a trace of system calls holds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep trace-info app.trace
+  iostep trace-info app.trace.zst --calls --files
+  iostep trace-info app.trace --export strace > app.strace
+
+Exit status: 0 done, 1 interrupted, 2 bad usage or input.
+docs/trace-info.md explains the numbers and the export.")]
+pub struct Args {
+    /// The trace, as `iostep record` and `iostep clean` make it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Show the numbers of each file
+    #[arg(long)]
+    files: bool,
+
+    /// Show the numbers of each system call
+    #[arg(long)]
+    calls: bool,
+
+    /// Print the trace as another tool's text instead
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["files", "calls", "json"])]
+    export: Option<Export>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Export {
+    /// As strace -f -ttt -T; `iostep clean` makes the same trace of it again
+    Strace,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut reader = Reader::open(&args.file).map_err(bad_input)?;
+    if let Some(Export::Strace) = args.export {
+        return export(reader);
+    }
+    let interrupt = Interrupt::install()?;
+    let bar = ProgressBar::new_spinner().with_style(
+        ProgressStyle::with_template("reading, {human_pos} calls").expect("a constant"),
+    );
+    let mut count = Count::default();
+    let mut calls = 0_u64;
+    let mut interrupted = false;
+    while let Some(call) = reader.next_call().map_err(bad_input)? {
+        count.call(&call);
+        calls += 1;
+        if calls.is_multiple_of(CALLS_A_LOOK) {
+            bar.set_position(calls);
+            interrupted = interrupt.came();
+            if interrupted {
+                break;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    let info = count.finish(&reader, args.files, interrupted);
+    let text = match args.json {
+        true => {
+            let json = serde_json::to_string_pretty(&info).context("cannot make JSON")?;
+            format!("{json}\n")
+        }
+        false => {
+            let title = args.file.display().to_string();
+            syscalls::render(&info, &title, args.calls, terminal::style())
+        }
+    };
+    terminal::print(&text)?;
+    Ok(ExitCode::from(u8::from(interrupted)))
+}
+
+/// Writes the trace to standard output. A reader that goes away has what it wanted.
+fn export(reader: Reader) -> anyhow::Result<ExitCode> {
+    let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+    let name = Path::new("standard output");
+    let written = strace::export(reader, name, &mut out).and_then(|()| {
+        out.flush().map_err(|source| iostep_calls::Error::Io {
+            path: name.to_owned(),
+            what: "write",
+            source,
+        })
+    });
+    match written {
+        Err(iostep_calls::Error::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::BrokenPipe => {}
+        Err(error @ iostep_calls::Error::Model(_)) => return Err(bad_input(error)),
+        other => other?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

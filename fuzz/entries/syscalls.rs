@@ -1,0 +1,53 @@
+//! The reader of trace files, what adds them up, and the export, over any bytes.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use iostep_analyze::syscalls::Count;
+use iostep_calls::strace;
+use iostep_model::syscall::text::{Reader, write_call};
+
+/// Reads the bytes as a trace and as an exported one. What can be read as a whole is the same when
+/// it is read again, by itself and through its export.
+pub fn run(bytes: &[u8]) {
+    if let Ok(reader) = strace::restore(Path::new("x"), Cursor::new(bytes.to_vec())) {
+        let _ = trace(reader);
+    }
+    let Some(first) = open(bytes).and_then(trace) else {
+        return;
+    };
+    let again = open(first.as_bytes()).and_then(trace);
+    assert_eq!(again.as_ref(), Some(&first), "read again");
+    let mut exported = Vec::new();
+    let reader = open(first.as_bytes()).expect("it was read before");
+    strace::export(reader, Path::new("out"), &mut exported).expect("an export");
+    let restored = strace::restore(Path::new("x"), Cursor::new(exported));
+    let restored = trace(restored.expect("an exported trace"));
+    assert_eq!(restored.as_ref(), Some(&first), "read from its export");
+}
+
+fn open(bytes: &[u8]) -> Option<Reader> {
+    Reader::new(Path::new("x"), Box::new(Cursor::new(bytes.to_vec()))).ok()
+}
+
+/// The trace's text again; none if a line of it cannot be read.
+fn trace(mut reader: Reader) -> Option<String> {
+    let magic = iostep_model::syscall::text::MAGIC;
+    let mut text = format!("{magic}\n{}", reader.declarations());
+    let mut count = Count::default();
+    let mut calls = 0;
+    while let Some(call) = reader.next_call().ok()? {
+        count.call(&call);
+        write_call(&call, reader.paths(), &mut text);
+        text.push('\n');
+        calls += 1;
+    }
+    let whole = reader.cut_at_line().is_none();
+    let info = count.finish(&reader, true, false);
+    assert_eq!(info.totals.calls, calls);
+    assert_eq!(info.calls.iter().map(|row| row.calls).sum::<u64>(), calls);
+    if whole {
+        text.push_str(&format!("@end calls={calls}\n"));
+    }
+    Some(text)
+}
