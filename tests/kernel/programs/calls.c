@@ -5,6 +5,7 @@
  *   calls DIRECTORY quick     200,000 reads of one byte by two threads
  *   calls DIRECTORY wait      opens files, waits for a line of input, goes on with them
  *   calls DIRECTORY killed    is killed while it waits for a lock
+ *   calls DIRECTORY restarted is interrupted by a signal while it waits for a lock
  *
  * Plain system calls: libc would make others of them.
  */
@@ -272,10 +273,37 @@ static void killed(void)
 	wait(&status);
 }
 
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+static void restarted(void)
+{
+	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	struct sigaction action = { .sa_handler = do_nothing, .sa_flags = SA_RESTART };
+	int fd = syscall(SYS_openat, AT_FDCWD, "locked", O_RDWR | O_CREAT, 0644);
+	pid_t child;
+	int status;
+
+	syscall(SYS_fcntl, fd, F_SETLK, &range);
+	child = fork();
+	if (!child) {
+		sigaction(SIGALRM, &action, NULL);
+		alarm(1);
+		syscall(SYS_fcntl, fd, F_SETLKW, &range);
+		_exit(0);
+	}
+	sleep(2);
+	range.l_type = F_UNLCK;
+	syscall(SYS_fcntl, fd, F_SETLK, &range);
+	waitpid(child, &status, 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3 || chdir(argv[1]))
-		err(2, "usage: calls DIRECTORY all|quick|wait|killed");
+		err(2, "usage: calls DIRECTORY all|quick|wait|killed|restarted");
 	memset(buffer, 'x', sizeof(buffer));
 	if (!strcmp(argv[2], "all"))
 		all();
@@ -283,7 +311,9 @@ int main(int argc, char **argv)
 		quick();
 	else if (!strcmp(argv[2], "wait"))
 		wait_for_line();
-	else
+	else if (!strcmp(argv[2], "killed"))
 		killed();
+	else
+		restarted();
 	return 0;
 }

@@ -18,6 +18,8 @@ pub enum Requirement {
     Filesystem(&'static str),
     /// A program on the path.
     Program(&'static str),
+    /// System calls of 32-bit x86 (int 0x80).
+    Ia32,
 }
 
 impl Requirement {
@@ -29,6 +31,7 @@ impl Requirement {
             Requirement::Tracefs => "tracefs",
             Requirement::Loop => "loop",
             Requirement::Filesystem(name) | Requirement::Program(name) => name,
+            Requirement::Ia32 => "ia32",
         }
     }
 
@@ -41,11 +44,13 @@ impl Requirement {
             Requirement::Loop => Path::new("/dev/loop-control").exists(),
             Requirement::Filesystem(name) => has_filesystem(name),
             Requirement::Program(name) => on_path(name),
+            Requirement::Ia32 => Path::new("/proc/sys/abi/vsyscall32").exists(),
         };
         (!present).then(|| match self {
             Requirement::Root => "not root".to_owned(),
             Requirement::Filesystem(name) => format!("the kernel has no {name}"),
             Requirement::Program(name) => format!("{name} is not installed"),
+            Requirement::Ia32 => "no 32-bit system calls".to_owned(),
             other => format!("no {}", other.name()),
         })
     }

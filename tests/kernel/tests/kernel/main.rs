@@ -8,6 +8,7 @@ mod attribution;
 mod bad_input;
 mod bench;
 mod case;
+mod clean;
 mod faults;
 mod ground_truth;
 mod partition;
@@ -35,6 +36,7 @@ fn main() {
     cases.extend(attribution::cases());
     cases.extend(bad_input::cases());
     cases.extend(bench::cases());
+    cases.extend(clean::cases());
     cases.extend(faults::cases());
     cases.extend(partition::cases());
     cases.extend(replay::cases());

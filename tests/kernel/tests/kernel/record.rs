@@ -51,12 +51,12 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A directory with the program of this file's tests, and one for its files.
-struct Place {
+pub struct Place {
     directory: TempDir,
 }
 
 impl Place {
-    fn new() -> anyhow::Result<Place> {
+    pub fn new() -> anyhow::Result<Place> {
         let directory = TempDir::new()?;
         let place = Place { directory };
         let mut compile = Command::new("cc");
@@ -70,15 +70,15 @@ impl Place {
         self.directory.path().join("calls")
     }
 
-    fn files(&self) -> PathBuf {
+    pub fn files(&self) -> PathBuf {
         self.directory.path().join("files")
     }
 
-    fn trace(&self) -> PathBuf {
+    pub fn trace(&self) -> PathBuf {
         self.directory.path().join("trace")
     }
 
-    fn command(&self, what: &str) -> Vec<PathBuf> {
+    pub fn command(&self, what: &str) -> Vec<PathBuf> {
         vec![self.program(), self.files(), what.into()]
     }
 
@@ -105,7 +105,7 @@ impl Place {
 }
 
 /// How often each fact occurs.
-fn counted(facts: impl IntoIterator<Item = String>) -> BTreeMap<String, i64> {
+pub fn counted(facts: impl IntoIterator<Item = String>) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for fact in facts {
         *counts.entry(fact).or_default() += 1;
