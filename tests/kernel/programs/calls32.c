@@ -13,8 +13,18 @@
 #include <unistd.h>
 
 enum {
-	OPEN = 5, CLOSE = 6, WRITE = 4, UNLINK = 10, FSYNC = 118, LLSEEK = 140, PREAD64 = 180,
-	PWRITE64 = 181, FTRUNCATE64 = 194, STAT64 = 195, FSTAT64 = 197, FCNTL64 = 221
+	OPEN = 5,
+	CLOSE = 6,
+	WRITE = 4,
+	UNLINK = 10,
+	FSYNC = 118,
+	LLSEEK = 140,
+	PREAD64 = 180,
+	PWRITE64 = 181,
+	FTRUNCATE64 = 194,
+	STAT64 = 195,
+	FSTAT64 = 197,
+	FCNTL64 = 221
 };
 
 /* The C library says 0, as it is for programs of 64 bits. */
@@ -40,8 +50,8 @@ int main(int argc, char **argv)
 
 	if (argc != 2 || chdir(argv[1]))
 		err(2, "usage: calls32 DIRECTORY");
-	low = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT,
-		   -1, 0);
+	low = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1,
+		   0);
 	if (low == MAP_FAILED)
 		err(1, "memory below 4 GiB");
 	strcpy(low, "file");
