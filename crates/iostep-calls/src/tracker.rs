@@ -207,6 +207,11 @@ impl<S: Sink> Tracker<S> {
             } => self.close_range(at, first, last, on_exec_only),
             Action::CloseOnExec { of, on } => Ok(self.set_close_on_exec(at, of.number, on)),
             Action::Unmap { address, size } => self.unmap(at, address, size),
+            Action::Remap {
+                address,
+                size,
+                new_size,
+            } => self.remap(at, address, size, new_size),
             Action::SyncMap {
                 address,
                 size,
@@ -230,6 +235,10 @@ impl<S: Sink> Tracker<S> {
             Action::Execute { name } => self.execute(at, &name),
             Action::Name(name) => {
                 self.rename_task(at.tid, &name);
+                Ok(Kept::Note)
+            }
+            Action::LinkSays { path, content } => {
+                self.link_says(at, &path, &content)?;
                 Ok(Kept::Note)
             }
             Action::Exit { process } => self.exit(at, process),

@@ -93,7 +93,8 @@ static void map(int fd)
 
 	at[0] = 1;
 	msync(at, 4096, MS_SYNC);
-	munmap(at, 8192);
+	at = mremap(at, 8192, 16384, MREMAP_MAYMOVE);
+	munmap(at, 16384);
 }
 
 static void name(int root)

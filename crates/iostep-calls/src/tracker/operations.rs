@@ -241,6 +241,35 @@ impl<S: Sink> Tracker<S> {
         })
     }
 
+    /// A mapping is somewhere else, or longer, from now on.
+    pub(super) fn remap(&mut self, at: &At, address: u64, size: u64, new_size: u64) -> Step {
+        let process = self.task(at.tid).process;
+        let mappings = &mut self.tasks.processes[process].mappings;
+        let parts = mappings.parts(address, size);
+        if let Returned::Value(new_address) = at.returned
+            && let [part] = parts[..]
+        {
+            mappings.remove(address, size);
+            let part = Part {
+                size: new_size,
+                ..part
+            };
+            mappings.add(new_address, part);
+        }
+        let returned = match at.returned {
+            // The address means nothing in a recording.
+            Returned::Value(_) => Returned::Value(0),
+            other => other,
+        };
+        let at = At { returned, ..*at };
+        self.each_part(&at, Syscall::Mremap, &parts, |part| Operation::Remap {
+            handle: part.handle,
+            offset: part.offset,
+            size: part.size,
+            new_size,
+        })
+    }
+
     pub(super) fn sync_map(&mut self, at: &At, address: u64, size: u64, flags: u32) -> Step {
         let process = self.task(at.tid).process;
         let parts = self.tasks.processes[process].mappings.parts(address, size);
@@ -325,6 +354,24 @@ impl<S: Sink> Tracker<S> {
         let slot = self.task(at.tid).directory;
         self.tasks.directories[slot] = self.text.as_slice().into();
         Ok(Kept::Followed)
+    }
+
+    /// The recorder read a symbolic link, as a call does that comes now.
+    pub(super) fn link_says(
+        &mut self,
+        at: &At,
+        path: &Path<'_>,
+        content: &[u8],
+    ) -> std::result::Result<(), Stop> {
+        match self.absolute(at, path) {
+            // The call itself is left out then, and says so.
+            Err(Stop::LeftOut(_)) => return Ok(()),
+            other => other?,
+        }
+        if place::left_out(&self.text).is_none() {
+            self.initial.is_link(&self.text, content);
+        }
+        Ok(())
     }
 
     /// What a call tells of the beginning, and what it changes for later ones.

@@ -126,6 +126,33 @@ impl Handles {
         Some(())
     }
 
+    /// Gives a whole mapping another size, wherever that has room; none if that part of the file is
+    /// not mapped, or only as a part of a mapping.
+    pub(super) fn remap(
+        &self,
+        handle: HandleId,
+        offset: i64,
+        size: u64,
+        new_size: u64,
+    ) -> Option<Result<(), Errno>> {
+        let mut file = self.file(handle)?;
+        let is_it = |m: &&mut Mapping| m.offset == offset && m.size == round_to_page(size);
+        let mapping = file.mappings.iter_mut().find(is_it)?;
+        let Ok(bytes) = usize::try_from(new_size) else {
+            return Some(Err(Errno::NOMEM));
+        };
+        let old = mapping.address as *mut libc::c_void;
+        // SAFETY: the mapping is this value's own, and no reference into it was ever made.
+        let address =
+            unsafe { libc::mremap(old, mapping.size as usize, bytes, libc::MREMAP_MAYMOVE) };
+        if address == libc::MAP_FAILED {
+            return Some(Err(last_error()));
+        }
+        mapping.address = address as usize;
+        mapping.size = round_to_page(new_size);
+        Some(Ok(()))
+    }
+
     /// msync of a part of a mapping; none if that part of the file is not mapped.
     pub(super) fn sync_map(
         &self,

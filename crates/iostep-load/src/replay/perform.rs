@@ -142,9 +142,10 @@ impl<'a> Performer<'a> {
                 };
                 self.transfer(*handle, what, buffer)
             }
-            Operation::Map { .. } | Operation::Unmap { .. } | Operation::SyncMap { .. } => {
-                self.memory(&call.operation)
-            }
+            Operation::Map { .. }
+            | Operation::Unmap { .. }
+            | Operation::Remap { .. }
+            | Operation::SyncMap { .. } => self.memory(&call.operation),
             Operation::Rename { .. }
             | Operation::Link { .. }
             | Operation::Symlink { .. }
@@ -210,6 +211,12 @@ impl<'a> Performer<'a> {
                 offset,
                 size,
             } => self.handles.unmap(handle, offset, size).map(Ok),
+            Operation::Remap {
+                handle,
+                offset,
+                size,
+                new_size,
+            } => self.handles.remap(handle, offset, size, new_size),
             Operation::SyncMap {
                 handle,
                 offset,
@@ -392,10 +399,8 @@ impl<'a> Performer<'a> {
             Operation::Control { request, .. } if !SAFE_REQUESTS.contains(&request) => {
                 Err(Skip::Control)
             }
-            Operation::Copy { to, size, .. } => {
-                if size > MOST_BYTES {
-                    return Err(Skip::Bounds);
-                }
+            // No size is too much: the kernel takes no memory for it, and copies what there is.
+            Operation::Copy { to, .. } => {
                 let to = self.file(to)?;
                 Ok(copy(call, &file, &to))
             }

@@ -388,6 +388,66 @@ fn sizes_that_no_machine_has_are_refused_before_anything_is_made() {
     let replay = script.perform(parent.path(), Threads::Original);
     assert_eq!(replay.calls[1].state, State::Skipped(Skip::Bounds));
     assert_eq!(replay.calls[2].state, State::Done(-i64::from(libc::EINVAL)));
+
+    // cat asks for as much as one call can copy.
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    script.open(1, "/b", create(), 2);
+    script.transfer(1, Direction::Write, 1, 5000, Some(0));
+    let copy = Operation::Copy {
+        from: HandleId(1),
+        from_offset: Some(0),
+        to: HandleId(2),
+        to_offset: None,
+        size: i64::MAX as u64,
+    };
+    script.ok(Syscall::Sendfile, copy);
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert_eq!(done(&replay)[3], 5000);
+}
+
+#[test]
+fn a_mapping_gets_another_size() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    script.transfer(1, Direction::Write, 1, 65536, Some(0));
+    let handle = HandleId(1);
+    let (offset, size) = (4096, 8192);
+    script.ok(
+        Syscall::Mmap,
+        Operation::Map {
+            handle,
+            offset,
+            size,
+            protection: 1,
+            flags: 1,
+        },
+    );
+    for (size, new_size) in [(8192, 40_000), (40_000, 4096), (8192, 4096)] {
+        script.ok(
+            Syscall::Mremap,
+            Operation::Remap {
+                handle,
+                offset,
+                size,
+                new_size,
+            },
+        );
+    }
+    let (size, flags) = (4096, 4);
+    script.ok(
+        Syscall::Msync,
+        Operation::SyncMap {
+            handle,
+            offset,
+            size,
+            flags,
+        },
+    );
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert_eq!(done(&replay), [0, 65536, 0, 0, 0, i64::MIN, 0]);
+    assert_eq!(replay.calls[5].state, State::Skipped(Skip::NotOpen));
 }
 
 /// The data of the first file is shorter than the file, that of the second far longer.

@@ -170,7 +170,10 @@ fn check_is_ours(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory).map_err(Error::io(directory, "list"))? {
         let name = entry.map_err(Error::io(directory, "list"))?.file_name();
         let number = name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
-        if number.and_then(|number| number.parse::<u32>().ok()).is_none() {
+        if number
+            .and_then(|number| number.parse::<u32>().ok())
+            .is_none()
+        {
             return Err(other(format!("{} is in it", name.to_string_lossy())));
         }
     }

@@ -127,6 +127,17 @@ pub enum Operation<H, P> {
         /// How much.
         size: u64,
     },
+    /// mremap of a file's mapping, to another size or place.
+    Remap {
+        /// The mapped file.
+        handle: H,
+        /// Where in the file the part begins.
+        offset: i64,
+        /// How much was mapped.
+        size: u64,
+        /// How much is mapped afterwards.
+        new_size: u64,
+    },
     /// msync of a file's mapping.
     SyncMap {
         /// The mapped file.
@@ -400,6 +411,7 @@ impl<H, P> Operation<H, P> {
             SyncAll { ;  }
             Map { handle handle; offset, size, protection, flags }
             Unmap { handle handle; offset, size }
+            Remap { handle handle; offset, size, new_size }
             SyncMap { handle handle; offset, size, flags }
             Rename { path from, path to; flags }
             Link { path from, path to; flags }

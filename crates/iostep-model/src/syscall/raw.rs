@@ -6,8 +6,8 @@
 //! more, since a descriptor exists when the call that made it has returned.
 //!
 //! Every event is counted once in the ledger but for notes, which stand for no line or call of the
-//! source: [`Action::Name`], and an [`Action::Clone`] with an empty name, which says that a thread
-//! belongs to a process.
+//! source: [`Action::Name`], [`Action::LinkSays`], and an [`Action::Clone`] with an empty name,
+//! which says that a thread belongs to a process.
 
 use std::borrow::Cow;
 
@@ -168,6 +168,15 @@ pub enum Action<'a> {
         /// Bytes.
         size: u64,
     },
+    /// mremap, by address. The new address is the result.
+    Remap {
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u64,
+        /// Bytes that are mapped afterwards.
+        new_size: u64,
+    },
     /// msync, by address.
     SyncMap {
         /// First byte.
@@ -223,6 +232,13 @@ pub enum Action<'a> {
     },
     /// A thread's name, told apart from a call.
     Name(Cow<'a, str>),
+    /// What a symbolic link said, told apart from the call that read it, and before it.
+    LinkSays {
+        /// The link.
+        path: Path<'a>,
+        /// Its content.
+        content: Cow<'a, [u8]>,
+    },
     /// A thread ended.
     Exit {
         /// All threads of its process with it.

@@ -23,6 +23,24 @@ pub(super) const UNREADABLE: &str = "arguments could not be read";
 
 pub(super) type Made<'a> = Operation<Descriptor<'a>, Path<'a>>;
 
+/// What a symbolic link said that a call read, if the recorder saw the whole of it.
+pub(super) fn link_says<'a>(record: &Record<'a>) -> Option<Action<'a>> {
+    let (entry, _) = table::by_number(record.number)?;
+    let Shape::ReadLink { at } = entry.shape else {
+        return None;
+    };
+    let length = usize::try_from(record.result).ok()?;
+    let content = record.text[1]
+        .get(..length)
+        .filter(|text| !text.is_empty())?;
+    // A buffer that is full may be too short.
+    let room = record.word[2 + usize::from(at)];
+    (record.result < room as i64).then(|| Action::LinkSays {
+        path: path(record, 0, at.then_some(0)),
+        content: Cow::Borrowed(content),
+    })
+}
+
 /// What a record that is no note asked for, and which file it opened.
 pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Option<Seen>) {
     if record.number == FOREIGN {
@@ -118,6 +136,11 @@ fn call<'a>(record: &Record<'a>, entry: &Entry, syscall: Syscall) -> Action<'a> 
         Shape::Unmap => Action::Unmap {
             address: word[0],
             size: word[1],
+        },
+        Shape::Remap => Action::Remap {
+            address: word[0],
+            size: word[1],
+            new_size: word[2],
         },
         Shape::SyncMap => Action::SyncMap {
             address: word[0],

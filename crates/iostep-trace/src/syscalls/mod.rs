@@ -182,6 +182,9 @@ fn each_of<E>(
         }
         return each(event(record.tid, note, Returned::Value(0), None));
     }
+    if let Some(told) = action::link_says(record) {
+        each(event(record.tid, told, Returned::Value(0), None))?;
+    }
     let returned = record.returned();
     let (action, seen) = action::of(record, returned);
     each(event(record.tid, action, returned, seen))

@@ -65,6 +65,8 @@ pub enum Shape {
     Map,
     /// Address, size.
     Unmap,
+    /// Address, size, new size, flags, new address.
+    Remap,
     /// Old and new path, flags.
     Rename {
         /// Each path has its own directory.
@@ -182,6 +184,7 @@ pub(super) const OFFSET_AT_2: u32 = 7;
 pub(super) const OPEN_HOW: u32 = 8;
 pub(super) const MAPPED: u32 = 9;
 pub(super) const FORK: u32 = 10;
+pub(super) const ANSWERED: u32 = 11;
 
 impl Shape {
     /// Which arguments are strings, and what else is read from memory.
@@ -204,10 +207,10 @@ impl Shape {
             S::Unlink { at }
             | S::MakeDirectory { at }
             | S::Access { at }
-            | S::ReadLink { at }
             | S::SetMode { at }
             | S::SetOwner { at }
             | S::SetTimes { at } => (path(at), None, 0),
+            S::ReadLink { at } => (path(at), Some(1 + u32::from(at)), ANSWERED),
             S::Fcntl => (None, None, LOCK),
             S::Transfer { vectors: true, .. } => (None, None, VECTORS),
             S::Map => (None, None, MAPPED),
@@ -314,6 +317,7 @@ const EVERYWHERE: &[Entry] = calls! {
     SYS_msync "msync" S::SyncMap;
     SYS_mmap "mmap" S::Map;
     SYS_munmap "munmap" S::Unmap;
+    SYS_mremap "mremap" S::Remap;
     SYS_renameat "renameat" S::Rename { at: true };
     SYS_renameat2 "renameat2" S::Rename { at: true };
     SYS_linkat "linkat" S::Link { at: true };

@@ -6,6 +6,7 @@ use anyhow::Context;
 use iostep_kernel_tests::iostep;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
+use iostep_model::syscall::{InitialKind, text};
 use serde_json::Value;
 
 use crate::case::Case;
@@ -64,6 +65,11 @@ pub fn cases() -> Vec<Case> {
             move || record_and_replay(kind, GIT),
         ));
     }
+    for way in ["bpf", "ptrace"] {
+        let needs = [Requirement::Root, Requirement::Btf];
+        let name = format!("a symbolic link that was read is there again, by {way}");
+        all.push(Case::new(name, needs, move || symbolic_link(way)));
+    }
     all.extend(block::cases());
     all.extend(data::cases());
     all.extend(failing::cases());
@@ -96,6 +102,51 @@ fn record_and_replay(kind: Kind, script: &str) -> anyhow::Result<()> {
             summary["totals"]
         );
     }
+    Ok(())
+}
+
+/// A program that asks what a link says, and then follows it.
+fn symbolic_link(way: &str) -> anyhow::Result<()> {
+    let (source, target) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let results = tempfile::tempdir()?;
+    let trace = results.path().join("app.trace");
+    let file = source.path().join("real");
+    std::fs::write(&file, "content")?;
+    std::os::unix::fs::symlink("real", source.path().join("link"))?;
+    let script = format!("cd '{}'; readlink link; cat link", source.path().display());
+    let words = ["record", "--via", way, "-o"].map(Path::new);
+    let command = ["--", "sh", "-c", &script].map(Path::new);
+    iostep::run(words.into_iter().chain([trace.as_path()]).chain(command))?.success()?;
+    let recording = text::read(&trace)?;
+    let path = |name: &str| {
+        source
+            .path()
+            .join(name)
+            .into_os_string()
+            .into_encoded_bytes()
+    };
+    let initially = |name: &str| {
+        let mut all = recording.initial.iter();
+        let found = all.find(|initial| recording.paths.get(initial.path) == path(name));
+        found.with_context(|| format!("{name} is not there"))
+    };
+    let InitialKind::Symlink { content } = initially("link")?.kind else {
+        anyhow::bail!("{:?}", initially("link")?);
+    };
+    anyhow::ensure!(recording.paths.get(content) == b"real");
+    let size = 7;
+    anyhow::ensure!(
+        matches!(initially("real")?.kind, InitialKind::File { size: found, .. } if found == size),
+        "{:?}",
+        initially("real")?
+    );
+    let summary = replay(&trace, target.path(), &["--timing", "fast"], 0)?;
+    ensure_same(&summary)?;
+    anyhow::ensure!(
+        summary["totals"]["differing"] == 0,
+        "{}",
+        summary["differences"]
+    );
     Ok(())
 }
 

@@ -15,15 +15,31 @@ use crate::record::unnumbered;
 pub fn cases() -> Vec<Case> {
     let needs = [Requirement::Root, Requirement::Btf];
     let cases = [
-        Case::new("requests with paths are recorded and replayed", needs, names),
+        Case::new(
+            "requests with paths are recorded and replayed",
+            needs,
+            names,
+        ),
         Case::new(
             "requests on registered files are recorded, or counted",
             needs,
             files,
         ),
-        Case::new("requests that a kernel thread takes are recorded", needs, polled),
-        Case::new("requests that complete in silence are recorded", needs, silent),
-        Case::new("a request that is never complete is unfinished", needs, pending),
+        Case::new(
+            "requests that a kernel thread takes are recorded",
+            needs,
+            polled,
+        ),
+        Case::new(
+            "requests that complete in silence are recorded",
+            needs,
+            silent,
+        ),
+        Case::new(
+            "a request that is never complete is unfinished",
+            needs,
+            pending,
+        ),
         Case::new("by ptrace, requests are counted", [], by_ptrace),
     ];
     cases.map(|case| case.about("record io_uring")).into()
@@ -107,15 +123,19 @@ fn names() -> anyhow::Result<()> {
     ensure!(found == expected, "{found:#?}");
     let made = place.files().join("file");
     let mut initial = recording.initial.iter();
-    let was = initial.find(|file| {
-        recording.paths.get(file.path) == made.as_os_str().as_encoded_bytes()
-    });
+    let was =
+        initial.find(|file| recording.paths.get(file.path) == made.as_os_str().as_encoded_bytes());
     ensure!(
         was.is_some_and(|file| file.kind == InitialKind::Absent && file.seen),
         "{was:?}"
     );
     let target = tempfile::tempdir()?;
-    let words = ["replay".into(), place.trace(), "--to".into(), target.path().into()];
+    let words = [
+        "replay".into(),
+        place.trace(),
+        "--to".into(),
+        target.path().into(),
+    ];
     let outcome = iostep::run(words.iter().chain(&["--json".into()]))?.success()?;
     let document: serde_json::Value = serde_json::from_str(&outcome.stdout)?;
     let totals = &document["targets"][0]["runs"][0]["summary"]["totals"];

@@ -137,6 +137,14 @@ impl Arguments<'_> {
         self.raw(flags::display(value, names));
     }
 
+    /// Flags of a call with a directory. Only statx has a name for none.
+    fn flags_at(&mut self, value: u32) {
+        match value {
+            0 => self.raw(0),
+            _ => self.flags(value, flags::AT),
+        }
+    }
+
     fn constant(&mut self, value: u32, names: Names) {
         match names.iter().find(|(_, known)| *known == value) {
             Some((name, _)) => self.raw(name),
@@ -340,7 +348,7 @@ impl Arguments<'_> {
                 self.path_of(syscall, from);
                 self.path_of(syscall, to);
                 if syscall == Syscall::Linkat {
-                    self.flags(flags, flags::AT);
+                    self.flags_at(flags);
                 }
             }
             O::Symlink { content, path } => {
@@ -414,7 +422,7 @@ impl Arguments<'_> {
                 match syscall {
                     Syscall::Newfstatat => {
                         self.raw("{...}");
-                        self.flags(flags, flags::AT);
+                        self.flags_at(flags);
                     }
                     Syscall::Statx => {
                         self.flags(flags, flags::AT);
@@ -440,8 +448,7 @@ impl Arguments<'_> {
                 self.raw(user);
                 self.raw(group);
                 if syscall == Syscall::Fchownat {
-                    let flags = if empty { flags::AT_EMPTY_PATH } else { 0 };
-                    self.flags(flags, flags::AT);
+                    self.flags_at(if empty { flags::AT_EMPTY_PATH } else { 0 });
                 }
             }
             O::SetTimes { target } => {

@@ -314,6 +314,7 @@ impl Conclusions {
             self.tree[inode].kind = Kind::Directory;
         }
         self.was_there(inode);
+        self.tree[inode].followed |= follow;
         Some(inode)
     }
 
@@ -329,6 +330,24 @@ impl Conclusions {
     pub(in crate::tracker) fn is_directory(&mut self, path: &[u8]) {
         if let Some(inode) = self.exists(path, true) {
             self.tree[inode].kind = Kind::Directory;
+        }
+    }
+
+    /// A symbolic link with these words is at a path, unless a call took it for what it leads to.
+    pub(in crate::tracker) fn is_link(&mut self, path: &[u8], content: &[u8]) {
+        let Some(place) = self.tree.place(path, false, true) else {
+            return;
+        };
+        let inode = match self.tree.find(&place) {
+            Found::Untouched => self.tree.touch(&place),
+            Found::Inode(inode) => inode,
+            Found::Absent => return,
+        };
+        let known = &mut self.tree[inode];
+        let untold = known.kind == Kind::Unknown && !known.followed;
+        if known.origin == Origin::Initial && untold {
+            known.kind = Kind::Symlink(content.into());
+            known.seen = Some(Content::Data);
         }
     }
 

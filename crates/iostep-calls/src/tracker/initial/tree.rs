@@ -50,6 +50,8 @@ pub(super) struct Inode {
     /// The recording set its size, so that its end tells nothing of the beginning any more.
     pub(super) truncated: bool,
     pub(super) seen: Option<Content>,
+    /// A call that follows symbolic links ended here.
+    pub(super) followed: bool,
     /// The directory that it is in now.
     parent: InodeId,
     /// A directory's touched names; none for a name that is not there.
@@ -302,6 +304,7 @@ impl Inode {
             changed: false,
             truncated: false,
             seen: None,
+            followed: false,
             parent,
             entries: FxHashMap::default(),
         }

@@ -229,6 +229,46 @@ fn memory_goes_back_to_the_file_that_is_mapped_there() {
 }
 
 #[test]
+fn a_mapping_that_grew_or_moved_is_followed() {
+    let mut program = Program::new();
+    program.open(1, path("/a"), OpenFlags::O_RDWR, 3);
+    let map = Operation::Map {
+        handle: number(3),
+        offset: 0x4000,
+        size: 0x3000,
+        protection: 3,
+        flags: 1,
+    };
+    program.call(1, Syscall::Mmap, map, Returned::Value(0x7000_0000));
+    let remap = |address, size, new_size| Action::Remap {
+        address,
+        size,
+        new_size,
+    };
+    let no_memory = Returned::Failed(Errno(12));
+    program.act(1, remap(0x7000_0000, 0x3000, 1 << 60), no_memory);
+    let moved = Returned::Value(0x8000_0000);
+    program.act(1, remap(0x7000_0000, 0x3000, 0x9000), moved);
+    program.act(1, remap(0x7000_0000, 0x3000, 0x9000), no_memory);
+    let unmap = |address, size| Action::Unmap { address, size };
+    program.act(1, unmap(0x8000_0000, 0x9000), OK);
+    let finished = program.finish();
+    let calls = lines(&finished);
+    assert_eq!(
+        calls[2..],
+        [
+            format!(
+                "t1 mremap h1 offset=16384 size=12288 new_size={} = -ENOMEM",
+                1u64 << 60
+            ),
+            "t1 mremap h1 offset=16384 size=12288 new_size=36864 = 0".to_owned(),
+            "t1 munmap h1 offset=16384 size=36864 = 0".to_owned(),
+        ]
+    );
+    assert_eq!(counts(&finished, false), [("memory without a file", 1)]);
+}
+
+#[test]
 fn an_empty_path_beside_a_descriptor_means_the_descriptor() {
     let mut program = Program::new();
     program.open(1, path("/a"), READ, 3);

@@ -227,3 +227,36 @@ fn what_was_seen_counts_more_than_what_was_concluded() {
     ];
     assert_eq!(beginning(&program.finish()), expected);
 }
+
+#[test]
+fn a_link_that_was_read_leads_where_it_says() {
+    let mut program = Program::new();
+    let says = |at: &'static str, content: &'static str| Action::LinkSays {
+        path: path(at),
+        content: Cow::Borrowed(content.as_bytes()),
+    };
+    let read = |at| Operation::ReadLink {
+        path: path(at),
+        size: 100,
+    };
+    program.act(1, says("/lib/link", "real/file"), OK);
+    program.call(1, Syscall::Readlink, read("/lib/link"), Returned::Value(9));
+    program.open(1, path("/lib/link"), READ, 3);
+    program.transfer(1, 3, Direction::Read, Some(0), 70);
+    // Whoever opened it before without asking took it for a file, and it stays one.
+    program.open(1, path("/plain"), OpenFlags::O_RDWR, 4);
+    program.transfer(1, 4, Direction::Read, Some(0), 8);
+    program.act(1, says("/plain", "else"), OK);
+    // What a link says is no call.
+    program.events -= 2;
+    let finished = program.finish();
+    let expected = [
+        "/lib directory",
+        "/lib/link symlink seen",
+        "/lib/real directory",
+        "/lib/real/file file 70",
+        "/plain file 8",
+    ];
+    assert_eq!(beginning(&finished), expected);
+    assert_eq!(counts(&finished, true), [("call", 5)]);
+}

@@ -245,7 +245,7 @@ impl<'a> Touches<'a> {
             | Operation::SyncMap { handle, .. } => {
                 found.push((Resource::Content(self.files.by_handle(handle)), Exclusive));
             }
-            Operation::Map { handle, .. } => {
+            Operation::Map { handle, .. } | Operation::Remap { handle, .. } => {
                 found.push((Resource::Size(self.files.by_handle(handle)), Shared));
             }
             Operation::Lock { handle, .. } => {

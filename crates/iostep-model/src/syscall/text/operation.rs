@@ -93,7 +93,9 @@ impl Arguments<'_> {
             Operation::Seek { .. } | Operation::Allocate { .. } => self.range(operation),
             Operation::SyncRange { .. } => self.range(operation),
             Operation::Map { .. } => self.mapping(operation),
-            Operation::Unmap { .. } | Operation::SyncMap { .. } => self.mapping(operation),
+            Operation::Unmap { .. } | Operation::SyncMap { .. } | Operation::Remap { .. } => {
+                self.mapping(operation);
+            }
             Operation::Advise { .. } | Operation::Copy { .. } => self.range(operation),
             Operation::ReadDirectory { handle, size } => {
                 self.handle(handle).number("size", size);
@@ -210,6 +212,15 @@ impl Arguments<'_> {
                 self.handle(handle)
                     .number("offset", offset)
                     .number("size", size);
+            }
+            Operation::Remap {
+                handle,
+                offset,
+                size,
+                new_size,
+            } => {
+                self.handle(handle).number("offset", offset);
+                self.number("size", size).number("new_size", new_size);
             }
             Operation::SyncMap {
                 handle,
@@ -362,7 +373,8 @@ pub(super) fn read(
         S::Lseek | S::Present | S::Fallocate | S::UringFallocate | S::SyncFileRange => {
             range(syscall, fields)
         }
-        S::UringSyncFileRange | S::Mmap | S::Munmap | S::Msync => range(syscall, fields),
+        S::UringSyncFileRange => range(syscall, fields),
+        S::Mmap | S::Munmap | S::Mremap | S::Msync => range(syscall, fields),
         S::Fadvise64 | S::UringFadvise | S::Readahead => range(syscall, fields),
         S::Sendfile | S::CopyFileRange => range(syscall, fields),
         S::Getdents | S::Getdents64 => Ok(Operation::ReadDirectory {
@@ -479,6 +491,12 @@ fn mapping(
             offset,
             size,
         },
+        Syscall::Mremap => Operation::Remap {
+            handle,
+            offset,
+            size,
+            new_size: fields.number("new_size")?,
+        },
         Syscall::Msync => Operation::SyncMap {
             handle,
             offset,
@@ -520,7 +538,7 @@ fn range(syscall: Syscall, fields: &mut Fields<'_>) -> Result<Op, Fault> {
         _ => {}
     }
     let offset: i64 = fields.number("offset")?;
-    if matches!(syscall, S::Mmap | S::Munmap | S::Msync) {
+    if matches!(syscall, S::Mmap | S::Munmap | S::Mremap | S::Msync) {
         return mapping(syscall, handle, offset, fields);
     }
     let size = fields.number("size")?;

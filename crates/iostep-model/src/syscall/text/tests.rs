@@ -400,6 +400,15 @@ fn requests(from: PathId, to: PathId) -> Vec<Asked> {
         (Syscall::UringLinkat, O::Link { from, to, flags }),
         (Syscall::UringSymlinkat, O::Symlink { content: to, path }),
         (Syscall::UringUnlinkat, O::Unlink { path }),
+        (
+            Syscall::Mremap,
+            O::Remap {
+                handle,
+                offset: 4096,
+                size: 1,
+                new_size: 2,
+            },
+        ),
         (Syscall::UringUnlinkat, O::RemoveDirectory { path }),
         (
             Syscall::UringMkdirat,

@@ -318,7 +318,14 @@ static __always_inline void output_texts(struct wire_record *record, __u32 class
 		else
 			bytes = at_most(length, WIRE_TEXT_BYTES);
 	}
-	if (second) {
+	if ((class >> CLASS_EXTRA_SHIFT & CLASS_EXTRA) == EXTRA_ANSWERED) {
+		more = record->result > 0 ? at_most(record->result, WIRE_TEXT_BYTES) : 0;
+		address = record->word[(second - 1) & 7];
+		if (more && bpf_probe_read_user(all->text + bytes, more, (void *)address)) {
+			record->flags |= FLAG_TEXT_2_LOST;
+			more = 0;
+		}
+	} else if (second) {
 		address = record->word[(second - 1) & 7];
 		length = bpf_probe_read_user_str(all->text + bytes, WIRE_TEXT_BYTES,
 						 (void *)address);

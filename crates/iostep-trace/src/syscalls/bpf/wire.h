@@ -100,6 +100,8 @@ enum wire_extra {
 	EXTRA_MAPPED = 9,
 	/* The beginning only: the fork's own hook makes the record. */
 	EXTRA_FORK = 10,
+	/* The second text is what the call answered, as long as its result. */
+	EXTRA_ANSWERED = 11,
 };
 
 struct wire_record {

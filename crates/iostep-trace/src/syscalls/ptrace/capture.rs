@@ -118,7 +118,8 @@ impl Begun {
     fn read_arguments(&mut self, tid: u32, shape: Shape) {
         let (first, second, extra) = shape.memory();
         let texts = [(first, record::TEXT_1_LOST), (second, record::TEXT_2_LOST)];
-        for (index, (argument, lost)) in texts.into_iter().enumerate() {
+        let passed = if extra == table::ANSWERED { 1 } else { 2 };
+        for (index, (argument, lost)) in texts.into_iter().enumerate().take(passed) {
             let Some(address) = argument.map(|argument| self.word[argument as usize]) else {
                 continue;
             };
@@ -199,10 +200,24 @@ impl Begun {
                 read(7, 3);
             }
             table::OFFSET_AT_2 => read(6, 2),
+            table::ANSWERED => self.read_answered(tid, shape, result),
             table::OPENED | table::OPEN_HOW if result >= 0 => {
                 self.see(tid, result as u64, keeper);
             }
             _ => {}
+        }
+    }
+
+    /// A text that the call wrote, as long as its result says.
+    fn read_answered(&mut self, tid: u32, shape: Shape, result: i64) {
+        let (Some(argument), Ok(length)) = (shape.memory().1, usize::try_from(result)) else {
+            return;
+        };
+        let mut text = vec![0; length.min(TEXT_BYTES)];
+        if tracee::read(tid, self.word[argument as usize], &mut text) == text.len() {
+            self.text[1] = text;
+        } else {
+            self.lost(record::TEXT_2_LOST);
         }
     }
 

@@ -113,7 +113,7 @@ fn fact(line: &str, pipe: &[String]) -> Option<String> {
     let result = match result.split_once(' ') {
         Some(("-1", error)) => error.split(' ').next()?.to_owned(),
         _ if makes || duplicates => "descriptor".to_owned(),
-        _ if name == "mmap" => "0".to_owned(),
+        _ if name == "mmap" || name == "mremap" => "0".to_owned(),
         _ if arguments.contains("F_GETFL") => "flags".to_owned(),
         Some((number, _)) => number.to_owned(),
         None => result.to_owned(),

@@ -180,6 +180,10 @@ fn broken_between_runs() -> anyhow::Result<()> {
     anyhow::ensure!((runs(0), runs(1)) == (Some(1), Some(0)), "{document}");
     let small = small.path().display().to_string();
     anyhow::ensure!(outcome.stderr.contains(&small), "{}", outcome.stderr);
-    anyhow::ensure!(outcome.stderr.contains("choose a larger"), "{}", outcome.stderr);
+    anyhow::ensure!(
+        outcome.stderr.contains("choose a larger"),
+        "{}",
+        outcome.stderr
+    );
     ensure_removed(mount.path())
 }
