@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod advise;
 mod bench;
 mod clean;
 mod compare;
@@ -24,6 +25,8 @@ const UNSUPPORTED: u8 = 4;
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Find the settings that make a database faster here
+    Advise(Box<advise::Args>),
     /// Generate file and SQLite workloads and measure them
     Bench(Box<bench::Args>),
     /// Make a trace of system calls of another tool's trace
@@ -36,6 +39,8 @@ pub enum Command {
     Explain(explain::Args),
     /// Make a trace of blkparse text and an image of the filesystem
     Import(import::Args),
+    /// Run a matrix of experiments, each on storage of its own
+    Lab(lab::Args),
     /// Record the system calls of a program on files
     Record(record::Args),
     /// Record every block I/O of a device
@@ -46,8 +51,6 @@ pub enum Command {
     Replay(Box<replay::Args>),
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
-    /// Run experiments
-    Lab(lab::Args),
     /// The first process of a guest
     #[command(name = iostep_lab::guest::agent::COMMAND, hide = true)]
     GuestAgent,
@@ -59,13 +62,14 @@ pub enum Command {
 /// Runs a command.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Advise(args) => advise::run(&args),
         Command::Bench(args) => bench::run(*args),
         Command::Clean(args) => clean::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Explain(args) => explain::run(args),
-        Command::Import(args) => import::run(args),
         Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
+        Command::Import(args) => import::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),

@@ -1,6 +1,7 @@
 //! `iostep bench`: generate file and SQLite workloads and measure them.
 
 mod cell;
+pub(super) mod child;
 mod file_args;
 mod generator;
 mod job_file;

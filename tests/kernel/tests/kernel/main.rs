@@ -4,6 +4,7 @@
 //! machine lacks makes a test be skipped, with the reasons; `IOSTEP_REQUIRE=all`, or a list such
 //! as `root,btf,xfs`, makes that a failure. `IOSTEP_KEEP=DIR` keeps each scenario's trace.
 
+mod advise;
 mod attribution;
 mod bad_input;
 mod bench;
@@ -33,6 +34,7 @@ fn main() {
         .expect("a temporary directory can be made");
     prepare(scratch.path());
     let mut cases = ground_truth::cases();
+    cases.extend(advise::cases());
     cases.extend(attribution::cases());
     cases.extend(bad_input::cases());
     cases.extend(bench::cases());

@@ -1,4 +1,6 @@
 use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -178,4 +180,43 @@ fn other_files_are_bad_usage_and_damage_is_told() {
     std::fs::write(place.database(), bytes).expect("a file");
     let told = place.facts().unread.expect("page 1 is damaged");
     assert!(told.starts_with("its tables: "), "{told}");
+}
+
+/// A database of 512-byte pages, as a file has it.
+fn small_pages() -> Vec<u8> {
+    static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    let made = BYTES.get_or_init(|| {
+        let place = Place::new();
+        let script = format!("PRAGMA page_size = 512; {CONTENT}");
+        place.connect().execute_batch(&script).expect("tables");
+        std::fs::read(place.database()).expect("a file")
+    });
+    made.clone()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn damage_anywhere_is_told_or_harmless(
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        in_first_pages: bool,
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = small_pages();
+        for (place, byte) in changes {
+            let end = if in_first_pages { 2048 } else { bytes.len() };
+            bytes[place.index(end)] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let place = Place::new();
+        std::fs::write(place.database(), &bytes).expect("a file");
+        match read(&place.database(), Duration::from_millis(50)) {
+            Ok(facts) => prop_assert!(facts.tables.len() < 100),
+            Err(error) => prop_assert!(matches!(error, Error::Usage { .. }), "{error}"),
+        }
+        prop_assert_eq!(std::fs::read(place.database()).expect("a file"), bytes);
+    }
 }

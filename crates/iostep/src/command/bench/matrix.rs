@@ -1,12 +1,10 @@
 //! `iostep bench run`: every cell of a job file, one after the other, going on where it was.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -17,19 +15,15 @@ use iostep_load::Error;
 use iostep_model::bench::Document;
 use iostep_model::publish;
 use rustix::fs::FlockOperation;
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde::Serialize;
 
 use super::cell::{self, Planned};
+use super::child;
 use super::job_file;
 use super::single::check_parent;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
-/// How often the end of a cell and Ctrl-C are looked for.
-const TICK: Duration = Duration::from_millis(20);
-/// What is kept of a cell's complaint.
-const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 const LOCK: &str = ".iostep-bench-lock";
 
 /// Run every combination of a job file
@@ -209,76 +203,14 @@ fn run_one(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Result<(), String>> {
     let partial = results.directory.join(cell.partial());
-    let mut output = OsString::from("--output=");
-    output.push(&partial);
-    let mut command = Command::new(std::env::current_exe().context("cannot find iostep itself")?);
-    command
-        .arg("bench")
-        .args(&cell.arguments)
-        .args([OsString::from("--quiet"), output])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = with_parent(&mut command)
-        .spawn()
-        .context("cannot run a cell")?;
-    let complaint = child
-        .stderr
-        .take()
-        .map(|stderr| std::thread::spawn(move || first_complaint(stderr)));
-    let status = wait(&mut child, interrupt).context("cannot wait for a cell")?;
-    if status.success() {
+    let ended = child::run(&cell.arguments, &partial, interrupt)?;
+    if ended.status.success() {
         let complete = results.directory.join(cell.result());
         std::fs::rename(&partial, &complete)
             .with_context(|| format!("{}: cannot rename", partial.display()))?;
         return Ok(Ok(()));
     }
-    let complaint = complaint.and_then(|thread| thread.join().ok().flatten());
-    Ok(Err(complaint.unwrap_or_else(|| status.to_string())))
-}
-
-/// The first line of a cell's standard error. All of it is read, or the cell would wait for that.
-fn first_complaint(mut stderr: impl Read) -> Option<String> {
-    let mut kept = Vec::new();
-    let _ = stderr
-        .by_ref()
-        .take(MAX_COMPLAINT_BYTES)
-        .read_to_end(&mut kept);
-    let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-    let text = String::from_utf8_lossy(&kept);
-    let line = text.lines().next()?;
-    Some(line.strip_prefix("iostep: ").unwrap_or(line).to_owned())
-}
-
-/// The kernel ends the child if this process dies: two matrices must not measure each other.
-fn with_parent(command: &mut Command) -> &mut Command {
-    let parent = rustix::process::getpid();
-    // SAFETY: only two system calls are made, which are safe between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            set_parent_process_death_signal(Some(Signal::TERM))?;
-            match rustix::process::getppid() {
-                Some(now) if now == parent => Ok(()),
-                _ => Err(rustix::io::Errno::SRCH.into()),
-            }
-        })
-    }
-}
-
-/// Waits for a child; hands on the wish for the end.
-fn wait(child: &mut Child, interrupt: &Interrupt) -> std::io::Result<std::process::ExitStatus> {
-    let pid = Pid::from_child(child);
-    let mut told = false;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if interrupt.came() && !told {
-            told = true;
-            kill_process(pid, Signal::TERM)?;
-        }
-        std::thread::sleep(TICK);
-    }
+    Ok(Err(ended.reason()))
 }
 
 /// The directory of results, for this process alone.

@@ -1,0 +1,153 @@
+//! What advise measures, and that it ends cleanly.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use iostep_kernel_tests::iostep::Running;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{CONTENT, advice, ensure_same, ext4, files, needs, row, sqlite3, words};
+use crate::case::Case;
+use crate::faults::wait_until;
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    vec![
+        Case::new(
+            "every candidate is measured, and logs write less than journals",
+            needs(),
+            candidates,
+        ),
+        Case::new(
+            "a remount without barriers flushes nothing and is taken back",
+            needs(),
+            remount,
+        ),
+        Case::new(
+            "Ctrl-C keeps what was measured, marks it, and cleans up",
+            needs(),
+            interrupted,
+        ),
+    ]
+}
+
+/// In the order of the page about them.
+const KEYS: [&str; 14] = [
+    "truncate-full",
+    "persist-full",
+    "wal-full",
+    "wal-full-checkpoint-250",
+    "wal-full-checkpoint-4000",
+    "wal-normal",
+    "waldio-full",
+    "waldio-persistent",
+    "waldio-group",
+    "waldio-normal",
+    "delete-normal",
+    "delete-off",
+    "mount-barrier=0",
+    "mount-data=writeback",
+];
+
+fn number(row: &Value, name: &str) -> anyhow::Result<f64> {
+    row["device"][name]
+        .as_f64()
+        .with_context(|| format!("no {name} in {row}"))
+}
+
+fn candidates() -> anyhow::Result<()> {
+    let stage = ext4()?;
+    let database = stage.root().join("app.db");
+    // Rows in one tree, so that a page or two are a commit's.
+    let script = "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100));";
+    sqlite3(stage.root(), &database, script)?;
+    let before = files(stage.root())?;
+    let found = advice(&database, "")?;
+    ensure_same(stage.root(), &before)?;
+    let rows = found["rows"].as_array().context("no rows")?;
+    anyhow::ensure!(rows.len() == KEYS.len(), "{} rows", rows.len());
+    for key in KEYS {
+        let row = row(&found, key)?;
+        let expected = match key.starts_with("mount") {
+            true => "not_measured",
+            false => "measured",
+        };
+        anyhow::ensure!(row["state"]["kind"] == expected, "{key}: {}", row["state"]);
+        if expected == "measured" {
+            let gain = &row["gain"];
+            let [low, high] = ["low", "high"].map(|end| gain["interval"][end].as_f64());
+            anyhow::ensure!(low < high && gain["turns"] == 2, "{key}: {gain}");
+        }
+    }
+    let of = |key: &str, name: &str| number(row(&found, key)?, name);
+    let journal = of("present", "written_bytes")?;
+    for key in ["wal-full", "waldio-full", "wal-normal"] {
+        let written = of(key, "written_bytes")?;
+        println!("    {key}: {written:.0} B a commit, delete: {journal:.0} B");
+        anyhow::ensure!(written < journal, "{key}: {written} B, delete: {journal} B");
+    }
+    // A durable commit of a log is a flush, or a write with FUA, that of a journal is several.
+    anyhow::ensure!(of("wal-full", "flushes")? < of("present", "flushes")?);
+    anyhow::ensure!(of("delete-off", "flushes")? < 0.1);
+    for key in ["wal-normal", "delete-off", "waldio-group"] {
+        anyhow::ensure!(row(&found, key)?["durability"]["power_loss"] != "nothing");
+    }
+    Ok(())
+}
+
+fn mount_options(point: &std::path::Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let point = point.to_string_lossy();
+    let line = text
+        .lines()
+        .find(|line| line.split(' ').nth(4) == Some(&point));
+    Ok(line.context("not mounted")?.to_owned())
+}
+
+fn remount() -> anyhow::Result<()> {
+    let stage = ext4()?;
+    let before = mount_options(stage.root())?;
+    let found = advice(
+        stage.root(),
+        "--candidates mount-barrier=0 --remount --journal wal",
+    )?;
+    anyhow::ensure!(mount_options(stage.root())? == before, "{before} changed");
+    let flushes = number(row(&found, "mount-barrier=0")?, "flushes")?;
+    let present = number(row(&found, "present")?, "flushes")?;
+    println!("    {flushes} flushes a commit, with barriers {present}");
+    anyhow::ensure!(flushes < 0.1 && present > 0.9);
+    let loss = &row(&found, "mount-barrier=0")?["durability"]["power_loss"];
+    anyhow::ensure!(
+        loss == "filesystem" && found["recommended"].is_null(),
+        "{loss}"
+    );
+    Ok(())
+}
+
+fn interrupted() -> anyhow::Result<()> {
+    let stage = ext4()?;
+    let database = stage.root().join("app.db");
+    sqlite3(stage.root(), &database, CONTENT)?;
+    let before = files(stage.root())?;
+    for (signal, flags) in [
+        (Signal::INT, "--time 10m"),
+        (Signal::TERM, "--time 10m"),
+        (Signal::INT, "--time 1 --rounds 10 --candidates wal-full"),
+    ] {
+        let running = Running::start(words(&database, &format!("{flags} --json")))?;
+        wait_until("a directory of its own", || {
+            files(stage.root()).is_ok_and(|files| files.len() > before.len())
+        })?;
+        // Long enough for some turns of the short runs; the long ones are in their first.
+        std::thread::sleep(Duration::from_millis(700));
+        running.signal(signal)?;
+        let outcome = running.finish()?.status(1)?;
+        let found: Value = serde_json::from_str(&outcome.stdout)?;
+        anyhow::ensure!(found["interrupted"] == true, "{}", outcome.stdout);
+        let rows = found["rows"].as_array().context("no rows")?;
+        anyhow::ensure!(!rows.is_empty(), "no rows");
+        ensure_same(stage.root(), &before)?;
+    }
+    Ok(())
+}
