@@ -31,6 +31,7 @@ fn one(run: &bench::Run, trace: Option<&Trace>, pattern: u32) -> Run {
         waldio: run.waldio.clone(),
         classes: window.as_ref().map(Window::classes),
         journal_of_journal_bytes: window.as_ref().map(Window::journal_of_journal),
+        write_requests: window.as_ref().map(Window::writes),
         pattern: window
             .as_ref()
             .filter(|_| pattern > 0)
@@ -83,6 +84,12 @@ impl<'a> Window<'a> {
             let complete = request.complete_ns;
             !request.by_tracer && complete.is_some_and(|ns| range.contains(&ns))
         })
+    }
+
+    /// Writes that moved data.
+    fn writes(&self) -> u64 {
+        let moves_data = |r: &&Request| r.operation.is_write() && r.bytes > 0;
+        self.requests().filter(moves_data).count() as u64
     }
 
     fn classes(&self) -> Vec<ClassCount> {

@@ -98,6 +98,7 @@ fn run(replay: Replay) -> Run {
         waldio: None,
         classes: None,
         journal_of_journal_bytes: None,
+        write_requests: None,
         pattern: None,
     }
 }

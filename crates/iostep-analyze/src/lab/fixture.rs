@@ -40,6 +40,7 @@ pub fn run(operations: u64, writes_each: u64, bytes_a_write: u64) -> Run {
         waldio: None,
         classes: None,
         journal_of_journal_bytes: None,
+        write_requests: Some(ios),
         pattern: None,
     }
 }

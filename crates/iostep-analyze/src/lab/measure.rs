@@ -16,11 +16,13 @@ pub enum Measure {
     OperationP50,
     /// Half of the sync calls took at most this, nanoseconds.
     SyncP50,
-    /// Writes of the device for an operation.
+    /// Writes by the kernel's counters for an operation, flushes that come alone among them.
+    Ios,
+    /// Writes that move data, for an operation; needs a trace.
     Writes,
     /// Bytes that the device wrote for an operation.
     WrittenBytes,
-    /// Mean length of the device's writes, bytes.
+    /// Mean length of the writes that move data, bytes; needs a trace.
     BytesPerWrite,
     /// Flushes of the device for an operation.
     Flushes,
@@ -64,6 +66,7 @@ impl Measure {
             Measure::Elapsed => "time",
             Measure::OperationP50 => "p50",
             Measure::SyncP50 => "sync p50",
+            Measure::Ios => "I/Os each",
             Measure::Writes => "writes each",
             Measure::WrittenBytes => "written each",
             Measure::BytesPerWrite => "bytes a write",
@@ -89,9 +92,11 @@ impl Measure {
             | Measure::JournalBytes
             | Measure::MetadataBytes
             | Measure::JournalOfJournalBytes => Unit::Bytes,
-            Measure::Writes | Measure::Flushes | Measure::VoluntarySwitches | Measure::Switches => {
-                Unit::Count
-            }
+            Measure::Ios
+            | Measure::Writes
+            | Measure::Flushes
+            | Measure::VoluntarySwitches
+            | Measure::Switches => Unit::Count,
             Measure::CpuActive => Unit::Share,
         }
     }
@@ -115,11 +120,12 @@ impl Measure {
             Measure::Elapsed => Some(run.elapsed_ns as f64),
             Measure::OperationP50 => run.latency.map(|latency| latency.p50_ns as f64),
             Measure::SyncP50 => run.sync_latency.map(|latency| latency.p50_ns as f64),
-            Measure::Writes => each(run, run.device?.write.ios),
+            Measure::Ios => each(run, run.device?.write.ios),
+            Measure::Writes => each(run, run.write_requests?),
             Measure::WrittenBytes => each(run, run.device?.write.bytes),
             Measure::BytesPerWrite => {
-                let write = run.device?.write;
-                (write.ios > 0).then(|| write.bytes as f64 / write.ios as f64)
+                let writes = run.write_requests?;
+                (writes > 0).then(|| run.device.map(|d| d.write.bytes as f64 / writes as f64))?
             }
             Measure::Flushes => each(run, run.device?.flush.ios),
             Measure::DataBytes => each(run, written(run, Layer::Data)?),

@@ -153,7 +153,7 @@ fn plain_grid(lab: &Lab, results: Results<'_>) -> Option<Grid> {
             Measure::Throughput,
             Measure::OperationP50,
             Measure::SyncP50,
-            Measure::Writes,
+            Measure::Ios,
             Measure::WrittenBytes,
             Measure::Flushes,
         ],

@@ -57,7 +57,7 @@ mod tests {
             .map(|writes| fixture::run(10, writes, 4096))
             .into();
         result.runs[1].device = None;
-        let value = Value::of(Measure::Writes, &result).expect("two runs with counters");
+        let value = Value::of(Measure::Ios, &result).expect("two runs with counters");
         assert_eq!((value.median, value.runs), (1.5, 2));
         assert_eq!((value.minimum, value.maximum), (1.0, 2.0));
         assert_eq!(value.spread(), Some(1.0 / 3.0));

@@ -155,6 +155,11 @@ pub struct Run {
     /// trace.
     #[serde(default)]
     pub journal_of_journal_bytes: Option<u64>,
+    /// Writes that moved data, those of the measured part; `None` without a trace. The kernel's
+    /// counters have flushes among the writes that came alone, as fdatasync(2) of an overwrite
+    /// makes them.
+    #[serde(default)]
+    pub write_requests: Option<u64>,
     /// The requests of the last sync calls, in the order of issue; `None` if they were not asked
     /// for.
     #[serde(default)]

@@ -197,6 +197,7 @@ table!(CellRow, "cells", |row| {
     voluntary_switches: Option<u64> = row.voluntary_switches,
     involuntary_switches: Option<u64> = row.involuntary_switches,
     journal_of_journal_bytes: Option<u64> = row.journal_of_journal_bytes,
+    write_requests: Option<u64> = row.write_requests,
 } => CellRow {
     lab, cell, block, filesystem, switches, workload, arguments, axes, traced, cpu_load, state,
     reason, place, emulated, kernel, processor, device, device_model, mounted, iostep_version,
@@ -204,6 +205,7 @@ table!(CellRow, "cells", |row| {
     sync_p99_ns, sync_max_ns, read_ios, read_bytes, write_ios, write_bytes, discard_bytes,
     flushes, user_ns, system_ns, voluntary_switches, involuntary_switches,
     journal_of_journal_bytes,
+    write_requests,
 });
 
 table!(ClassRow, "classes", |row| {

@@ -60,6 +60,7 @@ pub(super) struct CellRow {
     pub voluntary_switches: Option<u64>,
     pub involuntary_switches: Option<u64>,
     pub journal_of_journal_bytes: Option<u64>,
+    pub write_requests: Option<u64>,
 }
 
 /// A row of `classes.parquet`.
@@ -158,6 +159,7 @@ fn with_run(about: CellRow, number: u32, run: &Run) -> CellRow {
         voluntary_switches: Some(run.cpu.voluntary_switches),
         involuntary_switches: Some(run.cpu.involuntary_switches),
         journal_of_journal_bytes: run.journal_of_journal_bytes,
+        write_requests: run.write_requests,
         ..about
     }
 }

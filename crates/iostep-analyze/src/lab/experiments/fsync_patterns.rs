@@ -32,7 +32,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             measures: MEASURES,
             baseline: &[("filesystem", "ext4")],
             found: "ext4 three writes: the data, then descriptor with record, then commit; btrfs five more after the data; nilfs2 one of 128 KB; xfs the data and 1 KB of log; f2fs twice 4 KB.",
-            differs: "Means over 256 operations; the pattern below shows the last of them. Linux 3.0 there, and f2fs as it was in 2012.",
+            differs: "Means over 256 operations; the pattern below shows the last of them. Flushes that come alone are not counted as writes, though the kernel's own counters do.",
         },
         View {
             title: "4 KiB appended, fdatasync",
@@ -135,7 +135,7 @@ const NILFS2_SEGMENT: Claim = Claim {
     name: "nilfs2-large-segment",
     claim: "nilfs2 makes the largest writes, 128 KB for each fsync.",
     source: "ATC'13 section 5.1, figure 3(c)",
-    explanation: "",
+    explanation: "Its writes are the largest still, but a log is only as long as what it holds: summary, the file's blocks, and the changed blocks of nilfs2's own files.",
 };
 
 const FDATASYNC_OVERWRITE: Claim = Claim {

@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         measures: &[
             Measure::Elapsed,
             Measure::SyncP50,
-            Measure::Writes,
+            Measure::Ios,
             Measure::WrittenBytes,
             Measure::Flushes,
         ],
