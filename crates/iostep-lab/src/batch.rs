@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +28,8 @@ const BOOT: Duration = Duration::from_secs(240);
 const TICK: Duration = Duration::from_millis(100);
 /// The kernel, the trace of a cell, and the page cache of what it wrote.
 const MEMORY_BYTES: u64 = 2 << 30;
+/// Memory as a filesystem.
+const MEMORY: &str = "/dev/shm";
 const MAX_STDERR_BYTES: usize = 16 << 10;
 /// The administrators' tools, which `sudo` may not have on its path.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -135,6 +139,7 @@ impl Guests<'_> {
         };
         lab.write(&results::lab_path(share.path()))?;
         let watch = Watch::new(self.interrupted, self.time_limit + SLACK);
+        let disks = disks(cells)?;
         let mut inbox = Inbox {
             share: share.path(),
             cells,
@@ -148,7 +153,7 @@ impl Guests<'_> {
         let ended = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch.look());
             let ended = guest::run(
-                &self.options(device, cells, share.path()),
+                &self.options(device, &disks, share.path()),
                 &self.command(device, &lab, share.path()),
                 &mut Output {
                     stdout: &mut inbox,
@@ -169,18 +174,12 @@ impl Guests<'_> {
         Ok(Some(fault(ended, &watch, &complaints)))
     }
 
-    fn options(&self, device: Device, cells: &[&Cell], share: &Path) -> Options {
-        let bytes = cells.iter().map(|cell| cell.storage.device_bytes).max();
-        let journal = cells.iter().any(|cell| cell.storage.external_journal);
+    fn options(&self, device: Device, disks: &[Disk], share: &Path) -> Options {
         Options {
             agent: Some(self.program.clone()),
             memory_bytes: MEMORY_BYTES,
             device,
-            backings: bytes
-                .into_iter()
-                .chain(journal.then_some(JOURNAL_BYTES))
-                .map(Backing::New)
-                .collect(),
+            backings: disks.iter().map(Disk::backing).collect(),
             shares: vec![share.to_owned()],
             ..Options::default()
         }
@@ -208,6 +207,49 @@ impl Guests<'_> {
             directory: "/".into(),
         }
     }
+}
+
+/// What lies behind a guest's device.
+enum Disk {
+    /// A nameless file in memory.
+    Memory(File),
+    /// A sparse file of this many bytes in the directory for temporary files.
+    Elsewhere(u64),
+}
+
+impl Disk {
+    fn backing(&self) -> Backing {
+        match self {
+            Disk::Memory(file) => {
+                let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+                Backing::Image(path.into())
+            }
+            Disk::Elsewhere(bytes) => Backing::New(*bytes),
+        }
+    }
+}
+
+/// The devices that these cells need: the filesystem's, and the journal's if one has its own. In
+/// memory if there is room for all: each flush of the guest would wait for the host's disk.
+fn disks(cells: &[&Cell]) -> Result<Vec<Disk>> {
+    let largest = cells.iter().map(|cell| cell.storage.device_bytes).max();
+    let journal = cells.iter().any(|cell| cell.storage.external_journal);
+    let sizes = largest.into_iter().chain(journal.then_some(JOURNAL_BYTES));
+    let sizes: Vec<u64> = sizes.collect();
+    let memory = Path::new(MEMORY);
+    let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
+    let needed = sizes.iter().copied().fold(0, u64::saturating_add);
+    // The guest's own memory has to fit, too.
+    if needed.saturating_add(MEMORY_BYTES) > free {
+        return Ok(sizes.into_iter().map(Disk::Elsewhere).collect());
+    }
+    let file = |bytes| {
+        let file = tempfile::tempfile_in(memory).map_err(Error::io(memory, "create a file in"))?;
+        file.set_len(bytes)
+            .map_err(Error::io(memory, "make a sparse file in"))?;
+        Ok(Disk::Memory(file))
+    };
+    sizes.into_iter().map(file).collect()
 }
 
 fn failed(cell: &Cell, reason: &str) -> CellResult {
@@ -388,3 +430,6 @@ impl Write for Tail {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use iostep_model::lab::{Filesystem, Storage, Switches, Workload, WorkloadKind};
+
+use super::*;
+
+fn cell(number: u64) -> Cell {
+    Cell {
+        key: format!("{number:016x}"),
+        block: "cells-1".into(),
+        axes: Vec::new(),
+        storage: Storage {
+            filesystem: Filesystem::F2fs,
+            external_journal: false,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            device_bytes: number << 20,
+        },
+        switches: Switches::default(),
+        workload: Workload {
+            kind: WorkloadKind::Sqlite,
+            arguments: Vec::new(),
+        },
+        trace: false,
+        pattern: 0,
+        cpu_load: 0,
+        repeat: 1,
+    }
+}
+
+fn guests(interrupted: &AtomicBool) -> Guests<'_> {
+    Guests {
+        program: "/usr/bin/iostep".into(),
+        device: None,
+        polled: BTreeSet::from(["polled".to_owned()]),
+        time_limit: Duration::from_secs(60),
+        interrupted,
+    }
+}
+
+#[test]
+fn a_result_is_taken_once_when_its_key_is_announced() {
+    let share = tempfile::tempdir().expect("a directory");
+    let (one, two) = (cell(1), cell(2));
+    let lab = Lab {
+        name: "test".into(),
+        title: "A test".into(),
+        cells: vec![one.clone(), two.clone()],
+    };
+    let results = results::Results::open(share.path(), &lab).expect("a new directory");
+    results.put(&failed(&one, "no room")).expect("written");
+    let never = AtomicBool::new(false);
+    let watch = Watch::new(&never, Duration::from_secs(60));
+    let mut keys = Vec::new();
+    let mut done = |result: CellResult| {
+        keys.push(result.cell.key);
+        Ok(())
+    };
+    let mut inbox = Inbox {
+        share: share.path(),
+        cells: &[&one, &two],
+        watch: &watch,
+        line: Vec::new(),
+        taken: Vec::new(),
+        done: &mut done,
+        error: None,
+    };
+    let (head, tail) = one.key.split_at(5);
+    // What is announced and not there, unknown, or too long to be a key is nothing.
+    let long = "x".repeat(10_000);
+    for text in [
+        head,
+        tail,
+        "\n",
+        &two.key,
+        "\n../lab\n",
+        &long,
+        "\n",
+        &one.key,
+        "\n",
+    ] {
+        inbox
+            .write_all(text.as_bytes())
+            .expect("it takes everything");
+    }
+    inbox.take_all().expect("nothing failed");
+    assert_eq!(keys, [one.key]);
+}
+
+#[test]
+fn only_a_guest_that_came_up_may_have_died_of_a_cell() {
+    let never = AtomicBool::new(false);
+    let watch = Watch::new(&never, Duration::from_secs(60));
+    let guest = |came_up| Error::Guest {
+        what: "the guest ended".into(),
+        came_up,
+        console: guest::Console::default(),
+    };
+    let fault = |error| fault(Err(error), &watch, &Tail::default());
+    assert!(fault(guest(true)).is_the_cells);
+    assert!(!fault(guest(false)).is_the_cells);
+    let missing = Error::Unsupported {
+        what: "no QEMU".into(),
+        hint: "apt install qemu-system-x86".into(),
+    };
+    let missing = fault(missing);
+    assert!(!missing.is_the_cells);
+    assert!(missing.reason.contains("apt install"), "{}", missing.reason);
+}
+
+#[test]
+fn the_last_line_of_a_complaint_tells() {
+    let mut tail = Tail::default();
+    tail.write_all(b"warning: x\niostep: no room\n\n")
+        .expect("written");
+    assert_eq!(tail.last_line().as_deref(), Some("no room"));
+    tail.write_all(&vec![b'x'; 1 << 20]).expect("written");
+    assert!(tail.0.len() <= MAX_STDERR_BYTES);
+    let console = "the guest ended; its console ended with:\n    a\n    Kernel panic";
+    let expected = "the guest ended; its console ended with: Kernel panic";
+    assert_eq!(first_and_last_line(console), expected);
+}
+
+#[test]
+fn cells_of_a_block_that_is_polled_need_nvme() {
+    let never = AtomicBool::new(false);
+    let mut guests = guests(&never);
+    let polled = Cell {
+        block: "polled".into(),
+        ..cell(1)
+    };
+    assert_eq!(guests.device_of(&polled), Device::Nvme);
+    assert_eq!(guests.device_of(&cell(1)), Device::Virtio);
+    guests.device = Some(Device::Sd);
+    assert_eq!(guests.device_of(&polled), Device::Sd);
+}
+
+#[test]
+fn one_device_is_large_enough_for_every_cell() {
+    let (small, mut large) = (cell(1), cell(3));
+    large.storage.external_journal = true;
+    let bytes = |disks: &[Disk]| -> Vec<u64> {
+        let length = |disk: &Disk| match disk {
+            Disk::Memory(file) => file.metadata().expect("it is open").len(),
+            Disk::Elsewhere(bytes) => *bytes,
+        };
+        disks.iter().map(length).collect()
+    };
+    let all = disks(&[&small, &large]).expect("there is room");
+    assert_eq!(bytes(&all), [3 << 20, JOURNAL_BYTES]);
+    assert_eq!(bytes(&disks(&[&small]).expect("there is room")), [1 << 20]);
+}
