@@ -339,6 +339,9 @@ impl<S: Sink> Tracker<S> {
     ) -> Result<HandleId> {
         self.handles = next(self.handles, "open files")?;
         let handle = HandleId(self.handles);
+        if let Some(inode) = inode {
+            self.initial.hold(inode);
+        }
         let file = OpenFile {
             path,
             inode,
@@ -362,8 +365,13 @@ impl<S: Sink> Tracker<S> {
         for handle in handles {
             if let Some(file) = self.files.get_mut(handle) {
                 file.references -= 1;
-                if file.references == 0 {
-                    self.files.remove(handle);
+                if file.references > 0 {
+                    continue;
+                }
+                let inode = file.inode;
+                self.files.remove(handle);
+                if let Some(inode) = inode {
+                    self.initial.release(inode);
                 }
             }
         }

@@ -248,8 +248,10 @@ impl Conclusions {
                 self.tree.place(to, false, true),
             );
             if let (Some(from), Some(to)) = places {
+                self.tree.hold(inode);
                 self.tree.bind(&from, other);
                 self.tree.bind(&to, inode);
+                self.tree.release(inode);
             }
             return;
         }
@@ -259,8 +261,10 @@ impl Conclusions {
         );
         if let (Some(from), Some(to)) = places {
             // Whether rename replaced something there cannot be told.
+            self.tree.hold(inode);
             self.tree.unbind(&from);
             self.tree.bind(&to, inode);
+            self.tree.release(inode);
         }
     }
 
@@ -423,6 +427,16 @@ impl Conclusions {
             _ => {}
         }
         self.tree.identities.insert(seen.identity, inode);
+    }
+
+    /// An open file of the inode is there.
+    pub(in crate::tracker) fn hold(&mut self, inode: InodeId) {
+        self.tree.hold(inode);
+    }
+
+    /// An open file of the inode is gone.
+    pub(in crate::tracker) fn release(&mut self, inode: InodeId) {
+        self.tree.release(inode);
     }
 
     /// Data up to `end` was read, or the file was seen to reach there, bytes.

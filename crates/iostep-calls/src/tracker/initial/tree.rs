@@ -54,6 +54,10 @@ pub(super) struct Inode {
     pub(super) followed: bool,
     /// The directory that it is in now.
     parent: InodeId,
+    /// Names that it has now.
+    names: u32,
+    /// Open files of it.
+    holders: u32,
     /// A directory's touched names; none for a name that is not there.
     entries: FxHashMap<Box<[u8]>, Option<InodeId>>,
 }
@@ -79,6 +83,9 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct Tree {
     inodes: Vec<Inode>,
+    /// Inodes that the recording made and that nothing leads to any more: their places are used
+    /// again, since a database makes a journal for each of its transactions.
+    free: Vec<InodeId>,
     /// Names that were not there at the beginning, and whether that was seen.
     absent: Vec<(Place, bool)>,
     /// The inode of each identity that a recorder saw: further names of it are hard links.
@@ -90,6 +97,7 @@ impl Tree {
     pub(super) fn new() -> Tree {
         let mut tree = Tree {
             inodes: Vec::new(),
+            free: Vec::new(),
             absent: Vec::new(),
             identities: FxHashMap::default(),
             links: Vec::new(),
@@ -177,7 +185,10 @@ impl Tree {
 
     /// An untouched place holds nothing, and so it was at the beginning.
     pub(super) fn touch_absent(&mut self, place: &Place, seen: bool) {
-        self.absent.push((place.clone(), seen));
+        // In what the recording made nothing was at the beginning, which needs no words.
+        if self[place.directory].origin != Origin::Made {
+            self.absent.push((place.clone(), seen));
+        }
         self.unbind(place);
     }
 
@@ -206,14 +217,50 @@ impl Tree {
     /// Puts an inode at a place.
     pub(super) fn bind(&mut self, place: &Place, inode: InodeId) {
         self[inode].parent = place.directory;
-        let entries = &mut self[place.directory].entries;
-        entries.insert(place.name.clone(), Some(inode));
+        self[inode].names += 1;
+        self.set(place, Some(inode));
     }
 
     /// Leaves a place empty.
     pub(super) fn unbind(&mut self, place: &Place) {
+        self.set(place, None);
+    }
+
+    fn set(&mut self, place: &Place, inode: Option<InodeId>) {
         let entries = &mut self[place.directory].entries;
-        entries.insert(place.name.clone(), None);
+        let before = match entries.get_mut(&place.name) {
+            Some(entry) => std::mem::replace(entry, inode),
+            None => entries.insert(place.name.clone(), inode).flatten(),
+        };
+        if let Some(before) = before {
+            self[before].names -= 1;
+            self.forget_unreachable(before);
+        }
+    }
+
+    /// Somebody keeps the inode, with or without a name.
+    pub(super) fn hold(&mut self, inode: InodeId) {
+        self[inode].holders += 1;
+    }
+
+    /// Who kept the inode does so no longer.
+    pub(super) fn release(&mut self, inode: InodeId) {
+        self[inode].holders -= 1;
+        self.forget_unreachable(inode);
+    }
+
+    /// Only what the recording made is forgotten: the rest is what [`Tree::initial`] tells.
+    fn forget_unreachable(&mut self, id: InodeId) {
+        let inode = &mut self[id];
+        let reachable = inode.names > 0 || inode.holders > 0;
+        if reachable
+            || inode.origin != Origin::Made
+            || inode.entries.values().any(Option::is_some)
+        {
+            return;
+        }
+        inode.entries = FxHashMap::default();
+        self.free.push(id);
     }
 
     /// True for what may have names in it.
@@ -222,7 +269,11 @@ impl Tree {
     }
 
     fn add(&mut self, inode: Inode) -> InodeId {
-        // Each path makes at most a few, and there are fewer than 2^32 paths.
+        if let Some(id) = self.free.pop() {
+            self[id] = inode;
+            return id;
+        }
+        // Each has a name or an open file, and there are fewer than 2^32 of either.
         let id = u32::try_from(self.inodes.len()).expect("fewer than 2^32 inodes");
         self.inodes.push(inode);
         InodeId(id)
@@ -306,6 +357,8 @@ impl Inode {
             seen: None,
             followed: false,
             parent,
+            names: 0,
+            holders: 0,
             entries: FxHashMap::default(),
         }
     }
@@ -330,4 +383,53 @@ fn push_names(path: &[u8], todo: &mut Vec<Box<[u8]>>) {
     let names = path.split(|byte| *byte == b'/').rev();
     let names = names.filter(|name| !name.is_empty() && *name != b".");
     todo.extend(names.map(Box::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(directory: InodeId, name: &str) -> Place {
+        Place {
+            directory,
+            name: name.as_bytes().into(),
+        }
+    }
+
+    #[test]
+    fn files_that_come_and_go_take_the_room_of_one() {
+        let mut tree = Tree::new();
+        let [journal, database] = ["journal", "database"].map(|name| at(ROOT, name));
+        tree.touch(&database);
+        tree.touch_absent(&journal, false);
+        for _ in 0..1000 {
+            let made = tree.make(&journal, Kind::File);
+            tree.hold(made);
+            tree.unbind(&journal);
+            tree.release(made);
+        }
+        assert_eq!(tree.inodes.len(), 3);
+        assert_eq!(tree.initial(&mut Paths::default()).len(), 2);
+    }
+
+    #[test]
+    fn what_has_a_name_or_is_open_stays() {
+        let mut tree = Tree::new();
+        let [first, second, other] = ["first", "second", "other"].map(|name| at(ROOT, name));
+        let linked = tree.make(&first, Kind::File);
+        tree.bind(&second, linked);
+        tree.unbind(&first);
+        let open = tree.make(&other, Kind::File);
+        tree.hold(open);
+        tree.unbind(&other);
+        let directory = tree.make(&first, Kind::Directory);
+        let inside = tree.make(&at(directory, "inside"), Kind::File);
+        // A recording that is not true.
+        tree.unbind(&first);
+        let next = tree.make(&other, Kind::File);
+        let all = [linked, open, directory, inside, next];
+        let distinct: std::collections::HashSet<_> = all.into_iter().collect();
+        assert_eq!(distinct.len(), all.len());
+        assert_eq!(tree.find(&second), Found::Inode(linked));
+    }
 }
