@@ -28,6 +28,7 @@ mod measure;
 pub mod mkfs;
 pub mod mount;
 pub mod plan;
+mod recording;
 mod replay_result;
 pub mod results;
 pub mod run;

@@ -9,7 +9,7 @@ use iostep_model::table::{Request, Trace};
 use iostep_model::{Flags, Operation};
 
 /// The runs of a document that came to their end, with what a trace says about them. `pattern` is
-/// the number of sync calls whose requests are kept.
+/// the number of operations whose requests are kept, the last ones.
 pub fn runs(document: &Document, trace: Option<&Trace>, pattern: u32) -> Vec<Run> {
     let whole = document
         .runs
@@ -35,7 +35,7 @@ fn one(run: &bench::Run, trace: Option<&Trace>, pattern: u32) -> Run {
         pattern: window
             .as_ref()
             .filter(|_| pattern > 0)
-            .map(|window| window.pattern(pattern as usize)),
+            .map(|window| window.pattern(u64::from(pattern), run.operations)),
     }
 }
 
@@ -156,8 +156,8 @@ impl<'a> Window<'a> {
             .sum()
     }
 
-    /// The requests of the last `count` sync calls.
-    fn pattern(&self, count: usize) -> Vec<PatternRequest> {
+    /// The requests of the sync calls of the last `count` of all operations.
+    fn pattern(&self, count: u64, operations: u64) -> Vec<PatternRequest> {
         let range = self.start_ns..=self.end_ns;
         let exits = self.trace.syncs.iter().filter_map(|sync| sync.exit_ns);
         let mut exits: Vec<u64> = exits.filter(|ns| range.contains(ns)).collect();
@@ -165,7 +165,8 @@ impl<'a> Window<'a> {
         let Some(&last) = exits.last() else {
             return Vec::new();
         };
-        let first = exits.len().saturating_sub(count);
+        let calls = (exits.len() as u64 * count).div_ceil(operations.max(1));
+        let first = exits.len().saturating_sub(calls as usize);
         let begin = match first {
             0 => self.start_ns,
             first => exits[first - 1],

@@ -15,7 +15,7 @@ use crate::child::{self, Cut, Ended};
 use crate::cpu_load::CpuLoad;
 use crate::error::{Error, Result};
 use crate::storage::{Ground, Mounted};
-use crate::{measure, replay_result};
+use crate::{measure, recording, replay_result};
 
 /// Directories in memory: what a cell leaves for us must not be written to a disk.
 const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
@@ -124,7 +124,12 @@ impl Runner<'_> {
         let trace = scratch.path().join("trace");
         let load = CpuLoad::start(cell.cpu_load)
             .map_err(Error::io(&self.program, "start a load beside"))?;
-        let mut command = self.command(cell, held, &output, &trace);
+        let mut command = match cell.workload.kind {
+            WorkloadKind::Replay => self.replay(cell, held, scratch.path())?,
+            WorkloadKind::Sqlite | WorkloadKind::File => self.bench(cell, held, &trace),
+        };
+        command.arg("--repeat").arg(cell.repeat.to_string());
+        command.arg("-o").arg(&output);
         let ended = child::run(&mut command, self.interrupted, Some(self.time_limit))
             .map_err(Error::io(&self.program, "run"))?;
         drop(load);
@@ -147,33 +152,33 @@ impl Runner<'_> {
         })
     }
 
-    fn command(&self, cell: &Cell, held: &Held<'_>, output: &Path, trace: &Path) -> Command {
+    fn bench(&self, cell: &Cell, held: &Held<'_>, trace: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        let is_bench = cell.workload.kind != WorkloadKind::Replay;
-        if cell.trace && is_bench {
+        if cell.trace {
             command.arg("trace").arg(held.root()).arg("-o").arg(trace);
             command.arg("--").arg(&self.program);
         }
-        match is_bench {
-            true => {
-                command.args(["bench", cell.workload.kind.name()]);
-                command.arg(held.root()).args(&cell.workload.arguments);
-                command.arg("--quiet");
-                if let Some(journal) = held.journal() {
-                    command.arg("--journal-device").arg(journal);
-                }
-            }
-            false => {
-                command.arg("replay").args(&cell.workload.arguments);
-                command.arg("--to").arg(held.root());
-                if cell.trace {
-                    command.arg("--trace");
-                }
-            }
+        command.args(["bench", cell.workload.kind.name()]);
+        command.arg(held.root()).args(&cell.workload.arguments);
+        command.arg("--quiet");
+        if let Some(journal) = held.journal() {
+            command.arg("--journal-device").arg(journal);
         }
-        command.arg("--repeat").arg(cell.repeat.to_string());
-        command.arg("-o").arg(output);
         command
+    }
+
+    fn replay(&self, cell: &Cell, held: &Held<'_>, scratch: &Path) -> Result<Command> {
+        let mut command = Command::new(&self.program);
+        command
+            .arg("replay")
+            .arg(recording::prepare(cell, scratch)?);
+        // The first names the recording.
+        command.args(cell.workload.arguments.iter().skip(1));
+        command.arg("--to").arg(held.root());
+        if cell.trace {
+            command.arg("--trace");
+        }
+        Ok(command)
     }
 
     fn environment(

@@ -26,6 +26,12 @@ pub enum Measure {
     BytesPerWrite,
     /// Flushes of the device for an operation.
     Flushes,
+    /// Writes of the whole run.
+    TotalWrites,
+    /// Bytes that the device wrote in the whole run.
+    TotalWrittenBytes,
+    /// Flushes of the device in the whole run.
+    TotalFlushes,
     /// Bytes of files written for an operation; needs a trace, as the next three.
     DataBytes,
     /// Bytes of the filesystem's own log written for an operation.
@@ -71,6 +77,9 @@ impl Measure {
             Measure::WrittenBytes => "written each",
             Measure::BytesPerWrite => "bytes a write",
             Measure::Flushes => "flushes each",
+            Measure::TotalWrites => "writes",
+            Measure::TotalWrittenBytes => "written",
+            Measure::TotalFlushes => "flushes",
             Measure::DataBytes => "data each",
             Measure::JournalBytes => "journal each",
             Measure::MetadataBytes => "metadata each",
@@ -87,6 +96,7 @@ impl Measure {
             Measure::Throughput => Unit::PerSecond,
             Measure::Elapsed | Measure::OperationP50 | Measure::SyncP50 => Unit::Nanoseconds,
             Measure::WrittenBytes
+            | Measure::TotalWrittenBytes
             | Measure::BytesPerWrite
             | Measure::DataBytes
             | Measure::JournalBytes
@@ -95,6 +105,8 @@ impl Measure {
             Measure::Ios
             | Measure::Writes
             | Measure::Flushes
+            | Measure::TotalWrites
+            | Measure::TotalFlushes
             | Measure::VoluntarySwitches
             | Measure::Switches => Unit::Count,
             Measure::CpuActive => Unit::Share,
@@ -128,6 +140,9 @@ impl Measure {
                 (writes > 0).then(|| run.device.map(|d| d.write.bytes as f64 / writes as f64))?
             }
             Measure::Flushes => each(run, run.device?.flush.ios),
+            Measure::TotalWrites => Some(run.device?.write.ios as f64),
+            Measure::TotalWrittenBytes => Some(run.device?.write.bytes as f64),
+            Measure::TotalFlushes => Some(run.device?.flush.ios as f64),
             Measure::DataBytes => each(run, written(run, Layer::Data)?),
             Measure::JournalBytes => each(run, written(run, Layer::Journal)?),
             Measure::MetadataBytes => each(run, written(run, Layer::Metadata)?),

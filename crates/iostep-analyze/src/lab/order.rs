@@ -1,5 +1,7 @@
 //! Comparing cells that differ on one axis.
 
+use iostep_model::lab::State;
+
 use super::Measure;
 use super::finding::{Answer, Evidence, Number};
 use super::results::{At, Ground, Results};
@@ -51,7 +53,7 @@ impl<'a> Series<'a> {
     fn comparable(&self, a: &Named<'_>, b: &Named<'_>) -> Result<(), String> {
         match (&a.ground, &b.ground) {
             (Some(one), Some(other)) if self.measure.is_time() && one != other => Err(format!(
-                "{}: {} was measured on {one}, {} on {other}",
+                "{}: {} on {one}, {} on {other}",
                 words(self.at),
                 label(a.name),
                 label(b.name)
@@ -60,37 +62,44 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// Whether `winner` has the least or the greatest number among `others`; those that are not
-    /// there, or cannot be compared, are left out.
+    /// Whether `winner` has the least or the greatest number among `others`. One that beats it
+    /// refutes that; it is confirmed only if every other that there is could be compared.
     pub fn extreme(&self, extreme: Extreme, winner: &'a str, others: &[&'a str]) -> Answer {
         let first = self.number(winner)?;
         let mut holds = true;
         let mut numbers = vec![self.numbered(&first)];
-        let (mut apart, mut absent) = (None, None);
+        let mut open = None;
         for other in others.iter().filter(|other| **other != winner) {
-            let second = match self.number(other) {
-                Ok(second) => second,
-                Err(reason) => {
-                    absent = Some(reason);
-                    continue;
-                }
-            };
-            if let Err(reason) = self.comparable(&first, &second) {
-                apart = Some(reason);
+            if !self.can_have(other) {
                 continue;
             }
-            holds &= match extreme {
-                Extreme::Least => first.median < second.median,
-                Extreme::Greatest => first.median > second.median,
-            };
-            numbers.push(self.numbered(&second));
+            let compared = self.number(other).and_then(|second| {
+                self.comparable(&first, &second)?;
+                Ok(second)
+            });
+            match compared {
+                Ok(second) => {
+                    holds &= match extreme {
+                        Extreme::Least => first.median < second.median,
+                        Extreme::Greatest => first.median > second.median,
+                    };
+                    numbers.push(self.numbered(&second));
+                }
+                Err(reason) => open = open.or(Some(reason)),
+            }
         }
-        match numbers.len() {
-            1 => Err(apart
-                .or(absent)
-                .unwrap_or_else(|| format!("{}: nothing to compare with", words(self.at)))),
+        match (open, numbers.len()) {
+            (Some(reason), _) if holds => Err(reason),
+            (None, 1) => Err(format!("{}: nothing to compare with", words(self.at))),
             _ => Ok(self.evidence(holds, numbers)),
         }
+    }
+
+    /// False if the lab has no such cell, or if it means nothing.
+    fn can_have(&self, name: &str) -> bool {
+        let at: Vec<(&str, &str)> = self.at.iter().copied().chain([(self.axis, name)]).collect();
+        let found = self.results.first(&at);
+        found.is_some_and(|result| !matches!(result.state, State::NotApplicable { .. }))
     }
 
     /// Whether `to` has a number of `from`'s times a factor that `holds`.

@@ -1,4 +1,4 @@
-//! The requests of the last sync calls of a cell: ATC'13 figure 3.
+//! The requests of the last operations of a cell: ATC'13 figures 3 and 4.
 
 use iostep_model::lab::{CellResult, PatternRequest};
 use serde::Serialize;
@@ -14,11 +14,21 @@ pub struct Pattern {
     pub title: String,
     /// Where it was measured.
     pub ground: Option<Ground>,
+    /// How many operations it is of.
+    pub operations: u32,
     /// The requests in the order of issue.
     pub requests: Vec<PatternRequest>,
 }
 
 impl Pattern {
+    /// The requests of the last operation, which may have had several sync calls.
+    pub fn last_operation(&self) -> impl Iterator<Item = &PatternRequest> {
+        let steps = self.requests.iter().map(|request| request.step + 1).max();
+        let steps = steps.unwrap_or(0);
+        let first = steps - steps.div_ceil(self.operations.max(1));
+        self.requests.iter().filter(move |r| r.step >= first)
+    }
+
     /// Of the last run that has one.
     pub(super) fn of(result: &CellResult) -> Option<Pattern> {
         let mut patterns = result.runs.iter().filter_map(|run| run.pattern.as_ref());
@@ -27,6 +37,7 @@ impl Pattern {
             key: result.cell.key.clone(),
             title: super::label(&result.cell),
             ground: Ground::of_result(result),
+            operations: result.cell.pattern,
             requests: requests.clone(),
         })
     }

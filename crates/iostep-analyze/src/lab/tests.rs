@@ -1,7 +1,7 @@
 use iostep_model::class::Class;
 use iostep_model::lab::{CellResult, Place, State};
 
-use super::fixture::{at_rate, cell, environment, lab, run, written};
+use super::fixture::{at_rate, cell, environment, lab, request, run, written};
 use super::*;
 
 fn report(name: &str, results: &[CellResult]) -> Report {
@@ -117,6 +117,78 @@ fn rates_of_two_places_leave_an_order_unmeasured() {
         "{:?}",
         found.missing
     );
+}
+
+#[test]
+fn one_that_beats_the_winner_is_enough_and_one_that_cannot_be_compared_leaves_it_open() {
+    let in_guest = |mut result: CellResult| {
+        result.environment = Some(environment(Place::Guest));
+        result
+    };
+    let replay = |filesystem: &str, elapsed_ns: u64| {
+        let mut result = cell(&[
+            ("workload", "replay"),
+            ("filesystem", filesystem),
+            ("switches", ""),
+        ]);
+        result.runs[0].elapsed_ns = elapsed_ns;
+        result
+    };
+    let verdict = |results: &[CellResult]| {
+        let report = report("replay", results);
+        finding(&report, "f2fs-first").verdict
+    };
+    let [f2fs, nilfs2] = [replay("f2fs", 50), replay("nilfs2", 80)].map(in_guest);
+    let elsewhere = replay("ext4", 10);
+    let both = [f2fs.clone(), nilfs2.clone()];
+    assert_eq!(verdict(&both), Verdict::Found);
+    let all = [f2fs.clone(), nilfs2, elsewhere.clone()];
+    assert_eq!(verdict(&all), Verdict::NotMeasured);
+    let beaten = [f2fs.clone(), in_guest(replay("btrfs", 20)), elsewhere];
+    assert_eq!(verdict(&beaten), Verdict::NotFound);
+
+    let mut failed = in_guest(replay("xfs", 0));
+    failed.state = State::Failed {
+        reason: "no space".into(),
+    };
+    failed.runs.clear();
+    assert_eq!(
+        verdict(&[both.to_vec(), vec![failed]].concat()),
+        Verdict::NotMeasured
+    );
+}
+
+#[test]
+fn a_replays_writes_are_those_of_the_whole_run() {
+    let result = cell(&[("workload", "replay"), ("switches", "F")]);
+    let report = report("replay", &[result]);
+    let row = &report.grids[1].rows[0];
+    let medians: Vec<f64> = row
+        .entries
+        .iter()
+        .filter_map(|entry| Some(entry.as_ref()?.value?.median))
+        .collect();
+    assert_eq!(medians, [300.0, 300.0 * 4096.0, 100.0]);
+}
+
+#[test]
+fn the_last_operation_has_all_of_its_sync_calls() {
+    let steps = |operations: u32, calls: u32| {
+        let mut result = cell(&[("workload", "sqlite"), ("journal", "delete")]);
+        result.cell.pattern = operations;
+        let request = |step| iostep_model::lab::PatternRequest {
+            step,
+            ..request(u64::from(step), 8, 8, Class::FileData)
+        };
+        result.runs[0].pattern = Some((0..calls).map(request).collect());
+        let report = report("table1", &[result]);
+        let last = report.patterns[0].last_operation();
+        last.map(|request| request.step).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(1, 4), [0, 1, 2, 3]);
+    assert_eq!(steps(3, 3), [2]);
+    assert_eq!(steps(2, 6), [3, 4, 5]);
+    assert_eq!(steps(3, 1), [0]);
 }
 
 #[test]

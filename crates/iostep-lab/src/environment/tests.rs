@@ -67,7 +67,7 @@ fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
         ),
         (Filesystem::Ext4, "P", WorkloadKind::Sqlite, "direct I/O"),
         (Filesystem::Ext4, "W", WorkloadKind::File, "SQLite"),
-        (Filesystem::Ext4, "F", WorkloadKind::Replay, "recorded"),
+        (Filesystem::Ext4, "W", WorkloadKind::Replay, "recorded"),
     ] {
         for on in [On::Auto, On::Guest, On::Loop, On::Directory("/".into())] {
             match host.choose(

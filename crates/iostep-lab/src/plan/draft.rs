@@ -7,6 +7,7 @@ use iostep_model::units;
 use twox_hash::XxHash64;
 
 use super::shown_line;
+use crate::builtin;
 use crate::matrix::{Choice, Problem, shown};
 
 /// Keys of a block that are not flags of the workload.
@@ -44,7 +45,7 @@ const DEVICE_BYTES: u64 = 1 << 30;
 const MAX_DEVICE_BYTES: u64 = 1 << 50;
 const MAX_REPEAT: u64 = 10_000;
 const MAX_CPU_LOAD: u64 = 1024;
-/// A picture of more sync calls cannot be read.
+/// A picture of more operations cannot be read.
 const MAX_PATTERN: u64 = 1000;
 /// What is longer is no recording that a cell would replay.
 const MAX_RECORDING_BYTES: u64 = 1 << 30;
@@ -186,6 +187,13 @@ impl<'a> Draft<'a> {
             .recording
             .as_deref()
             .ok_or(("recording: missing".to_owned(), hint))?;
+        if let Some(builtin) = builtin::recording_name(name) {
+            let found = builtin::recording(builtin).ok_or_else(|| {
+                let what = format!("recording: {}: not built in", shown(name));
+                (what, "choose builtin:timeline, or a file of iostep record")
+            })?;
+            return Ok((name.to_owned(), XxHash64::oneshot(0, found.content)));
+        }
         let path = directory.join(name);
         let bad = |error: std::io::Error| (format!("recording: {}: {error}", shown(name)), hint);
         let path = std::path::absolute(path).map_err(bad)?;

@@ -1,6 +1,6 @@
 //! Which cells of a lab are run here, and which mean nothing anywhere.
 
-use iostep_model::lab::{Cell, Lab, Switches, WorkloadKind};
+use iostep_model::lab::{Cell, Lab, WorkloadKind};
 
 use super::key;
 use crate::error::{Error, Result};
@@ -90,13 +90,12 @@ pub fn not_applicable(cell: &Cell) -> Option<String> {
         WorkloadKind::File if switches.wal || switches.waldio => {
             Some("a log is SQLite's, and the workload is a file".into())
         }
-        WorkloadKind::Replay
-            if switches
-                != Switches {
-                    external_journal: switches.external_journal,
-                    ..Switches::default()
-                } =>
-        {
+        WorkloadKind::Replay if switches.polled => Some(
+            "the kernel polls only for direct I/O that asks for it, and a replay makes the calls \
+             that were recorded"
+                .into(),
+        ),
+        WorkloadKind::Replay if switches.wal || switches.waldio => {
             Some("a replay makes the calls that were recorded".into())
         }
         _ => None,

@@ -24,7 +24,7 @@ pub struct Cell {
     /// True if block I/O is traced too, which gives the classes; times are then those of a traced
     /// run.
     pub trace: bool,
-    /// How many of the last sync calls the block pattern is kept of; 0 for none. Needs `trace`.
+    /// Of how many of the last operations the block pattern is kept; 0 for none. Needs `trace`.
     #[serde(default)]
     pub pattern: u32,
     /// Processes that spin beside the workload.

@@ -160,8 +160,8 @@ pub struct Run {
     /// makes them.
     #[serde(default)]
     pub write_requests: Option<u64>,
-    /// The requests of the last sync calls, in the order of issue; `None` if they were not asked
-    /// for.
+    /// The requests of the sync calls of the last operations, in the order of issue; `None` if they
+    /// were not asked for.
     #[serde(default)]
     pub pattern: Option<Vec<PatternRequest>>,
 }

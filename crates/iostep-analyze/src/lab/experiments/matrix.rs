@@ -175,6 +175,15 @@ fn findings(results: Results<'_>) -> Vec<Finding> {
         by_mode(WAL_UPDATE_THREEFOLD, "update", rate, wal_threefold),
         by_filesystem(results, F2FS_FIRST, Extreme::Greatest, "f2fs"),
         by_filesystem(results, BTRFS_LAST, Extreme::Least, "btrfs"),
+        F2FS_FEWER_IOS.judge(JOURNALS.map(|journal| {
+            let at = [
+                ("operation", "insert"),
+                ("journal", journal),
+                ("switches", ""),
+            ];
+            let series = results.series(&at, "filesystem", Measure::Ios);
+            series.extreme(Extreme::Least, "f2fs", &["ext4"])
+        })),
         BTRFS_MOST_BYTES.judge(["insert", "update"].map(|operation| {
             let at = [
                 ("operation", operation),
@@ -312,6 +321,13 @@ const F2FS_FIRST: Claim = Claim {
     name: "f2fs-first",
     claim: "f2fs is the fastest filesystem for most of the journal modes.",
     source: "ATC'13 section 6.2, figure 7",
+    explanation: "",
+};
+
+const F2FS_FEWER_IOS: Claim = Claim {
+    name: "f2fs-fewer-ios",
+    claim: "f2fs makes fewer I/Os than ext4 for an insert in each of the modes.",
+    source: "ATC'13 section 6.2",
     explanation: "",
 };
 

@@ -1,4 +1,4 @@
-//! Time against address for the last sync calls of a cell: ATC'13 figure 3.
+//! Time against address for the last operations of a cell: ATC'13 figures 3 and 4.
 
 use askama::Template;
 use iostep_model::class::Layer;

@@ -1,4 +1,4 @@
-//! Block patterns as text: the requests of the last sync call.
+//! Block patterns as text: the requests of the last operation.
 
 use iostep_model::lab::PatternRequest;
 
@@ -7,7 +7,7 @@ use crate::report::quantity::{bytes, count, duration, printable};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 
-/// A call that makes more requests than this is cut.
+/// An operation that makes more requests than this is cut.
 const MOST_REQUESTS: usize = 40;
 
 /// All patterns, one table each.
@@ -16,7 +16,7 @@ pub(super) fn of(patterns: &[Pattern], style: Style) -> String {
 }
 
 fn one(pattern: &Pattern, style: Style) -> String {
-    let requests = last_call(pattern);
+    let requests: Vec<&PatternRequest> = pattern.last_operation().collect();
     let Some(first) = requests.first() else {
         return String::new();
     };
@@ -43,16 +43,10 @@ fn one(pattern: &Pattern, style: Style) -> String {
         rest => format!(" and {} more\n", count(rest as u64)),
     };
     let title = format!(
-        "Requests of the last sync call: {}",
+        "Requests of the last operation: {}",
         printable(&pattern.title)
     );
     table.titled(&title) + &more
-}
-
-fn last_call(pattern: &Pattern) -> Vec<&PatternRequest> {
-    let last = pattern.requests.iter().map(|request| request.step).max();
-    let of_last = pattern.requests.iter().filter(|r| Some(r.step) == last);
-    of_last.collect()
 }
 
 /// `write`, `write, forced`.

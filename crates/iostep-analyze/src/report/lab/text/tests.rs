@@ -81,7 +81,7 @@ fn a_time_of_an_emulated_processor_is_marked_and_a_count_is_not() {
 }
 
 #[test]
-fn the_last_sync_call_is_listed_request_by_request() {
+fn the_last_operation_is_listed_request_by_request() {
     let mut result = fixture::cell(&[("workload", "file"), ("access", "append")]);
     let early = fixture::request(0, 8, 8, Class::FileData);
     let mut last = [
@@ -93,13 +93,14 @@ fn the_last_sync_call_is_listed_request_by_request() {
     }
     let all = [std::slice::from_ref(&early), &last].concat();
     result.runs[0].pattern = Some(all);
+    result.cell.pattern = 2;
     let report = Report::of(
         &fixture::lab("fsync-patterns", std::slice::from_ref(&result)),
         &[result],
     );
     let text = super::render(&report, Style::default());
     let table = text
-        .split("Requests of the last sync call: ext4, append\n")
+        .split("Requests of the last operation: ext4, append\n")
         .nth(1);
     let rows: Vec<String> = table
         .expect("the pattern")
