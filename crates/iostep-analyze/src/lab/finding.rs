@@ -60,6 +60,15 @@ impl Number {
     }
 }
 
+/// Places that have no numbers, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Why.
+    pub reason: String,
+    /// As [`Evidence::place`].
+    pub places: Vec<String>,
+}
+
 /// A claim of a paper, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -73,8 +82,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// The numbers, one entry for each place where it was looked for.
     pub evidence: Vec<Evidence>,
-    /// Why it was not looked for elsewhere.
-    pub missing: Vec<String>,
+    /// Where else it was not looked for.
+    pub missing: Vec<Missing>,
     /// Why today's kernel may differ; empty where it is not known to.
     pub explanation: &'static str,
 }
@@ -88,18 +97,31 @@ pub(super) struct Claim {
     pub explanation: &'static str,
 }
 
+/// Why a place has no numbers.
+#[derive(Debug)]
+pub(super) struct Gap {
+    pub place: String,
+    pub reason: String,
+}
+
 /// What one place says: its numbers, or why it has none.
-pub(super) type Answer = Result<Evidence, String>;
+pub(super) type Answer = Result<Evidence, Gap>;
 
 impl Claim {
     /// Found if there are numbers and all agree.
     pub(super) fn judge(self, answers: impl IntoIterator<Item = Answer>) -> Finding {
         let mut evidence = Vec::new();
-        let mut missing = Vec::new();
+        let mut missing: Vec<Missing> = Vec::new();
         for answer in answers {
             match answer {
                 Ok(numbers) => evidence.push(numbers),
-                Err(reason) => missing.push(reason),
+                Err(gap) => match missing.iter_mut().find(|m| m.reason == gap.reason) {
+                    Some(known) => known.places.push(gap.place),
+                    None => missing.push(Missing {
+                        reason: gap.reason,
+                        places: vec![gap.place],
+                    }),
+                },
             }
         }
         let verdict = match evidence.iter().all(|numbers| numbers.holds) {

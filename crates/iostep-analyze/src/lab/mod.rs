@@ -24,11 +24,11 @@ use std::collections::BTreeSet;
 use iostep_model::lab::{Cell, CellResult, Lab, State};
 use serde::Serialize;
 
-pub use finding::{Evidence, Finding, Number, Verdict};
+pub use finding::{Evidence, Finding, Missing, Number, Verdict};
 pub use grid::{Column, Entry, Grid, Row};
 pub use measure::{Measure, Unit};
 pub use papers::{Paper, PaperValue};
-pub use pattern::Pattern;
+pub use pattern::{Pattern, WholeRequest};
 pub use results::Ground;
 pub use value::Value;
 
@@ -201,7 +201,10 @@ fn tools(results: &[CellResult]) -> Vec<String> {
             tools.insert(format!("SQLite {version}"));
         }
         for tool in &environment.tools {
-            tools.insert(format!("{} {}", tool.name, tool.version));
+            // Some versions begin with the name.
+            let version = tool.version.strip_prefix(&*tool.name);
+            let version = version.map_or(&*tool.version, |rest| rest.trim_start_matches([',', ' ']));
+            tools.insert(format!("{} {version}", tool.name));
         }
     }
     tools.into_iter().collect()

@@ -3,7 +3,7 @@
 use iostep_model::lab::State;
 
 use super::Measure;
-use super::finding::{Answer, Evidence, Number};
+use super::finding::{Answer, Evidence, Gap, Number};
 use super::results::{At, Ground, Results};
 
 /// Which of several is asked for.
@@ -32,15 +32,15 @@ struct Named<'a> {
 }
 
 impl<'a> Series<'a> {
-    fn number(&self, name: &'a str) -> Result<Named<'a>, String> {
+    fn number(&self, name: &'a str) -> Result<Named<'a>, Gap> {
         let at: Vec<(&str, &str)> = self.at.iter().copied().chain([(self.axis, name)]).collect();
         let found = self.results.value(&at, self.measure);
-        let (value, ground) = found.ok_or_else(|| match self.results.first(&at) {
-            None => format!("{}: no such cell", words(&at)),
-            Some(result) => {
-                let reason = result.state.reason().unwrap_or("no number");
-                format!("{}: {reason}", words(&at))
-            }
+        let (value, ground) = found.ok_or_else(|| Gap {
+            place: words(&at),
+            reason: match self.results.first(&at) {
+                None => "no result".to_owned(),
+                Some(result) => result.state.reason().unwrap_or("no number").to_owned(),
+            },
         })?;
         Ok(Named {
             name,
@@ -50,14 +50,18 @@ impl<'a> Series<'a> {
     }
 
     /// Times of different places say nothing about each other.
-    fn comparable(&self, a: &Named<'_>, b: &Named<'_>) -> Result<(), String> {
+    fn comparable(&self, a: &Named<'_>, b: &Named<'_>) -> Result<(), Gap> {
         match (&a.ground, &b.ground) {
-            (Some(one), Some(other)) if self.measure.is_time() && one != other => Err(format!(
-                "{}: {} on {one}, {} on {other}",
-                words(self.at),
-                label(a.name),
-                label(b.name)
-            )),
+            (Some(one), Some(other)) if self.measure.is_time() && one != other => Err(Gap {
+                place: words(self.at),
+                reason: format!(
+                    "{} was measured on {}, {} on {}",
+                    label(a.name),
+                    one.kind(),
+                    label(b.name),
+                    other.kind_beside(one)
+                ),
+            }),
             _ => Ok(()),
         }
     }
@@ -90,7 +94,10 @@ impl<'a> Series<'a> {
         }
         match (open, numbers.len()) {
             (Some(reason), _) if holds => Err(reason),
-            (None, 1) => Err(format!("{}: nothing to compare with", words(self.at))),
+            (None, 1) => Err(Gap {
+                place: words(self.at),
+                reason: "nothing to compare with".to_owned(),
+            }),
             _ => Ok(self.evidence(holds, numbers)),
         }
     }
@@ -108,7 +115,10 @@ impl<'a> Series<'a> {
         let found = self.number(to)?;
         self.comparable(&base, &found)?;
         if base.median == 0.0 {
-            return Err(format!("{}: {} has none", words(self.at), label(from)));
+            return Err(Gap {
+                place: words(self.at),
+                reason: format!("{} has none", label(from)),
+            });
         }
         let ratio = found.median / base.median;
         let numbers = vec![
@@ -126,7 +136,7 @@ impl<'a> Series<'a> {
     }
 
     /// The ratio itself, for claims about two of them.
-    pub fn factor(&self, from: &'a str, to: &'a str) -> Result<f64, String> {
+    pub fn factor(&self, from: &'a str, to: &'a str) -> Result<f64, Gap> {
         let base = self.number(from)?;
         let found = self.number(to)?;
         self.comparable(&base, &found)?;

@@ -1,6 +1,8 @@
 //! The requests of the last operations of a cell: ATC'13 figures 3 and 4.
 
+use iostep_model::class::Class;
 use iostep_model::lab::{CellResult, PatternRequest};
+use iostep_model::operation::Operation;
 use serde::Serialize;
 
 use super::results::Ground;
@@ -17,12 +19,75 @@ pub struct Pattern {
     /// How many operations it is of.
     pub operations: u32,
     /// The requests in the order of issue.
-    pub requests: Vec<PatternRequest>,
+    pub requests: Vec<WholeRequest>,
+}
+
+/// A request with all of its parts; results have a [`PatternRequest`] for each class and file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WholeRequest {
+    /// When it was issued, since the first of the pattern.
+    pub issue_ns: u64,
+    /// Which of the kept sync calls it belongs to, from 0.
+    pub step: u32,
+    /// First sector.
+    pub sector: u64,
+    /// Length; 0 for a flush.
+    pub sectors: u64,
+    /// What was asked.
+    pub operation: Operation,
+    /// It had to be on the medium before it completed.
+    pub fua: bool,
+    /// What its bytes are, each class once, the first one first; empty for a flush.
+    pub classes: Vec<Class>,
+    /// Whose they are, each file once; empty where no file is known.
+    pub files: Vec<String>,
+}
+
+impl WholeRequest {
+    fn of(part: &PatternRequest) -> WholeRequest {
+        WholeRequest {
+            issue_ns: part.issue_ns,
+            step: part.step,
+            sector: part.sector,
+            sectors: part.sectors,
+            operation: part.operation,
+            fua: part.fua,
+            classes: part.class.into_iter().collect(),
+            files: part.file.iter().cloned().collect(),
+        }
+    }
+
+    /// Takes a part that goes on where this ends; two requests are not issued at one nanosecond.
+    fn take(&mut self, part: &PatternRequest) -> bool {
+        let goes_on = part.issue_ns == self.issue_ns
+            && part.operation == self.operation
+            && part.sectors > 0
+            && Some(part.sector) == self.sector.checked_add(self.sectors);
+        if goes_on {
+            self.sectors = self.sectors.saturating_add(part.sectors);
+            let is_new = |class: &Class| !self.classes.contains(class);
+            self.classes.extend(part.class.filter(is_new));
+            let new_file = part.file.iter().find(|file| !self.files.contains(file));
+            self.files.extend(new_file.cloned());
+        }
+        goes_on
+    }
+
+    fn all(parts: &[PatternRequest]) -> Vec<WholeRequest> {
+        let mut whole: Vec<WholeRequest> = Vec::new();
+        for part in parts {
+            let taken = whole.last_mut().is_some_and(|last| last.take(part));
+            if !taken {
+                whole.push(WholeRequest::of(part));
+            }
+        }
+        whole
+    }
 }
 
 impl Pattern {
     /// The requests of the last operation, which may have had several sync calls.
-    pub fn last_operation(&self) -> impl Iterator<Item = &PatternRequest> {
+    pub fn last_operation(&self) -> impl Iterator<Item = &WholeRequest> {
         let steps = self.requests.iter().map(|request| request.step + 1).max();
         let steps = steps.unwrap_or(0);
         let first = steps - steps.div_ceil(self.operations.max(1));
@@ -38,7 +103,7 @@ impl Pattern {
             title: super::label(&result.cell),
             ground: Ground::of_result(result),
             operations: result.cell.pattern,
-            requests: requests.clone(),
+            requests: WholeRequest::all(requests),
         })
     }
 }

@@ -116,6 +116,26 @@ impl Ground {
         }
     }
 
+    /// What the storage lay on, in words.
+    pub(super) fn kind(&self) -> &'static str {
+        match (self.place, self.emulated) {
+            (Place::Guest, true) => "an emulated guest",
+            (Place::Guest, false) => "a guest",
+            (Place::Loop, _) => "a loop device over a file",
+            (Place::Tmpfs, _) => "a loop device over memory",
+            (Place::Device, _) => "a device",
+            (Place::Directory, _) => "a directory",
+        }
+    }
+
+    /// The same, where another one was named before.
+    pub(super) fn kind_beside(&self, other: &Ground) -> &'static str {
+        match self.kind() == other.kind() {
+            true => "another machine",
+            false => self.kind(),
+        }
+    }
+
     /// Of a cell that ran.
     pub fn of_result(result: &CellResult) -> Option<Ground> {
         result.environment.as_ref().map(Ground::of)
@@ -124,15 +144,7 @@ impl Ground {
 
 impl std::fmt::Display for Ground {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let place = match (self.place, self.emulated) {
-            (Place::Guest, true) => "an emulated guest",
-            (Place::Guest, false) => "a guest",
-            (Place::Loop, _) => "a loop device over a file",
-            (Place::Tmpfs, _) => "a loop device over memory",
-            (Place::Device, _) => "a device",
-            (Place::Directory, _) => "a directory",
-        };
-        write!(f, "{place}")?;
+        write!(f, "{}", self.kind())?;
         if !self.device_model.is_empty() {
             write!(f, " ({})", self.device_model)?;
         }

@@ -2,7 +2,7 @@
 
 use super::Experiment;
 use crate::lab::Measure;
-use crate::lab::finding::{Answer, Claim, Evidence, Finding, Number};
+use crate::lab::finding::{Answer, Claim, Evidence, Finding, Gap, Number};
 use crate::lab::grid::View;
 use crate::lab::order::{Extreme, words};
 use crate::lab::results::Results;
@@ -101,15 +101,19 @@ fn places_of<'a>(results: Results<'_>, filesystem: &'a str) -> Vec<[(&'a str, &'
 
 /// Whether the filesystem's journal is more than half of what is written.
 fn over_half(results: Results<'_>, at: &[(&str, &str)]) -> Answer {
+    let gap = |reason: &str| Gap {
+        place: words(at),
+        reason: reason.to_owned(),
+    };
     let median = |measure| {
         let found = results.value(at, measure);
-        let (value, _) = found.ok_or_else(|| format!("{}: not traced", words(at)))?;
-        Ok::<f64, String>(value.median)
+        let (value, _) = found.ok_or_else(|| gap("no number"))?;
+        Ok::<f64, Gap>(value.median)
     };
     let journal = median(Measure::JournalBytes)?;
     let all = journal + median(Measure::DataBytes)? + median(Measure::MetadataBytes)?;
     if all == 0.0 {
-        return Err(format!("{}: nothing was written", words(at)));
+        return Err(gap("nothing was written"));
     }
     let share = journal / all;
     Ok(Evidence {

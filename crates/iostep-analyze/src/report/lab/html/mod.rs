@@ -9,7 +9,7 @@ mod tests;
 use askama::Template;
 
 use super::text::{findings, lines, open};
-use crate::lab::{Evidence, Finding, Grid, Report, Verdict};
+use crate::lab::{Evidence, Finding, Grid, Missing, Report, Verdict};
 use crate::report::bench::html::{SCRIPT, STYLE};
 use crate::report::html::table::Table;
 use crate::report::quantity::count;
@@ -46,6 +46,10 @@ struct Page<'a> {
 impl Page<'_> {
     fn numbers(&self, evidence: &Evidence) -> String {
         findings::numbers(evidence)
+    }
+
+    fn absent(&self, missing: &Missing) -> String {
+        findings::absent(missing)
     }
 
     fn class(&self, finding: &Finding) -> &'static str {

@@ -2,14 +2,13 @@
 
 use askama::Template;
 use iostep_model::class::Layer;
-use iostep_model::lab::PatternRequest;
 use iostep_model::operation::Operation;
 
-use crate::lab::Pattern;
+use crate::lab::{Pattern, WholeRequest};
 use crate::report::bench::html::axis::{Axis, Px, Tick};
 use crate::report::bench::html::figure;
 use crate::report::bench::html::plot::{ACROSS_PX, UP_PX};
-use crate::report::lab::text::patterns::{length, operation};
+use crate::report::lab::text::patterns::{classes, length, operation};
 use crate::report::quantity::{bytes, count, duration};
 
 /// More marks than this cannot be told apart.
@@ -80,8 +79,9 @@ impl Scatter {
     }
 }
 
-fn layer(request: &PatternRequest) -> Layer {
-    request.class.map_or(Layer::Unknown, |class| class.layer())
+fn layer(request: &WholeRequest) -> Layer {
+    let first = request.classes.first();
+    first.map_or(Layer::Unknown, |class| class.layer())
 }
 
 /// The colour of a layer, as in the style sheet's series.
@@ -94,7 +94,7 @@ fn series(layer: Layer) -> usize {
     }
 }
 
-fn legend<'a>(requests: impl Iterator<Item = &'a PatternRequest>) -> Vec<LayerName> {
+fn legend<'a>(requests: impl Iterator<Item = &'a WholeRequest>) -> Vec<LayerName> {
     let found: Vec<Layer> = requests.map(layer).collect();
     let there = Layer::ALL.into_iter().filter(|layer| found.contains(layer));
     there
@@ -105,9 +105,8 @@ fn legend<'a>(requests: impl Iterator<Item = &'a PatternRequest>) -> Vec<LayerNa
         .collect()
 }
 
-fn mark(request: &PatternRequest, across: &Axis, up: &Axis) -> Mark {
-    let class = request.class.map_or("unknown", |class| class.name());
-    let file = request.file.as_deref().unwrap_or_default();
+fn mark(request: &WholeRequest, across: &Axis, up: &Axis) -> Mark {
+    let file = request.files.join(", ");
     Mark {
         series: series(layer(request)),
         x: Px(across.at(request.issue_ns as f64) - HALF_PX),
@@ -115,10 +114,11 @@ fn mark(request: &PatternRequest, across: &Axis, up: &Axis) -> Mark {
         size: size(request.sectors),
         forced: request.fua,
         title: format!(
-            "{} of {} at sector {}: {class} {file}",
+            "{} of {} at sector {}: {} {file}",
             operation(request),
             length(request),
-            count(request.sector)
+            count(request.sector),
+            classes(request)
         )
         .trim_end()
         .to_owned(),

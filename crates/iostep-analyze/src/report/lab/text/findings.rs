@@ -1,6 +1,6 @@
 //! The papers' claims as text.
 
-use crate::lab::{Evidence, Finding, Verdict};
+use crate::lab::{Evidence, Finding, Missing, Verdict};
 use crate::report::lab::number::{factor, shown};
 use crate::report::quantity::printable;
 use crate::report::text::Style;
@@ -32,13 +32,23 @@ fn one(finding: &Finding, style: Style) -> String {
         let mark = if evidence.holds { '+' } else { '-' };
         text.push_str(&format!("   {mark} {}\n", printable(&numbers(evidence))));
     }
-    for reason in &finding.missing {
-        text.push_str(&format!("   ? {}\n", printable(reason)));
+    for missing in &finding.missing {
+        text.push_str(&format!("   ? {}\n", printable(&absent(missing))));
     }
     if finding.verdict == Verdict::NotFound && !finding.explanation.is_empty() {
         text.push_str(&format!("   why: {}\n", finding.explanation));
     }
     text
+}
+
+/// `insert, wal; insert, delete: no result`.
+pub(in crate::report::lab) fn absent(missing: &Missing) -> String {
+    let named = missing.places.iter().filter(|place| !place.is_empty());
+    let places: Vec<&str> = named.map(String::as_str).collect();
+    match places.is_empty() {
+        true => missing.reason.clone(),
+        false => format!("{}: {}", places.join("; "), missing.reason),
+    }
 }
 
 /// `ext4, insert: wal 2.01, delete 5.03`.

@@ -1,8 +1,6 @@
 //! Block patterns as text: the requests of the last operation.
 
-use iostep_model::lab::PatternRequest;
-
-use crate::lab::Pattern;
+use crate::lab::{Pattern, WholeRequest};
 use crate::report::quantity::{bytes, count, duration, printable};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
@@ -16,7 +14,7 @@ pub(super) fn of(patterns: &[Pattern], style: Style) -> String {
 }
 
 fn one(pattern: &Pattern, style: Style) -> String {
-    let requests: Vec<&PatternRequest> = pattern.last_operation().collect();
+    let requests: Vec<&WholeRequest> = pattern.last_operation().collect();
     let Some(first) = requests.first() else {
         return String::new();
     };
@@ -33,8 +31,8 @@ fn one(pattern: &Pattern, style: Style) -> String {
                 0 => String::new(),
                 _ => count(request.sector),
             },
-            request.class.map_or("", |class| class.name()).to_owned(),
-            printable(request.file.as_deref().unwrap_or_default()).into_owned(),
+            classes(request),
+            printable(&request.files.join(", ")).into_owned(),
         ]);
     }
     let rest = requests.len().saturating_sub(MOST_REQUESTS);
@@ -49,13 +47,19 @@ fn one(pattern: &Pattern, style: Style) -> String {
     table.titled(&title) + &more
 }
 
+/// `log descriptor, logged block`.
+pub(in crate::report::lab) fn classes(request: &WholeRequest) -> String {
+    let names = request.classes.iter().map(|class| class.name());
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// `write`, `write, forced`.
-pub(in crate::report::lab) fn operation(request: &PatternRequest) -> String {
+pub(in crate::report::lab) fn operation(request: &WholeRequest) -> String {
     let forced = if request.fua { ", forced" } else { "" };
     format!("{}{forced}", request.operation.name().replace('_', " "))
 }
 
-pub(in crate::report::lab) fn length(request: &PatternRequest) -> String {
+pub(in crate::report::lab) fn length(request: &WholeRequest) -> String {
     match request.sectors {
         0 => String::new(),
         sectors => bytes(sectors.saturating_mul(512)),
