@@ -92,7 +92,7 @@ pub struct Found {
     /// Bytes of one block of `layout`. It is the filesystem's block, except on xfs and FAT, where
     /// it is the sector: several headers may share a block of xfs, and FAT has none.
     pub block_bytes: u32,
-    /// Sorted and without overlaps; empty for a filesystem that has no reader yet.
+    /// Sorted and without overlaps.
     pub layout: Vec<LayoutRange>,
 }
 
@@ -142,13 +142,9 @@ pub fn layout<S: ReadAt>(source: &S) -> Result<Option<Found>> {
         }
         Kind::Xfs => xfs::layout(source)?,
         Kind::Btrfs => btrfs::layout(source)?,
+        Kind::F2fs => f2fs::layout(source)?,
         Kind::Nilfs2 => nilfs2::layout(source)?,
         Kind::Fat => fat::layout(source)?,
-        Kind::F2fs => Found {
-            kind: detected.kind,
-            block_bytes: detected.block_bytes,
-            layout: Vec::new(),
-        },
     };
     Ok(Some(found))
 }

@@ -213,6 +213,23 @@ pub enum Content {
     DeviceDirect,
     /// Nothing is known about it.
     Unknown,
+    /// A page of f2fs's node mapping: an inode, or a block of a file's index.
+    F2fsNode {
+        /// Its node id; an inode's is the inode number.
+        node: u32,
+        /// The inode that it belongs to, by its footer; not known when it is read, since the bio
+        /// is seen before its content.
+        inode: Option<u64>,
+        /// That inode's generation, where the block is the inode itself.
+        generation: Option<u32>,
+    },
+    /// A page of f2fs's own metadata: its place says which.
+    F2fsMeta,
+    /// A page of the tree that says where a file's blocks are (nilfs2's B-tree).
+    BlockMap {
+        /// Whose tree.
+        file: FileKey,
+    },
 }
 
 /// A request at the driver's door.

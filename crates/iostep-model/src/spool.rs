@@ -30,7 +30,7 @@ pub const FILE_NAME: &str = "events.log";
 
 const MAGIC: &[u8; 4] = b"IOSP";
 /// Changes whenever [`Event`]'s encoding does.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 const HEADER_BYTES: u64 = 8;
 const MAX_FRAME_BYTES: usize = 16 << 20;
 const TARGET_FRAME_BYTES: usize = 256 << 10;

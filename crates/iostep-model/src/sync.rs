@@ -26,11 +26,13 @@ pub enum SyncKind {
     UringFsync,
     /// The filesystem's fsync, called by a system call that is none of the above.
     Other,
+    /// f2fs: `F2FS_IOC_COMMIT_ATOMIC_WRITE`, SQLite's batch atomic write.
+    AtomicCommit,
 }
 
 impl SyncKind {
     /// Every kind, in the order of the stored code.
-    pub const ALL: [SyncKind; 10] = [
+    pub const ALL: [SyncKind; 11] = [
         SyncKind::Fsync,
         SyncKind::Fdatasync,
         SyncKind::SyncFileRange,
@@ -41,6 +43,7 @@ impl SyncKind {
         SyncKind::Sync,
         SyncKind::UringFsync,
         SyncKind::Other,
+        SyncKind::AtomicCommit,
     ];
 
     /// The name shown to people and stored in tables.
@@ -56,6 +59,7 @@ impl SyncKind {
             SyncKind::Sync => "sync",
             SyncKind::UringFsync => "io_uring fsync",
             SyncKind::Other => "other sync",
+            SyncKind::AtomicCommit => "atomic commit",
         }
     }
 

@@ -7,6 +7,9 @@
 //!   several such calls the first to enter is named; the rest found the work begun.
 //! - An xfs checkpoint is caused by a sync call that forced its CIL sequence before its record
 //!   was written.
+//! - f2fs writes no log: a bio is the syncing thread's own, but for pages of other files in it.
+//! - nilfs2 writes nothing but logs, one at a time: what is written meanwhile is the log's, and its
+//!   cause is a call that waited for it, or that built it.
 //! - A commit that nobody waits for belongs to the filesystem's own timer: no cause.
 
 use iostep_model::event::{Content, Event, Queue};
@@ -41,6 +44,8 @@ pub(crate) struct Causes {
     /// Log records in the order of queueing: time and commit, for records that carry none.
     records: Vec<(u64, u64)>,
     is_btrfs: bool,
+    is_f2fs: bool,
+    is_nilfs2: bool,
 }
 
 impl Causes {
@@ -49,6 +54,8 @@ impl Causes {
         let kind = manifest.filesystem.as_ref().map(|f| f.kind.as_str());
         let mut causes = Causes {
             is_btrfs: kind == Some("btrfs"),
+            is_f2fs: kind == Some("f2fs"),
+            is_nilfs2: kind == Some("nilfs2"),
             ..Causes::default()
         };
         for event in events {
@@ -196,6 +203,13 @@ impl Causes {
             piece.commit = self.commit_about_to_start(names, queue);
         }
         let own = queue.sync.and_then(|key| self.sync(key));
+        if self.is_f2fs {
+            let checkpoints = names.is_f2fs_checkpoint(queue.pid, queue.mono_ns);
+            return self.f2fs_call(own, checkpoints, piece, queue.mono_ns);
+        }
+        if self.is_nilfs2 && queue.operation.is_write() && piece.class != Class::Superblock {
+            piece.commit = self.commit_at(queue.mono_ns).map(|commit| commit.id);
+        }
         if own.is_some() {
             return own;
         }
@@ -253,6 +267,36 @@ impl Causes {
         under_way(&self.calls, mono_ns)
             .find(|(_, call)| is_log || call.row.file == piece.file)
             .map(|(index, _)| index)
+    }
+
+    /// f2fs collects pages in one bio for all files: whoever needs one of them submits them all
+    /// (`f2fs_submit_merged_write_cond`, fs/f2fs/data.c). What is another file's belongs to the
+    /// call under way for that file. Everything else is written by a checkpoint, in the thread of
+    /// the call that needs it, or in a thread of its own (`-o checkpoint_merge`).
+    fn f2fs_call(
+        &self,
+        own: Option<u32>,
+        checkpoints: bool,
+        piece: &Piece,
+        mono_ns: u64,
+    ) -> Option<u32> {
+        let of_file = |file: u32| {
+            under_way(&self.calls, mono_ns)
+                .find(|(_, call)| call.row.file == Some(file))
+                .map(|(index, _)| index)
+        };
+        if checkpoints {
+            return under_way(&self.calls, mono_ns)
+                .next()
+                .map(|(index, _)| index);
+        }
+        let called_on = own.and_then(|index| self.calls[index as usize].row.file);
+        match (piece.class, piece.file) {
+            (_, file) if own.is_some() && (called_on.is_none() || called_on == file) => own,
+            (Class::FileData, Some(file)) => of_file(file),
+            (Class::NodeBlock, Some(file)) => of_file(file).or(own),
+            _ => own,
+        }
     }
 
     /// The tables.

@@ -2,12 +2,12 @@
 
 use iostep_model::event::{Content, Event, Queue, Segment};
 use iostep_model::manifest::{Backend, LayoutRange, Manifest};
-use iostep_model::{Class, Evidence, Operation, SECTOR_BYTES};
+use iostep_model::{Class, Evidence, FileKey, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
 use super::extents::Extents;
 use super::names::Names;
-use super::{btrfs, ext4, xfs};
+use super::{btrfs, ext4, f2fs, nilfs2, xfs};
 
 /// btrfs keeps free space caches as files of the root tree; ext4 keeps quotas and the like in
 /// inodes below the first ordinary one.
@@ -55,6 +55,10 @@ pub(crate) struct Classifier<'a> {
     /// Metadata blocks outside the layout's ranges, by what was written to them: a block that is
     /// read has no content yet when its bio is queued.
     written: FxHashMap<u64, Class>,
+    /// f2fs.
+    nodes: f2fs::Nodes,
+    /// nilfs2.
+    logs: nilfs2::Logs,
     /// Where the probe could not look into bios.
     extents: Option<Extents>,
 }
@@ -93,6 +97,15 @@ impl<'a> Layout<'a> {
         (fs_block - range.first_block < range.blocks).then_some(range.class)
     }
 
+    fn is_nilfs2(&self) -> bool {
+        self.kind == "nilfs2"
+    }
+
+    /// True on FAT12, FAT16 and FAT32, with long names and without.
+    fn is_fat(&self) -> bool {
+        matches!(self.kind, "vfat" | "msdos")
+    }
+
     /// True on ext2, ext3 and ext4.
     fn is_ext(&self) -> bool {
         self.kind.starts_with("ext")
@@ -112,6 +125,8 @@ impl<'a> Classifier<'a> {
             names,
             layout,
             written: written_metadata(&layout, events),
+            nodes: f2fs::Nodes::learn(events),
+            logs: nilfs2::Logs::default(),
             extents: blind.then(|| Extents::new(manifest, events)).flatten(),
         }
     }
@@ -132,7 +147,11 @@ impl<'a> Classifier<'a> {
         let mut sector = queue.sector;
         let mut pieces = Vec::with_capacity(queue.segments.len().max(1));
         for segment in &queue.segments {
-            pieces.push(self.piece(queue, segment, sector));
+            let mut piece = self.piece(queue, segment, sector);
+            if self.layout.is_nilfs2() && queue.operation.is_write() {
+                self.logs.refine(&mut piece, segment, sector);
+            }
+            pieces.push(piece);
             sector += u64::from(segment.bytes) / SECTOR_BYTES;
         }
         if pieces.is_empty() && queue.bytes > 0 {
@@ -177,25 +196,7 @@ impl<'a> Classifier<'a> {
                 file,
                 offset_bytes,
                 direct,
-            } => {
-                let evidence = if *direct {
-                    Evidence::DirectIo
-                } else {
-                    Evidence::PageCache
-                };
-                let system = file.subvolume == BTRFS_ROOT_TREE
-                    || self.layout.is_ext() && file.inode < EXT4_FIRST_INODE;
-                let class = if system {
-                    Class::SystemFile
-                } else {
-                    Class::FileData
-                };
-                Piece {
-                    file: self.names.file(*file),
-                    file_offset_bytes: Some(*offset_bytes),
-                    ..Piece::of(bytes, class, evidence)
-                }
-            }
+            } => self.file_page(bytes, *file, *offset_bytes, *direct),
             Content::Buffer { head } => self.buffer(queue, bytes, sector, head),
             Content::JournalBlock {
                 head,
@@ -222,7 +223,58 @@ impl<'a> Classifier<'a> {
                 Piece::of(bytes, Class::Superblock, Evidence::StructureName)
             }
             Content::DeviceDirect => Piece::of(bytes, Class::DeviceData, Evidence::DirectIo),
+            Content::F2fsNode {
+                node,
+                inode,
+                generation,
+            } => {
+                let id = (*node, *inode, *generation);
+                self.nodes.piece(self.names, bytes, queue.mono_ns, id)
+            }
+            Content::F2fsMeta => {
+                let reserved = self.layout.class_of(self.layout.block_of(sector));
+                f2fs::metadata(bytes, reserved, queue.operation)
+            }
+            Content::BlockMap { file } => Piece {
+                file: match self.own_file(*file) {
+                    None => self.names.file(*file),
+                    Some(_) => None,
+                },
+                ..Piece::of(bytes, Class::IndirectBlock, Evidence::PageCache)
+            },
             Content::Unknown => self.unseen(queue, bytes, sector),
+        }
+    }
+
+    /// A file's page, or its bytes on their way past the cache.
+    fn file_page(&self, bytes: u32, file: FileKey, offset_bytes: u64, direct: bool) -> Piece {
+        let evidence = match direct {
+            true => Evidence::DirectIo,
+            false => Evidence::PageCache,
+        };
+        if let Some(class) = self.own_file(file) {
+            return Piece::of(bytes, class, evidence);
+        }
+        let is_system = file.subvolume == BTRFS_ROOT_TREE
+            || self.layout.is_ext() && file.inode < EXT4_FIRST_INODE;
+        let file = self.names.file(file);
+        let class = match file {
+            _ if is_system => Class::SystemFile,
+            Some(row) if self.names.is_directory(row) => Class::Directory,
+            _ => Class::FileData,
+        };
+        Piece {
+            file,
+            file_offset_bytes: Some(offset_bytes),
+            ..Piece::of(bytes, class, evidence)
+        }
+    }
+
+    /// The class of nilfs2's own files.
+    fn own_file(&self, file: FileKey) -> Option<Class> {
+        match self.layout.is_nilfs2() {
+            true => nilfs2::class_of_file(file.inode),
+            false => None,
         }
     }
 
@@ -265,6 +317,8 @@ impl<'a> Classifier<'a> {
                     None => Piece::of(bytes, Class::OtherMetadata, Evidence::PageCache),
                 }
             }
+            // FAT has no buffers for anything else there.
+            None if self.layout.is_fat() => Piece::of(bytes, Class::Directory, Evidence::PageCache),
             None => Piece::of(bytes, Class::DeviceData, Evidence::PageCache),
         }
     }
@@ -274,7 +328,7 @@ impl<'a> Classifier<'a> {
         bytes: u32,
         head: &[u8; 16],
         home: Option<u64>,
-        home_file: Option<(iostep_model::FileKey, u64)>,
+        home_file: Option<(FileKey, u64)>,
         fast: bool,
     ) -> Piece {
         if fast {

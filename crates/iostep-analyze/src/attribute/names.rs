@@ -11,11 +11,17 @@ use super::file_type;
 /// exec: the row that is meant may be this much younger than the event.
 const ROW_LAG_NS: u64 = 200_000;
 
+/// Type bits of `i_mode` (include/uapi/linux/stat.h).
+const S_IFMT: u16 = 0o170_000;
+const S_IFDIR: u16 = 0o040_000;
+
 /// The files and threads of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     files: Vec<File>,
     by_key: FxHashMap<FileKey, u32>,
+    /// When a file was told about, by inode number.
+    by_inode: FxHashMap<u64, Vec<(u64, u32)>>,
     processes: Vec<ProcessRow>,
     by_pid: FxHashMap<u32, Vec<u32>>,
 }
@@ -49,11 +55,23 @@ impl Names {
         for segment in &queue.segments {
             match &segment.content {
                 event::Content::File { file, .. }
+                | event::Content::BlockMap { file }
                 | event::Content::JournalBlock {
                     home_file: Some((file, _)),
                     ..
                 } => {
                     self.file_row(*file);
+                }
+                event::Content::F2fsNode {
+                    inode: Some(inode),
+                    generation: Some(generation),
+                    ..
+                } => {
+                    self.file_row(FileKey {
+                        subvolume: 0,
+                        inode: *inode,
+                        generation: *generation,
+                    });
                 }
                 _ => {}
             }
@@ -69,6 +87,10 @@ impl Names {
         row.birth_wall_ns = file.birth_wall_ns.or(row.birth_wall_ns);
         if file.unlinked {
             row.deleted_ns.get_or_insert(file.mono_ns);
+        }
+        if let Some(row) = self.file(file.file) {
+            let told = self.by_inode.entry(file.file.inode).or_default();
+            told.push((file.mono_ns, row));
         }
     }
 
@@ -99,6 +121,19 @@ impl Names {
         self.by_key.get(&key).copied()
     }
 
+    /// The row of the file that had an inode number at a time; the first one for a time before
+    /// any was told about.
+    pub(crate) fn file_with_inode(&self, inode: u64, mono_ns: u64) -> Option<u32> {
+        let told = self.by_inode.get(&inode)?;
+        let after = told.partition_point(|(at, _)| *at <= mono_ns);
+        told.get(after.saturating_sub(1)).map(|(_, row)| *row)
+    }
+
+    /// True if the file is a directory.
+    pub(crate) fn is_directory(&self, row: u32) -> bool {
+        self.files[row as usize].mode & S_IFMT == S_IFDIR
+    }
+
     /// The row of a thread under the name it had at a time.
     pub(crate) fn process(&self, pid: u32, mono_ns: u64) -> Option<u32> {
         let rows = self.by_pid.get(&pid)?;
@@ -118,6 +153,14 @@ impl Names {
         self.process(pid, mono_ns).is_some_and(|row| {
             let process = self.process_at(row);
             process.kernel && process.comm.starts_with("jbd2/")
+        })
+    }
+
+    /// True if the thread writes f2fs's checkpoints for others.
+    pub(crate) fn is_f2fs_checkpoint(&self, pid: u32, mono_ns: u64) -> bool {
+        self.process(pid, mono_ns).is_some_and(|row| {
+            let process = self.process_at(row);
+            process.kernel && process.comm.starts_with("f2fs_ckpt-")
         })
     }
 

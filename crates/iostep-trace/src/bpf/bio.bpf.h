@@ -9,8 +9,6 @@
 #ifndef IOSTEP_BIO_H
 #define IOSTEP_BIO_H
 
-#define PAGE_BYTES 4096u
-#define PAGE_SHIFT 12
 #define MAX_SEGMENTS 64
 #define MAX_STEPS (1 << 17)
 #define MAPPING_FLAGS 3ul
@@ -85,11 +83,11 @@ static __always_inline __u32 order_of(__u64 head)
 
 static __always_inline void send(struct bio_walk *walk)
 {
-	__u64 segments = at_most(walk->queue.segments, MAX_SEGMENTS);
+	__u64 bytes =
+		sizeof(struct wire_queue) + walk->queue.segments * sizeof(struct wire_segment);
 
-	if (bpf_ringbuf_output(&events, walk,
-			       sizeof(struct wire_queue) + segments * sizeof(struct wire_segment),
-			       wakeup()))
+	bytes = at_most(bytes, sizeof(struct wire_queue) + sizeof(walk->segments));
+	if (bpf_ringbuf_output(&events, walk, bytes, wakeup()))
 		count_lost(LOST_RING_FULL);
 	walk->queue.continues_at_bytes = walk->done_bytes;
 	walk->queue.segments = 0;
@@ -171,6 +169,31 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 				  ((__u64)BPF_CORE_READ(home, b_data) & (PAGE_BYTES - 1));
 }
 
+/* nilfs2 reads its own files, and the trees that map files, by buffers of their pages. */
+static __always_inline bool set_file_buffer(struct wire_segment *segment,
+					    struct buffer_head *buffer)
+{
+	__u64 folio = head_of((__u64)BPF_CORE_READ(buffer, b_page));
+	__u64 mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	struct inode *inode;
+	__u64 offset;
+
+	if (!mapping || (mapping & MAPPING_FLAGS))
+		return false;
+	inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	if (BPF_CORE_READ(inode, i_sb, s_magic) != NILFS_SUPER_MAGIC)
+		return false;
+	if (is_nilfs_node(inode, mapping)) {
+		set_nilfs_node(segment, inode);
+		return true;
+	}
+	know_file(inode, SLOT_QUEUE);
+	offset = (__u64)BPF_CORE_READ(buffer, b_data) & (PAGE_BYTES - 1);
+	offset += BPF_CORE_READ((struct folio *)folio, index) * PAGE_BYTES;
+	set_file(segment, inode, offset, CONTENT_FILE);
+	return true;
+}
+
 static __always_inline void set_buffer(struct wire_segment *segment, struct bio_walk *walk)
 {
 	struct buffer_head *buffer = (struct buffer_head *)walk->private;
@@ -183,19 +206,25 @@ static __always_inline void set_buffer(struct wire_segment *segment, struct bio_
 		set_journal_block(segment, walk, buffer);
 	else if (fast_commit_end_io && end_io == fast_commit_end_io)
 		segment->content = CONTENT_FAST_COMMIT;
-	else
+	else if (!set_file_buffer(segment, buffer)) {
 		segment->content = CONTENT_BUFFER;
+		if (walk->queue.opf & 1)
+			set_buffer_dirtier(segment, buffer);
+	}
 }
 
 static __always_inline void set_xfs_log(struct wire_segment *segment, struct bio_walk *walk)
 {
 	struct xlog_in_core *record = (struct xlog_in_core *)walk->private;
-	__u64 list = (__u64)record + bpf_core_field_offset(struct xlog_in_core, ic_callbacks);
-	struct list_head *entry = BPF_CORE_READ(record, ic_callbacks.next);
 	struct xfs_cil_ctx *context;
-	__u64 sequence;
+	struct list_head *entry;
+	__u64 list, sequence;
 
 	segment->content = CONTENT_XFS_LOG;
+	if (!bpf_core_type_exists(struct xlog_in_core))
+		return;
+	list = (__u64)record + bpf_core_field_offset(struct xlog_in_core, ic_callbacks);
+	entry = BPF_CORE_READ(record, ic_callbacks.next);
 	/* A record holds few commit records: as many as checkpoints ended in 32 to 256 KiB. */
 	for (int i = 0; i < 16 && entry && (__u64)entry != list; i++) {
 		context = (void *)entry - bpf_core_field_offset(struct xfs_cil_ctx, iclog_entry);
@@ -210,9 +239,12 @@ static __always_inline void set_xfs_log(struct wire_segment *segment, struct bio
 static __always_inline void set_xfs_buffer(struct wire_segment *segment, struct bio_walk *walk)
 {
 	struct xfs_buf *buffer = (struct xfs_buf *)walk->private;
-	char *name = BPF_CORE_READ(buffer, b_ops, name);
+	char *name;
 
 	segment->content = CONTENT_XFS_BUFFER;
+	if (!bpf_core_type_exists(struct xfs_buf))
+		return;
+	name = BPF_CORE_READ(buffer, b_ops, name);
 	if (name)
 		bpf_probe_read_kernel_str(segment->head, sizeof(segment->head), name);
 }
@@ -232,6 +264,21 @@ static __always_inline void set_direct(struct wire_segment *segment, struct bio_
 			 BPF_CORE_READ(iocb, ki_pos) + BPF_CORE_READ(dio, size) - segment->bytes,
 			 CONTENT_FILE_DIRECT);
 	}
+	segment->dirtier_pid = walk->queue.pid;
+	segment->dirtier_tgid = walk->queue.tgid;
+}
+
+/* Direct I/O by fs/direct-io.c. */
+static __always_inline void set_dio(struct wire_segment *segment, struct bio_walk *walk)
+{
+	struct dio *dio = (struct dio *)walk->private;
+	struct inode *inode;
+
+	if (!bpf_core_type_exists(struct dio))
+		return;
+	inode = BPF_CORE_READ(dio, inode);
+	know_file(inode, SLOT_QUEUE);
+	set_file(segment, inode, direct_offset(dio, segment->bytes), CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
 }
@@ -284,6 +331,8 @@ static __always_inline void set_btrfs_node(struct wire_segment *segment, struct 
 
 	segment->content = CONTENT_BTRFS_NODE;
 	walk->btree_left = 0;
+	if (!bpf_core_type_exists(struct extent_buffer))
+		return;
 	/* Blocks smaller than a page share the folio's private data: then 4 KiB is the step. */
 	if (buffer)
 		walk->btree_left = BPF_CORE_READ(buffer, len);
@@ -325,6 +374,18 @@ static __always_inline void start_page_segment(struct bio_walk *walk, struct wir
 		if (bytes)
 			bpf_probe_read_kernel(segment->head, sizeof(segment->head),
 					      (void *)(bytes + offset));
+		set_dirtier(segment, mapping, index, inode, NULL);
+		return;
+	}
+	if (is_nilfs_node(inode, mapping)) {
+		set_nilfs_node(segment, inode);
+		set_dirtier(segment, mapping, index, inode, NULL);
+		return;
+	}
+	if (is_f2fs_own(inode)) {
+		__u64 bytes = walk->queue.opf & 1 ? bytes_of(page) : 0;
+
+		set_f2fs(segment, inode, index, bytes);
 		set_dirtier(segment, mapping, index, inode, NULL);
 		return;
 	}
@@ -422,7 +483,8 @@ static __always_inline bool whole_segment(struct bio_walk *walk)
 
 	if (walk->kind != END_IO_IOMAP_DIRECT && walk->kind != END_IO_BUFFER_HEAD &&
 	    walk->kind != END_IO_XFS_LOG && walk->kind != END_IO_XFS_BUFFER &&
-	    walk->kind != END_IO_BTRFS_SUPERBLOCK && walk->kind != END_IO_DEVICE_DIRECT)
+	    walk->kind != END_IO_BTRFS_SUPERBLOCK && walk->kind != END_IO_DEVICE_DIRECT &&
+	    walk->kind != END_IO_DIO)
 		return false;
 	segment = &walk->segments[0];
 	__builtin_memset(segment, 0, sizeof(*segment));
@@ -443,6 +505,9 @@ static __always_inline bool whole_segment(struct bio_walk *walk)
 		break;
 	case END_IO_DEVICE_DIRECT:
 		set_device_direct(segment, walk);
+		break;
+	case END_IO_DIO:
+		set_dio(segment, walk);
 		break;
 	default:
 		segment->content = CONTENT_BTRFS_SUPERBLOCK;
@@ -508,6 +573,8 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	if (!sync && walk->kind == END_IO_IOMAP_DIRECT)
 		walk->queue.sync_enter_ns = sync_of_direct_write(walk);
 	know_current_thread(pid_tgid);
+	if (!sync && fsync_is_silent)
+		walk->queue.sync_enter_ns = sync_of_worker(pid);
 	add(POINT_QUEUED, walk->queue.opf, 1, walk->queue.bytes);
 	if (walk->kind == END_IO_BUFFER_HEAD) {
 		commit = bpf_map_lookup_elem(&committing, &pid);

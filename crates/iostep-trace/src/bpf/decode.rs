@@ -16,6 +16,7 @@ pub(super) mod call {
     #[cfg(target_arch = "x86_64")]
     mod numbers {
         pub const WRITE: i32 = 1;
+        pub const IOCTL: i32 = 16;
         pub const PWRITE64: i32 = 18;
         pub const WRITEV: i32 = 20;
         pub const MSYNC: i32 = 26;
@@ -29,6 +30,7 @@ pub(super) mod call {
     }
     #[cfg(not(target_arch = "x86_64"))]
     mod numbers {
+        pub const IOCTL: i32 = 29;
         pub const WRITE: i32 = 64;
         pub const WRITEV: i32 = 66;
         pub const PWRITE64: i32 = 68;
@@ -78,11 +80,15 @@ mod segment {
     pub const BTRFS_NODE: u8 = 8;
     pub const BTRFS_SUPERBLOCK: u8 = 9;
     pub const DEVICE_DIRECT: u8 = 10;
+    pub const F2FS_NODE: u8 = 11;
+    pub const F2FS_META: u8 = 12;
+    pub const BLOCK_MAP: u8 = 13;
 
     pub const DIRTIER_BY_INODE: u8 = 1;
     pub const HAS_HOME: u8 = 2;
     pub const HOME_IS_FILE: u8 = 4;
     pub const HAS_COMMIT: u8 = 8;
+    pub const HAS_GENERATION: u8 = 16;
 }
 
 /// A record type generated from wire.h.
@@ -302,6 +308,20 @@ fn content(wire: &types::wire_segment) -> Content {
         },
         segment::BTRFS_SUPERBLOCK => Content::BtrfsSuperblock,
         segment::DEVICE_DIRECT => Content::DeviceDirect,
+        segment::F2FS_NODE => Content::F2fsNode {
+            // Node ids are 32 bits wide (`nid_t`, fs/f2fs/f2fs.h).
+            node: wire.offset as u32,
+            inode: (wire.inode != 0).then_some(wire.inode),
+            generation: (wire.flags & segment::HAS_GENERATION != 0).then_some(wire.generation),
+        },
+        segment::F2FS_META => Content::F2fsMeta,
+        segment::BLOCK_MAP => Content::BlockMap {
+            file: FileKey {
+                subvolume: 0,
+                inode: wire.inode,
+                generation: wire.generation,
+            },
+        },
         _ => Content::Unknown,
     }
 }
@@ -353,6 +373,7 @@ fn sync_kind(enter: &types::wire_sync_enter) -> SyncKind {
         (_, call::FDATASYNC) => SyncKind::Fdatasync,
         (_, call::MSYNC) => SyncKind::Msync,
         (VIA_SYSCALL, call::SYNC_FILE_RANGE) => SyncKind::SyncFileRange,
+        (VIA_SYSCALL, call::IOCTL) => SyncKind::AtomicCommit,
         (_, call::SYNCFS) => SyncKind::Syncfs,
         (_, call::SYNC) => SyncKind::Sync,
         (_, call::WRITE | call::PWRITE64 | call::WRITEV | call::PWRITEV | call::PWRITEV2) => {

@@ -25,15 +25,15 @@ struct {
 } dirtiers SEC(".maps");
 
 /*
- * jbd2 makes a committed page dirty again so that it is written in place (data=journal): the
- * process that wrote it stays the one.
+ * jbd2 makes a committed page dirty again so that it is written in place (data=journal), and
+ * write-back what it could not write: the process that wrote it stays the one.
  */
 static __always_inline bool is_refiled(struct page_key *key, struct inode *inode)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct page_dirtier *known;
 
-	if (!(task->flags & PF_KTHREAD))
+	if (!(task->flags & PF_KTHREAD) || is_f2fs_collector())
 		return false;
 	known = bpf_map_lookup_elem(&dirtiers, key);
 	return known && known->inode == inode->i_ino && known->generation == inode->i_generation;
@@ -44,6 +44,18 @@ static __always_inline bool is_traced_inode(struct inode *inode)
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
 		return inode->i_rdev == (traced_partition ? traced_partition : traced_disk);
 	return is_traced_super(inode->i_sb);
+}
+
+/* The same for an address that came through a plain read, which the verifier does not trust. */
+static __always_inline bool is_traced_inode_address(struct inode *inode)
+{
+	struct super_block *super = BPF_CORE_READ(inode, i_sb);
+	struct block_device *device = BPF_CORE_READ(super, s_bdev);
+
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+		return BPF_CORE_READ(inode, i_rdev) ==
+		       (traced_partition ? traced_partition : traced_disk);
+	return device ? is_traced_address(device) : is_traced_btrfs(super);
 }
 
 SEC("tp_btf/writeback_dirty_folio")
@@ -69,6 +81,7 @@ int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
 	know_current_thread(pid_tgid);
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
 		return 0;
+	know_atomic_write(inode);
 	known = know_file(inode, SLOT_DIRTY);
 	if (known) {
 		known->dirtier_pid = dirtier.pid;

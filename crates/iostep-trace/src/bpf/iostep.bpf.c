@@ -5,7 +5,11 @@
  * names      files and threads, told once
  * dirty      writeback_dirty_folio: who made a page dirty
  * syncs      fsync and its kin: system calls and the filesystems' own tracepoints
+ * silent     sync calls on filesystems that do not tell of them
+ * nilfs2     logs, and who waits for them
+ * fat        who changed a block of the table or of a directory; direct I/O of old
  * journal    jbd2 commits, and inodes that go away
+ * f2fs       its nodes, its atomic writes, its fsync
  * bio        block_bio_queue: whose pages a bio carries, walked folio by folio
  * requests   block_rq_issue, block_rq_complete: the hot path
  *
@@ -19,9 +23,14 @@
 #include "wire.h"
 #include "maps.bpf.h"
 #include "names.bpf.h"
+#include "f2fs.bpf.h"
 #include "dirty.bpf.h"
 #include "syncs.bpf.h"
 #include "journal.bpf.h"
+#include "f2fs_hooks.bpf.h"
+#include "silent.bpf.h"
+#include "nilfs2.bpf.h"
+#include "fat.bpf.h"
 #include "bio.bpf.h"
 #include "requests.bpf.h"
 

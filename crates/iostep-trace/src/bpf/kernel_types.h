@@ -237,6 +237,7 @@ struct iomap_dio {
 /* ext4 and jbd2. */
 
 struct buffer_head {
+	struct block_device *b_bdev;
 	__u64 b_blocknr;
 	char *b_data;
 	struct page *b_page;
@@ -311,6 +312,12 @@ struct btrfs_inode {
 	struct inode vfs_inode;
 } KERNEL_TYPE;
 
+/* Before Linux 6.7 ("btrfs: open code timespec64 in struct btrfs_inode"). */
+struct btrfs_inode___before_6_7 {
+	struct timespec64 i_otime;
+	struct inode vfs_inode;
+} KERNEL_TYPE;
+
 struct btrfs_device {
 	struct block_device *bdev;
 } KERNEL_TYPE;
@@ -343,6 +350,73 @@ struct btrfs_bio___before_6_4 {
 
 struct btrfs_dio_private___before_6_4 {
 	struct inode *inode;
+} KERNEL_TYPE;
+
+/* f2fs. */
+
+struct f2fs_inode_info {
+	struct inode vfs_inode;
+	struct timespec64 i_crtime;
+	/* Since Linux 6.0: where an atomic write keeps its blocks until it is committed. */
+	struct inode *cow_inode;
+} KERNEL_TYPE;
+
+/* nilfs2. */
+
+struct wait_queue_head {
+	struct list_head head;
+} KERNEL_TYPE;
+
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+} KERNEL_TYPE;
+
+struct nilfs_cstage {
+	int scnt;
+} KERNEL_TYPE;
+
+struct nilfs_sc_info {
+	struct super_block *sc_super;
+	struct wait_queue_head sc_wait_request;
+	__u32 sc_seq_accepted;
+	struct nilfs_cstage sc_stage;
+} KERNEL_TYPE;
+
+struct nilfs_segctor_wait_request {
+	struct wait_queue_entry wq;
+	__u32 seq;
+} KERNEL_TYPE;
+
+struct the_nilfs {
+	__u64 ns_seg_seq;
+	unsigned long ns_pseg_offset;
+} KERNEL_TYPE;
+
+struct nilfs_bmap {
+	int b_state;
+} KERNEL_TYPE;
+
+struct nilfs_inode_info {
+	struct nilfs_bmap *i_bmap;
+	struct nilfs_bmap i_bmap_data;
+	/* Since Linux 5.18 ("nilfs2: fix lockdep warnings in page operations for btree nodes"). */
+	struct inode *i_assoc_inode;
+	struct inode vfs_inode;
+} KERNEL_TYPE;
+
+/* FAT: fs/direct-io.c. */
+
+struct dio {
+	struct inode *inode;
+	struct kiocb *iocb;
+	long result;
+} KERNEL_TYPE;
+
+/* Memory maps. */
+
+struct vm_area_struct {
+	struct file *vm_file;
 } KERNEL_TYPE;
 
 /* io_uring. */

@@ -20,7 +20,10 @@ const volatile __u64 fast_commit_end_io = 0;
 const volatile int nr_fsync = -1, nr_fdatasync = -1, nr_sync = -1, nr_syncfs = -1;
 const volatile int nr_sync_file_range = -1;
 const volatile int nr_write = -1, nr_pwrite64 = -1, nr_writev = -1, nr_pwritev = -1;
-const volatile int nr_pwritev2 = -1;
+const volatile int nr_pwritev2 = -1, nr_ioctl = -1, nr_msync = -1;
+
+/* The filesystem's fsync has no tracepoint. */
+const volatile __u32 fsync_is_silent = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -40,6 +43,8 @@ enum end_io_kind {
 	END_IO_DEVICE_DIRECT = 7,
 	/* Somebody waits: direct I/O on the block device in one bio, or the filesystem. */
 	END_IO_WAIT = 8,
+	/* Direct I/O by fs/direct-io.c. */
+	END_IO_DIO = 9,
 };
 
 struct {
@@ -168,20 +173,29 @@ static __always_inline bool is_traced(struct block_device *device)
 
 #define BTRFS_SUPER_MAGIC 0x9123683Eul
 
-/* btrfs leaves s_bdev empty: it can have several devices. */
-static __noinline bool is_traced_btrfs(struct super_block *super)
+/* The same for an address that came through a plain read, which the verifier does not trust. */
+static __always_inline bool is_traced_address(struct block_device *device)
 {
-	struct btrfs_fs_info *info = super->s_fs_info;
-	struct block_device *device;
-
-	if (super->s_magic != BTRFS_SUPER_MAGIC)
-		return false;
-	device = BPF_CORE_READ(info, fs_devices, latest_dev, bdev);
 	if (!device)
 		return false;
 	if (traced_partition)
 		return BPF_CORE_READ(device, bd_dev) == traced_partition;
 	return BPF_CORE_READ(device, bd_disk, part0, bd_dev) == traced_disk;
+}
+
+/*
+ * btrfs leaves s_bdev empty: it can have several devices. As a module it may be missing, and its
+ * types with it.
+ */
+static __noinline bool is_traced_btrfs(struct super_block *super)
+{
+	struct btrfs_fs_info *info;
+
+	if (!bpf_core_type_exists(struct btrfs_fs_info) ||
+	    BPF_CORE_READ(super, s_magic) != BTRFS_SUPER_MAGIC)
+		return false;
+	info = BPF_CORE_READ(super, s_fs_info);
+	return is_traced_address(BPF_CORE_READ(info, fs_devices, latest_dev, bdev));
 }
 
 static __always_inline bool is_traced_super(struct super_block *super)

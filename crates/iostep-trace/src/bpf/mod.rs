@@ -6,6 +6,7 @@
 mod decode;
 mod flags;
 mod symbols;
+mod tracepoints;
 pub(crate) mod words;
 
 use std::cell::{Cell, RefCell};
@@ -24,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::target::Target;
 use decode::Decoder;
 use symbols::Symbols;
+use tracepoints::of_modules;
 
 #[allow(
     missing_docs,
@@ -45,7 +47,7 @@ const GROUPS: usize = 5;
 const PENDING_SLOTS: u32 = 1 << 16;
 
 /// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
-const END_IO_KINDS: [(&str, u32); 12] = [
+const END_IO_KINDS: [(&str, u32); 14] = [
     ("iomap_dio_bio_end_io", 1),
     ("end_bio_bh_io_sync", 2),
     ("xlog_bio_end_io", 3),
@@ -58,6 +60,8 @@ const END_IO_KINDS: [(&str, u32); 12] = [
     ("blkdev_bio_end_io", 7),
     ("blkdev_bio_end_io_async", 7),
     ("submit_bio_wait_endio", 8),
+    ("dio_bio_end_io", 9),
+    ("dio_bio_end_aio", 9),
 ];
 
 const OTHER_SYMBOLS: [&str; 4] = [
@@ -161,6 +165,7 @@ impl<'object> Probe<'object> {
             .map_err(Error::kernel("open the BPF object"))?;
         configure(&mut open, target, &symbols)?;
         drop_missing_hooks(&mut open, &btf);
+        drop_idle_hooks(&mut open, target);
         let mut skel =
             words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))?;
         for (name, kind) in END_IO_KINDS {
@@ -358,6 +363,7 @@ fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) 
     (settings.vmemmap_base_fixed, settings.page_offset_base_fixed) = FIXED_BASES;
     settings.jbd2_end_io = symbols.one("journal_end_buffer_io_sync");
     settings.fast_commit_end_io = symbols.one("ext4_end_buffer_io_sync");
+    settings.fsync_is_silent = u32::from(tells_no_fsync(target));
     settings.nr_fsync = decode::call::FSYNC;
     settings.nr_fdatasync = decode::call::FDATASYNC;
     settings.nr_sync = decode::call::SYNC;
@@ -368,14 +374,48 @@ fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) 
     settings.nr_writev = decode::call::WRITEV;
     settings.nr_pwritev = decode::call::PWRITEV;
     settings.nr_pwritev2 = decode::call::PWRITEV2;
+    settings.nr_ioctl = decode::call::IOCTL;
+    settings.nr_msync = decode::call::MSYNC;
     Ok(())
 }
 
 fn drop_missing_hooks(open: &mut OpenIostepSkel<'_>, btf: &Btf<'_>) {
+    let of_modules = of_modules();
     for mut program in open.open_object_mut().progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         if let Some(name) = section.strip_prefix("tp_btf/") {
-            program.set_autoload(has_tracepoint(btf, name) || name.starts_with("sys_"));
+            let there = has_tracepoint(btf, name) || of_modules.contains(name);
+            program.set_autoload(there || name.starts_with("sys_"));
+        }
+    }
+}
+
+fn kind(target: &Target) -> &str {
+    target
+        .mount
+        .as_ref()
+        .map_or("", |mount| mount.kind.as_str())
+}
+
+fn is_fat(target: &Target) -> bool {
+    matches!(kind(target), "vfat" | "msdos")
+}
+
+/// True for filesystems without a tracepoint in their fsync.
+fn tells_no_fsync(target: &Target) -> bool {
+    is_fat(target) || kind(target) == "nilfs2"
+}
+
+/// Leaves out what only some filesystems need, since it runs with every call or every change.
+fn drop_idle_hooks(open: &mut OpenIostepSkel<'_>, target: &Target) {
+    for mut program in open.open_object_mut().progs_mut() {
+        let is_idle = match program.name().to_str() {
+            Some("on_silent_syscall") => !tells_no_fsync(target),
+            Some("on_dirty_buffer") => !is_fat(target),
+            _ => false,
+        };
+        if is_idle {
+            program.set_autoload(false);
         }
     }
 }

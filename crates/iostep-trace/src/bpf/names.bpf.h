@@ -11,6 +11,9 @@
 
 #define EXT4_SUPER_MAGIC 0xEF53ul
 #define XFS_SUPER_MAGIC 0x58465342ul
+#define F2FS_SUPER_MAGIC 0xF2F52010ul
+#define PAGE_BYTES 4096u
+#define PAGE_SHIFT 12
 #define S_IFMT 0170000
 #define S_IFBLK 0060000
 #define PF_IO_WORKER 0x00000010
@@ -70,7 +73,8 @@ static __always_inline __u64 subvolume_of(struct inode *inode, struct super_bloc
 {
 	struct btrfs_inode *owner;
 
-	if (BPF_CORE_READ(super, s_magic) != BTRFS_SUPER_MAGIC)
+	if (!bpf_core_type_exists(struct btrfs_inode) ||
+	    BPF_CORE_READ(super, s_magic) != BTRFS_SUPER_MAGIC)
 		return 0;
 	owner = (void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
 	return BPF_CORE_READ(owner, root, root_key.objectid);
@@ -106,6 +110,19 @@ static __always_inline void read_birth(struct wire_file *record, struct inode *i
 			(void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
 		record->birth_wall_s = BPF_CORE_READ(owner, i_otime_sec);
 		record->birth_wall_ns = BPF_CORE_READ(owner, i_otime_nsec);
+	} else if (magic == BTRFS_SUPER_MAGIC &&
+		   bpf_core_field_exists(struct btrfs_inode___before_6_7, i_otime)) {
+		struct btrfs_inode___before_6_7 *owner =
+			(void *)inode -
+			bpf_core_field_offset(struct btrfs_inode___before_6_7, vfs_inode);
+		record->birth_wall_s = BPF_CORE_READ(owner, i_otime.tv_sec);
+		record->birth_wall_ns = BPF_CORE_READ(owner, i_otime.tv_nsec);
+	} else if (magic == F2FS_SUPER_MAGIC &&
+		   bpf_core_field_exists(struct f2fs_inode_info, i_crtime)) {
+		struct f2fs_inode_info *owner =
+			(void *)inode - bpf_core_field_offset(struct f2fs_inode_info, vfs_inode);
+		record->birth_wall_s = BPF_CORE_READ(owner, i_crtime.tv_sec);
+		record->birth_wall_ns = BPF_CORE_READ(owner, i_crtime.tv_nsec);
 	}
 }
 

@@ -52,6 +52,10 @@ static __always_inline __u64 syscall_arg0(struct pt_regs *regs)
 {
 	return BPF_CORE_READ(regs, di);
 }
+static __always_inline __u64 syscall_arg1(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, si);
+}
 static __always_inline __u64 syscall_arg5(struct pt_regs *regs)
 {
 	return BPF_CORE_READ(regs, r9);
@@ -64,6 +68,10 @@ static __always_inline int syscall_of(struct pt_regs *regs)
 static __always_inline __u64 syscall_arg0(struct pt_regs *regs)
 {
 	return BPF_CORE_READ(regs, orig_x0);
+}
+static __always_inline __u64 syscall_arg1(struct pt_regs *regs)
+{
+	return BPF_CORE_READ(regs, user_regs.regs[1]);
 }
 static __always_inline __u64 syscall_arg5(struct pt_regs *regs)
 {
@@ -194,12 +202,13 @@ static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_syscall, struct pt_regs *regs, long id)
 {
+	bool commits = id == nr_ioctl && syscall_arg1(regs) == F2FS_IOC_COMMIT_ATOMIC_WRITE;
 	struct task_struct *task;
 	struct inode *inode;
 	struct file *file;
 
 	if (id != nr_fsync && id != nr_fdatasync && id != nr_sync_file_range && id != nr_syncfs &&
-	    id != nr_sync)
+	    id != nr_sync && !commits)
 		return 0;
 	if (id == nr_sync) {
 		open_sync(NULL, SYNC_VIA_SYSCALL, 0, 1);
@@ -208,11 +217,7 @@ int BPF_PROG(on_syscall, struct pt_regs *regs, long id)
 	task = (struct task_struct *)bpf_get_current_task_btf();
 	file = file_of(task, syscall_arg0(regs));
 	inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
-	if (!inode)
-		return 0;
-	/* A read of a BTF pointer would be refused here: the inode came through a plain read. */
-	inode = bpf_core_cast(inode, struct inode);
-	if (!is_traced_inode(inode))
+	if (!inode || !is_traced_inode_address(inode) || (commits && !is_f2fs(inode)))
 		return 0;
 	open_sync(id == nr_syncfs ? NULL : inode, SYNC_VIA_SYSCALL, id == nr_fdatasync, 1);
 	return 0;

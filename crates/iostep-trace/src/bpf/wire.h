@@ -38,6 +38,9 @@ enum wire_content {
 	CONTENT_BTRFS_NODE = 8,
 	CONTENT_BTRFS_SUPERBLOCK = 9,
 	CONTENT_DEVICE_DIRECT = 10,
+	CONTENT_F2FS_NODE = 11,
+	CONTENT_F2FS_META = 12,
+	CONTENT_BLOCK_MAP = 13,
 };
 
 enum wire_segment_flags {
@@ -45,6 +48,7 @@ enum wire_segment_flags {
 	SEGMENT_HAS_HOME = 2,
 	SEGMENT_HOME_IS_FILE = 4,
 	SEGMENT_HAS_COMMIT = 8,
+	SEGMENT_HAS_GENERATION = 16,
 };
 
 enum wire_sync_via {
@@ -76,6 +80,7 @@ struct wire_segment {
 	unsigned long long inode;
 	/*
 	 * Files: byte offset. Journal blocks: home block number. btrfs nodes: logical address.
+	 * f2fs nodes: node id.
 	 */
 	unsigned long long offset;
 	/* Files: subvolume. Journal blocks: commit. xfs log: sequence. btrfs nodes: owner. */
