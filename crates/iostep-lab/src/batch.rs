@@ -6,31 +6,30 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iostep_model::lab::{Cell, CellResult, Lab, State};
 
 use crate::error::{Error, Result};
-use crate::guest::{self, Backing, Device, Options, Output};
+use crate::guest::{self, Device, Options, Output};
 use crate::results;
-use crate::storage::JOURNAL_BYTES;
+
+mod disks;
+mod inbox;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use disks::{Disk, disks};
+use inbox::{Inbox, Tail};
+use watch::Watch;
 
 /// What a guest's cells take beside the workload: mkfs, and the attribution of a trace.
 const SLACK: Duration = Duration::from_secs(120);
-/// A boot, where everything is emulated.
-const BOOT: Duration = Duration::from_secs(240);
-const TICK: Duration = Duration::from_millis(100);
 /// The kernel, the trace of a cell, and the page cache of what it wrote.
 const MEMORY_BYTES: u64 = 2 << 30;
-/// Memory as a filesystem.
-const MEMORY: &str = "/dev/shm";
-const MAX_STDERR_BYTES: usize = 16 << 10;
 /// The administrators' tools, which `sudo` may not have on its path.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -39,6 +38,8 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub struct Guests<'a> {
     /// The iostep that the guest runs; it sees it at the same path.
     pub program: PathBuf,
+    /// The guest's kernel, if the user chose one (see [`Options::kernel`]).
+    pub kernel: Option<PathBuf>,
     /// The device, if the user chose one.
     pub device: Option<Device>,
     /// Blocks whose cells need a device that can be polled.
@@ -49,32 +50,63 @@ pub struct Guests<'a> {
     pub interrupted: &'a AtomicBool,
 }
 
+/// Who is told what happens in the guests.
+pub trait Listener {
+    /// A cell has a result. An error ends everything.
+    fn result(&mut self, result: CellResult) -> Result<()>;
+
+    /// A guest failed: what happened, and the last lines of its console.
+    fn fault(&mut self, story: &str);
+}
+
 /// How a guest that did not do all of its cells ended.
 struct Fault {
+    /// In one line.
     reason: String,
+    /// With the console, if it said anything.
+    story: Option<String>,
     /// False if the next guest would not do better.
     is_the_cells: bool,
 }
 
 impl Guests<'_> {
-    /// Runs cells in guests that share a directory below `directory` with the host. `done` is told
-    /// of each result as soon as it is there. What a signal leaves undone has no result.
+    /// Whether guests for these cells could be started here.
     ///
-    /// Errors: those of `done`, and of the shared directory.
+    /// Errors: those of [`guest::check_prerequisites`].
+    pub fn check_prerequisites(&self, cells: &[&Cell]) -> Result<()> {
+        let devices = Device::ALL.into_iter().filter(|device| {
+            let mut cells = cells.iter();
+            cells.any(|cell| self.device_of(cell) == *device)
+        });
+        for device in devices {
+            guest::check_prerequisites(&Options {
+                kernel: self.kernel.clone(),
+                device,
+                backings: vec![guest::Backing::New(0)],
+                ..Options::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs cells in guests that share a directory below `directory` with the host. The listener is
+    /// told of each result as soon as it is there. What a signal leaves undone has no result.
+    ///
+    /// Errors: those of the listener, and of the shared directory.
     pub fn run(
         &self,
         name: &str,
         cells: &[&Cell],
         directory: &Path,
-        done: &mut dyn FnMut(CellResult) -> Result<()>,
+        listener: &mut dyn Listener,
     ) -> Result<()> {
-        for device in [Device::Virtio, Device::Nvme, Device::Sd] {
+        for device in Device::ALL {
             let own: Vec<&Cell> = cells
                 .iter()
                 .copied()
                 .filter(|cell| self.device_of(cell) == device)
                 .collect();
-            self.on(device, name, own, directory, done)?;
+            self.on(device, name, own, directory, listener)?;
         }
         Ok(())
     }
@@ -94,39 +126,36 @@ impl Guests<'_> {
         name: &str,
         mut cells: Vec<&Cell>,
         directory: &Path,
-        done: &mut dyn FnMut(CellResult) -> Result<()>,
+        listener: &mut dyn Listener,
     ) -> Result<()> {
         while !cells.is_empty() && !self.interrupted.load(Ordering::Relaxed) {
-            let mut finished = Vec::new();
-            let mut keep = |result: CellResult| {
-                finished.push(result.cell.key.clone());
-                done(result)
-            };
-            let fault = self.boot(device, name, &cells, directory, &mut keep)?;
-            cells.retain(|cell| !finished.contains(&cell.key));
-            let Some(fault) = fault else {
+            let Some(fault) = self.boot(device, name, &mut cells, directory, listener)? else {
                 return Ok(());
             };
+            if let Some(story) = &fault.story {
+                listener.fault(story);
+            }
             // They run in their order, so the first without a result is the one that it died of.
             let blamed = match fault.is_the_cells {
                 true => cells.len().min(1),
                 false => cells.len(),
             };
             for cell in cells.drain(..blamed) {
-                done(failed(cell, &fault.reason))?;
+                listener.result(failed(cell, &fault.reason))?;
             }
         }
         Ok(())
     }
 
-    /// One guest. The answer is why it did not do all of its cells.
+    /// One guest, which takes the cells that it has done out of `cells`. The answer is why it did
+    /// not do all of them.
     fn boot(
         &self,
         device: Device,
         name: &str,
-        cells: &[&Cell],
+        cells: &mut Vec<&Cell>,
         directory: &Path,
-        done: &mut dyn FnMut(CellResult) -> Result<()>,
+        listener: &mut dyn Listener,
     ) -> Result<Option<Fault>> {
         let share = tempfile::Builder::new()
             .prefix(".guest-")
@@ -139,16 +168,15 @@ impl Guests<'_> {
         };
         lab.write(&results::lab_path(share.path()))?;
         let watch = Watch::new(self.interrupted, self.time_limit + SLACK);
-        let disks = disks(cells)?;
-        let mut inbox = Inbox {
-            share: share.path(),
-            cells,
-            watch: &watch,
-            line: Vec::new(),
-            taken: Vec::new(),
-            done,
-            error: None,
+        let disks = disks(cells, MEMORY_BYTES)?;
+        let qemu = guest::qemu();
+        let mut keep = |mut result: CellResult| {
+            if let Some(environment) = &mut result.environment {
+                environment.tools.extend(qemu.clone());
+            }
+            listener.result(result)
         };
+        let mut inbox = Inbox::new(share.path(), &lab.cells, &watch, &mut keep);
         let mut complaints = Tail::default();
         let ended = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch.look());
@@ -166,9 +194,9 @@ impl Guests<'_> {
             let _ = watching.join();
             ended
         });
-        inbox.take_all()?;
-        let is_whole = inbox.taken.len() == cells.len();
-        if is_whole || self.interrupted.load(Ordering::Relaxed) {
+        let taken = inbox.finish()?;
+        cells.retain(|cell| !taken.contains(&cell.key));
+        if cells.is_empty() || self.interrupted.load(Ordering::Relaxed) {
             return Ok(None);
         }
         Ok(Some(fault(ended, &watch, &complaints)))
@@ -176,6 +204,7 @@ impl Guests<'_> {
 
     fn options(&self, device: Device, disks: &[Disk], share: &Path) -> Options {
         Options {
+            kernel: self.kernel.clone(),
             agent: Some(self.program.clone()),
             memory_bytes: MEMORY_BYTES,
             device,
@@ -209,49 +238,6 @@ impl Guests<'_> {
     }
 }
 
-/// What lies behind a guest's device.
-enum Disk {
-    /// A nameless file in memory.
-    Memory(File),
-    /// A sparse file of this many bytes in the directory for temporary files.
-    Elsewhere(u64),
-}
-
-impl Disk {
-    fn backing(&self) -> Backing {
-        match self {
-            Disk::Memory(file) => {
-                let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-                Backing::Image(path.into())
-            }
-            Disk::Elsewhere(bytes) => Backing::New(*bytes),
-        }
-    }
-}
-
-/// The devices that these cells need: the filesystem's, and the journal's if one has its own. In
-/// memory if there is room for all: each flush of the guest would wait for the host's disk.
-fn disks(cells: &[&Cell]) -> Result<Vec<Disk>> {
-    let largest = cells.iter().map(|cell| cell.storage.device_bytes).max();
-    let journal = cells.iter().any(|cell| cell.storage.external_journal);
-    let sizes = largest.into_iter().chain(journal.then_some(JOURNAL_BYTES));
-    let sizes: Vec<u64> = sizes.collect();
-    let memory = Path::new(MEMORY);
-    let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
-    let needed = sizes.iter().copied().fold(0, u64::saturating_add);
-    // The guest's own memory has to fit, too.
-    if needed.saturating_add(MEMORY_BYTES) > free {
-        return Ok(sizes.into_iter().map(Disk::Elsewhere).collect());
-    }
-    let file = |bytes| {
-        let file = tempfile::tempfile_in(memory).map_err(Error::io(memory, "create a file in"))?;
-        file.set_len(bytes)
-            .map_err(Error::io(memory, "make a sparse file in"))?;
-        Ok(Disk::Memory(file))
-    };
-    sizes.into_iter().map(file).collect()
-}
-
 fn failed(cell: &Cell, reason: &str) -> CellResult {
     CellResult {
         cell: cell.clone(),
@@ -268,6 +254,7 @@ fn fault(ended: Result<guest::Exit>, watch: &Watch<'_>, complaints: &Tail) -> Fa
         let seconds = watch.patience.as_secs();
         return Fault {
             reason: format!("the guest said nothing for {seconds} seconds and was ended"),
+            story: None,
             is_the_cells: true,
         };
     }
@@ -276,160 +263,25 @@ fn fault(ended: Result<guest::Exit>, watch: &Watch<'_>, complaints: &Tail) -> Fa
             reason: complaints
                 .last_line()
                 .unwrap_or_else(|| format!("the guest's iostep ended early: {:?}", exit.status)),
+            story: None,
             is_the_cells: true,
         },
+        Err(Error::Guest {
+            what,
+            came_up,
+            console,
+        }) => Fault {
+            reason: match console.cause() {
+                Some(cause) => format!("{what}; its console said: {}", cause.trim()),
+                None => what.clone(),
+            },
+            story: Some(format!("{what}{console}")),
+            is_the_cells: came_up,
+        },
         Err(error) => Fault {
-            reason: first_and_last_line(&error.to_string()),
-            is_the_cells: matches!(error, Error::Guest { came_up: true, .. }),
+            reason: error.to_string(),
+            story: None,
+            is_the_cells: false,
         },
     }
 }
-
-/// What happened, and the end of the console if there is one.
-fn first_and_last_line(text: &str) -> String {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default().to_owned();
-    match lines.next_back() {
-        Some(last) => format!("{first} {last}"),
-        None => first,
-    }
-}
-
-/// Ends a guest when a signal came, or when it has not told of a cell for too long.
-struct Watch<'a> {
-    interrupted: &'a AtomicBool,
-    patience: Duration,
-    /// What the guest looks at.
-    stop: AtomicBool,
-    over: AtomicBool,
-    hangs: AtomicBool,
-    deadline: Mutex<Instant>,
-}
-
-impl<'a> Watch<'a> {
-    fn new(interrupted: &'a AtomicBool, patience: Duration) -> Watch<'a> {
-        Watch {
-            interrupted,
-            patience,
-            stop: AtomicBool::new(false),
-            over: AtomicBool::new(false),
-            hangs: AtomicBool::new(false),
-            deadline: Mutex::new(Instant::now() + BOOT + patience),
-        }
-    }
-
-    fn look(&self) {
-        while !self.over.load(Ordering::Relaxed) {
-            let late = self.deadline.lock().is_ok_and(|end| Instant::now() >= *end);
-            if late {
-                self.hangs.store(true, Ordering::Relaxed);
-            }
-            if late || self.interrupted.load(Ordering::Relaxed) {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            std::thread::sleep(TICK);
-        }
-    }
-
-    /// A sign of life came.
-    fn heard(&self) {
-        if let Ok(mut deadline) = self.deadline.lock() {
-            *deadline = Instant::now() + self.patience;
-        }
-    }
-
-    fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Takes the results that the guest announces: it writes a cell's key as a line when its result is
-/// there.
-struct Inbox<'a> {
-    share: &'a Path,
-    cells: &'a [&'a Cell],
-    watch: &'a Watch<'a>,
-    line: Vec<u8>,
-    taken: Vec<&'a str>,
-    done: &'a mut dyn FnMut(CellResult) -> Result<()>,
-    error: Option<Error>,
-}
-
-impl Inbox<'_> {
-    /// Takes every result that is there.
-    fn take_all(&mut self) -> Result<()> {
-        for cell in self.cells {
-            self.take(&cell.key);
-        }
-        self.error.take().map_or(Ok(()), Err)
-    }
-
-    /// Takes a result once. What cannot be read is as good as not there: the guest may have died
-    /// of it.
-    fn take(&mut self, key: &str) {
-        let found = self.cells.iter().find(|cell| cell.key == key);
-        let Some(cell) = found.filter(|cell| !self.taken.contains(&cell.key.as_str())) else {
-            return;
-        };
-        let Ok(Some(result)) = results::read_cell(self.share, cell) else {
-            return;
-        };
-        self.taken.push(&cell.key);
-        if let Err(error) = (self.done)(result) {
-            self.error.get_or_insert(error);
-        }
-    }
-}
-
-impl Write for Inbox<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.watch.heard();
-        for byte in bytes {
-            if *byte != b'\n' {
-                self.line.push(*byte);
-                // No key is longer.
-                self.line.truncate(64);
-                continue;
-            }
-            let line = std::mem::take(&mut self.line);
-            self.take(&String::from_utf8_lossy(&line));
-        }
-        match &self.error {
-            Some(error) => Err(io::Error::other(error.to_string())),
-            None => Ok(bytes.len()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The end of what a guest complained about.
-#[derive(Default)]
-struct Tail(Vec<u8>);
-
-impl Tail {
-    fn last_line(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(&self.0);
-        let line = text.lines().rfind(|line| !line.trim().is_empty())?;
-        let line = line.strip_prefix("iostep: ").unwrap_or(line);
-        Some(line.chars().filter(|c| !c.is_control()).collect())
-    }
-}
-
-impl Write for Tail {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend_from_slice(bytes);
-        let excess = self.0.len().saturating_sub(MAX_STDERR_BYTES);
-        self.0.drain(..excess);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests;

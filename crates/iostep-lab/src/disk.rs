@@ -58,6 +58,22 @@ impl GivenDevice {
         self.bytes
     }
 
+    /// Errors: `Usage` if `other` is the same device, or one is a part of the other.
+    pub fn check_apart(&self, other: &GivenDevice) -> Result<()> {
+        // Nobody held either of them when they were taken.
+        let _held = open_unused(&self.path)?;
+        open_unused(&other.path)
+            .map(drop)
+            .map_err(|_| Error::Usage {
+                what: format!(
+                    "{}: the same device as {}, or a part of it",
+                    other.path.display(),
+                    self.path.display()
+                ),
+                hint: "nothing was written; name a second device".into(),
+            })
+    }
+
     /// Errors: `Usage` if it is shorter than `bytes`.
     pub fn check_holds(&self, bytes: u64) -> Result<()> {
         if self.bytes >= bytes {

@@ -65,10 +65,13 @@ pub enum Choice {
     NotApplicable(String),
 }
 
+/// Since Linux 5.10 (fs/ext4/sysfs.c).
+const FAST_COMMIT: &str = "/sys/fs/ext4/features/fast_commit";
+
 /// What this machine has.
 #[derive(Debug, Default)]
 pub struct Host {
-    known: BTreeMap<&'static str, bool>,
+    known: BTreeMap<Filesystem, bool>,
 }
 
 impl Host {
@@ -77,15 +80,18 @@ impl Host {
         Host::default()
     }
 
-    /// True if this kernel can mount it, with a module loaded if need be.
+    /// True if this kernel can mount it with its features, with a module loaded if need be.
     pub fn has(&mut self, filesystem: Filesystem) -> bool {
         let name = filesystem.kernel_name();
-        *self.known.entry(name).or_insert_with(|| {
-            registered(name) || {
+        let can_mount = || {
+            let known = registered(name) || {
                 load_module(name);
                 registered(name)
-            }
-        })
+            };
+            let wants_fast_commit = filesystem == Filesystem::Ext4FastCommit;
+            known && (!wants_fast_commit || Path::new(FAST_COMMIT).exists())
+        };
+        *self.known.entry(filesystem).or_insert_with(can_mount)
     }
 
     /// Where a cell runs if the user wants it `on`. `journal` tells if a second device was given,
@@ -114,7 +120,7 @@ impl Host {
     }
 
     #[cfg(test)]
-    fn with(known: &[(&'static str, bool)]) -> Host {
+    fn with(known: &[(Filesystem, bool)]) -> Host {
         Host {
             known: known.iter().copied().collect(),
         }

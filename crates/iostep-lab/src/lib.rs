@@ -31,6 +31,7 @@ pub mod plan;
 mod recording;
 mod replay_result;
 pub mod results;
+mod room;
 pub mod run;
 pub mod storage;
 

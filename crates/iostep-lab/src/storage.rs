@@ -9,9 +9,10 @@ use crate::error::Result;
 use crate::image::{LoopImage, Options};
 use crate::mkfs::{self, Kind, make_journal};
 use crate::mount::Mount;
+use crate::room;
 
 /// Length of a journal of its own: more than ext4 and xfs ask for, and nothing that fills up.
-pub(crate) const JOURNAL_BYTES: u64 = 128 << 20;
+pub const JOURNAL_BYTES: u64 = 128 << 20;
 
 impl From<Filesystem> for Kind {
     fn from(filesystem: Filesystem) -> Kind {
@@ -93,8 +94,8 @@ impl AnyDisk {
 impl Mounted {
     /// Makes and mounts what `storage` says.
     ///
-    /// Errors: those of the devices, before anything is written; those of [`mkfs::mkfs`] and
-    /// [`Mount::new`].
+    /// Errors: those of the devices, and `Unsupported` without room for images, before anything is
+    /// written; those of [`mkfs::mkfs`] and [`Mount::new`].
     pub fn make(storage: &Storage, ground: Ground<'_>) -> Result<Mounted> {
         let (disk, journal) = disks(storage, ground)?;
         let recipe = Recipe::of(storage, journal.as_ref().map(Disk::device));
@@ -153,13 +154,17 @@ impl Mounted {
 fn disks(storage: &Storage, ground: Ground<'_>) -> Result<(AnyDisk, Option<AnyDisk>)> {
     let wants_journal = storage.external_journal;
     Ok(match ground {
-        Ground::Images(directory) => (
-            AnyDisk::image(directory, storage.device_bytes)?,
-            match wants_journal {
-                true => Some(AnyDisk::image(directory, JOURNAL_BYTES)?),
-                false => None,
-            },
-        ),
+        Ground::Images(directory) => {
+            let journal_bytes = wants_journal.then_some(JOURNAL_BYTES);
+            let more = journal_bytes.unwrap_or(0);
+            room::check(directory, storage.device_bytes.saturating_add(more))?;
+            (
+                AnyDisk::image(directory, storage.device_bytes)?,
+                journal_bytes
+                    .map(|bytes| AnyDisk::image(directory, bytes))
+                    .transpose()?,
+            )
+        }
         Ground::Devices(device, journal) => (
             AnyDisk::given(device, storage.device_bytes)?,
             match journal.filter(|_| wants_journal) {

@@ -17,6 +17,8 @@ mod trace_info;
 
 use std::process::ExitCode;
 
+use iostep_model::Error as Unreadable;
+
 /// Bad usage.
 const USAGE: u8 = 2;
 /// This machine cannot do it (as kselftest's skip).
@@ -122,6 +124,10 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return match error {
             iostep_lab::Error::Usage { .. } => Some(USAGE),
             iostep_lab::Error::Unsupported { .. } => Some(UNSUPPORTED),
+            // A file that was named, damaged or of another version.
+            iostep_lab::Error::File(
+                Unreadable::Corrupt { .. } | Unreadable::Unsupported { .. },
+            ) => Some(USAGE),
             _ => None,
         };
     }

@@ -29,7 +29,12 @@ fn cell(filesystem: Filesystem, switches: &str, kind: WorkloadKind) -> Cell {
 
 #[test]
 fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
-    let mut host = Host::with(&[("ext4", true), ("f2fs", false)]);
+    let mut host = Host::with(&[
+        (Filesystem::Ext4, true),
+        (Filesystem::Ext4Writeback, true),
+        (Filesystem::Ext4FastCommit, false),
+        (Filesystem::F2fs, false),
+    ]);
     let mut choose = |filesystem, switches, kind| {
         let cell = cell(filesystem, switches, kind);
         host.choose(&cell, &On::Auto, false, &BTreeSet::new())
@@ -41,11 +46,15 @@ fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
         Choice::Here
     );
     assert_eq!(choose(Filesystem::F2fs, "", sqlite), Choice::Guest);
+    assert_eq!(
+        choose(Filesystem::Ext4FastCommit, "", sqlite),
+        Choice::Guest
+    );
 }
 
 #[test]
 fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
-    let mut host = Host::with(&[("ext4", true), ("f2fs", false), ("btrfs", true)]);
+    let mut host = Host::new();
     for (filesystem, switches, kind, reason) in [
         (
             Filesystem::F2fs,
@@ -152,7 +161,7 @@ fn cells_that_are_compared_with_polled_ones_run_on_the_same_device() {
         ],
     };
     let polled = polled_blocks(&lab);
-    let mut host = Host::with(&[("ext4", true)]);
+    let mut host = Host::with(&[(Filesystem::Ext4, true)]);
     let mut chosen = lab
         .cells
         .iter()

@@ -78,7 +78,7 @@ pub fn main() -> Result<Infallible> {
 /// Errors: `Usage` unless this is the first process of a machine that has mounted nothing yet:
 /// elsewhere, mounting would bury what is there.
 fn check_place() -> Result<()> {
-    let proc = rustix::fs::statfs("/proc").map_or(0, |proc| i64::from(proc.f_type));
+    let proc = rustix::fs::statfs("/proc").map_or(0, |proc| proc.f_type);
     if rustix::process::getpid() == Pid::INIT && proc != PROC_SUPER_MAGIC {
         return Ok(());
     }

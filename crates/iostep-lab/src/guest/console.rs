@@ -5,10 +5,14 @@ use std::fmt;
 use std::io::Read;
 use std::thread::JoinHandle;
 
-const LINES: usize = 20;
+/// A panic with its registers and its stack.
+const LINES: usize = 50;
 const LINE_CHARACTERS: usize = 200;
 
-/// The last lines of a guest's console, at most 20.
+/// How the kernel begins to tell what it died of.
+const CAUSES: [&str; 3] = ["Kernel panic", "BUG:", "Oops:"];
+
+/// The last lines of a guest's console, at most 50.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Console(VecDeque<String>);
 
@@ -16,6 +20,12 @@ impl Console {
     /// The lines, the last one last.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
+    }
+
+    /// The line that says what the kernel died of, or the last one.
+    pub fn cause(&self) -> Option<&str> {
+        let is_cause = |line: &&str| CAUSES.iter().any(|cause| line.contains(cause));
+        self.lines().find(is_cause).or_else(|| self.lines().last())
     }
 
     fn push(&mut self, line: &[u8]) {
@@ -70,11 +80,21 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept() {
-        let text: String = (0..50).map(|n| format!("line {n}\r\n")).collect();
+        let text: String = (0..80).map(|n| format!("line {n}\r\n")).collect();
         let console = Console::read(text.as_bytes());
         let lines: Vec<&str> = console.lines().collect();
-        assert_eq!(lines.len(), 20);
-        assert_eq!((lines[0], lines[19]), ("line 30", "line 49"));
+        assert_eq!(lines.len(), LINES);
+        assert_eq!((lines[0], lines[49]), ("line 30", "line 79"));
+        assert_eq!(console.cause(), Some("line 79"));
+    }
+
+    #[test]
+    fn a_panic_is_told_of_before_what_comes_after_it() {
+        let text = "[ 1.0] Kernel panic - not syncing: no init\n[ 1.0] Call Trace:\n";
+        let console = Console::read(text.as_bytes());
+        let expected = "[ 1.0] Kernel panic - not syncing: no init";
+        assert_eq!(console.cause(), Some(expected));
+        assert_eq!(Console::default().cause(), None);
     }
 
     #[test]

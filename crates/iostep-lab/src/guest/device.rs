@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::room;
 
 /// A kind of storage device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,7 +72,8 @@ impl Device {
                 Device::Nvme => device(format!("nvme-ns,drive=disk{n},bus=nvme,nsid={}", n + 1)),
                 Device::Sd => {
                     device(format!("sdhci-pci,id=sdhci{n}"));
-                    device(format!("sd-card,bus=sdhci{n}.0,drive=disk{n}"));
+                    // Every controller calls its bus alike (hw/sd/sdhci.c).
+                    device(format!("sd-card,bus=pcie.0/sdhci{n}/sd-bus,drive=disk{n}"));
                 }
             }
         }
@@ -111,7 +113,8 @@ pub(super) fn open(device: Device, backings: &[Backing], directory: &Path) -> Re
         Backing::New(bytes) => *bytes,
         Backing::Image(_) => 0,
     });
-    check_space(directory, new.fold(0, u64::saturating_add))?;
+    // The guest could not tell a full host from a broken device.
+    room::check(directory, new.fold(0, u64::saturating_add))?;
     backings
         .iter()
         .map(|backing| {
@@ -142,25 +145,6 @@ fn open_one(backing: &Backing, directory: &Path) -> Result<File> {
     }
 }
 
-/// A guest that fills its disks must find room for them: it could not tell a full host from a
-/// broken device.
-fn check_space(directory: &Path, bytes: u64) -> Result<()> {
-    let room = rustix::fs::statvfs(directory).map_err(Error::io(directory, "inspect"))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
-    if bytes <= free {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
-        what: format!(
-            "{}: {} MiB free, and the guest's devices may need {} MiB",
-            directory.display(),
-            free >> 20,
-            bytes >> 20
-        ),
-        hint: "make them smaller, or set TMPDIR to a directory with more room".into(),
-    })
-}
-
 fn check_size(device: Device, bytes: u64) -> Result<()> {
     let refused = |rule: &str| {
         Err(Error::Usage {
@@ -169,7 +153,7 @@ fn check_size(device: Device, bytes: u64) -> Result<()> {
         })
     };
     match device {
-        _ if bytes == 0 || bytes % 512 != 0 => refused("choose a multiple of 512 bytes"),
+        _ if bytes == 0 || !bytes.is_multiple_of(512) => refused("choose a multiple of 512 bytes"),
         // QEMU models cards of whole erase blocks only (hw/sd/sd.c).
         Device::Sd if !bytes.is_power_of_two() => {
             refused("an SD card has a power of 2, as 512MiB or 1GiB")

@@ -57,6 +57,12 @@ impl Kernel {
 /// Errors: `Usage` if what was asked for is no kernel; `Unsupported` if there is none.
 pub(super) fn find(wanted: Option<&Path>, needed: &[&str]) -> Result<Kernel> {
     if let Some(image) = wanted {
+        if let Err(error) = image.metadata() {
+            return Err(Error::Usage {
+                what: format!("{}: {error}", image.display()),
+                hint: "name a kernel, as /boot/vmlinuz-VERSION is".into(),
+            });
+        }
         let kernel = open(image)?;
         return match kernel.modules.missing(needed) {
             None => Ok(kernel),

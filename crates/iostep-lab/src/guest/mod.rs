@@ -33,6 +33,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use iostep_model::lab::Tool;
+
 pub use console::Console;
 pub use device::{Backing, Device};
 
@@ -191,6 +193,11 @@ pub fn check_prerequisites(options: &Options) -> Result<()> {
     kernel::find(options.kernel.as_deref(), &needed).map(drop)
 }
 
+/// QEMU with its version; `None` if it cannot be run.
+pub fn qemu() -> Option<Tool> {
+    qemu::version()
+}
+
 /// The drivers of the guest's devices, with their parameters.
 fn drivers(options: &Options) -> &'static [(&'static str, &'static str)] {
     match options.backings.is_empty() {
@@ -273,12 +280,15 @@ impl Host {
 fn directories(shares: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for share in shares {
-        let path = share.canonicalize().map_err(Error::io(share, "share"))?;
+        let refused = |why: &str| Error::Usage {
+            what: format!("{}: {why}", share.display()),
+            hint: "name a directory below the root".into(),
+        };
+        let path = share
+            .canonicalize()
+            .map_err(|error| refused(&error.to_string()))?;
         if !path.is_dir() || path.parent().is_none() {
-            return Err(Error::Usage {
-                what: format!("{}: cannot be shared for writing", share.display()),
-                hint: "name a directory below the root".into(),
-            });
+            return Err(refused("cannot be shared for writing"));
         }
         all.push(path);
     }
@@ -475,11 +485,10 @@ mod tests {
     #[test]
     fn the_root_and_files_are_not_shared_for_writing() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        for path in [PathBuf::from("/"), file.path().to_owned()] {
+        let missing = PathBuf::from("/no/such/directory");
+        for path in [PathBuf::from("/"), file.path().to_owned(), missing] {
             assert!(matches!(directories(&[path]), Err(Error::Usage { .. })));
         }
-        let missing = directories(&["/no/such/directory".into()]);
-        assert!(matches!(missing, Err(Error::Io { .. })));
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
+use iostep_model::lab::Tool;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::console::Console;
@@ -38,10 +39,13 @@ pub(super) enum Processor {
 }
 
 impl Processor {
-    /// The host's, if this process may use it; whether a guest runs on it is seen by trying.
+    /// The host's, if this process may use it and it has an extension for guests; whether a guest
+    /// comes up on it is seen by trying. Without one, KVM is a module that runs kernels made for
+    /// it, and executes all others instruction by instruction.
     pub fn kvm_is_usable() -> bool {
         let kvm = File::options().read(true).write(true).open("/dev/kvm");
-        kvm.is_ok()
+        let processor = std::fs::read_to_string("/proc/cpuinfo");
+        kvm.is_ok() && processor.is_ok_and(|text| has_extension(&text))
     }
 
     fn arguments(self) -> [&'static str; 4] {
@@ -50,6 +54,13 @@ impl Processor {
             Processor::Emulated => ["-accel", "tcg,thread=multi", "-cpu", "max"],
         }
     }
+}
+
+/// True if /proc/cpuinfo names Intel's or AMD's.
+fn has_extension(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
+    let mut words = flags.flat_map(str::split_whitespace);
+    words.any(|word| matches!(word, "vmx" | "svm"))
 }
 
 /// What a QEMU is started with. The files stay open as long as it runs.
@@ -77,6 +88,21 @@ pub(super) fn find() -> Result<PathBuf> {
         .map(|directory| directory.join(PROGRAM))
         .find(|program| program.is_file())
         .ok_or_else(|| not_runnable(PROGRAM, PACKAGE, ErrorKind::NotFound.into()))
+}
+
+/// The first line in which it says its version; `None` if it cannot be run.
+pub(super) fn version() -> Option<Tool> {
+    let output = Command::new(PROGRAM)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().next()?;
+    Some(Tool {
+        name: PROGRAM.into(),
+        version: line.chars().filter(|c| !c.is_control()).take(200).collect(),
+    })
 }
 
 impl Qemu {
@@ -209,6 +235,14 @@ fn shared(path: &OsStr, tag: &str, flags: &str) -> [OsString; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_processor_without_an_extension_runs_no_guest() {
+        let flags =
+            |words: &str| format!("processor\t: 0\nflags\t\t: fpu {words} sse2\nbugs\t: svm\n");
+        assert!(has_extension(&flags("vmx")) && has_extension(&flags("svm")));
+        assert!(!has_extension(&flags("svme")) && !has_extension(""));
+    }
 
     #[test]
     fn a_comma_in_a_path_is_no_option() {

@@ -1,20 +1,22 @@
 //! `iostep lab run`: the cells of a lab, each on storage of its own, going on where it was.
 
+mod check;
 mod here;
+mod outcome;
+mod schedule;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use iostep_lab::batch::Guests;
-use iostep_lab::environment::{Choice, Host, On, polled_blocks};
+use iostep_lab::batch::{Guests, Listener};
+use iostep_lab::enter_private_mounts;
+use iostep_lab::environment::{Choice, On, polled_blocks};
 use iostep_lab::guest::Device;
 use iostep_lab::plan::{self, Shard};
 use iostep_lab::results::Results;
-use iostep_lab::{Error, GivenDevice, enter_private_mounts};
 use iostep_model::lab::{Cell, CellResult, State};
 use iostep_model::units;
 
@@ -22,7 +24,10 @@ use super::{report, source};
 use crate::command::bench;
 use crate::interrupt::Interrupt;
 use crate::terminal;
+use check::check;
 use here::Here;
+use outcome::Outcome;
+use schedule::Schedule;
 
 /// Run the cells of a lab that have no result yet.
 ///
@@ -47,7 +52,12 @@ pub struct Args {
     results: PathBuf,
 
     /// Where: auto, loop, tmpfs, guest, a block device, or a directory
-    #[arg(long, value_name = "PLACE", default_value = "auto")]
+    #[arg(
+        long,
+        visible_alias = "in",
+        value_name = "PLACE",
+        default_value = "auto"
+    )]
     on: String,
 
     /// Allow overwriting the block devices
@@ -61,6 +71,10 @@ pub struct Args {
     /// Device of guests: virtio, nvme, sd [default: what the cell needs]
     #[arg(long, value_name = "KIND")]
     device: Option<Device>,
+
+    /// Kernel image of guests [default: as iostep lab guest]
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
 
     /// Run this share of the cells: 2/8
     #[arg(long, value_name = "I/N")]
@@ -120,102 +134,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.announce {
         report::show(results.lab(), &all, args.html.as_deref(), args.json)?;
     }
-    outcome.tell(&schedule);
-    Ok(ExitCode::from(u8::from(!outcome.is_whole(&schedule))))
-}
-
-/// What can be wrong before anything is done.
-fn check(args: &Args, on: &On, cells: &[Cell]) -> anyhow::Result<()> {
-    if let Some(path) = &args.html {
-        bench::check_parent(path)?;
+    for line in outcome.lines() {
+        eprintln!("iostep: {line}");
     }
-    let On::Device(device) = on else {
-        return match &args.journal_device {
-            Some(journal) => Err(Error::Usage {
-                what: format!("--journal-device {}: no --on device", journal.display()),
-                hint: "name the device of the filesystem with --on".into(),
-            }
-            .into()),
-            None => Ok(()),
-        };
-    };
-    if !args.destroy_data {
-        return Err(Error::Usage {
-            what: format!(
-                "{}: every cell would destroy what it holds",
-                device.display()
-            ),
-            hint: "pass --destroy-data if that is meant".into(),
-        }
-        .into());
-    }
-    let largest = cells.iter().map(|cell| cell.storage.device_bytes).max();
-    GivenDevice::take(device)?.check_holds(largest.unwrap_or(0))?;
-    if let Some(journal) = &args.journal_device {
-        GivenDevice::take(journal)?;
-    }
-    Ok(())
-}
-
-/// Every cell with what is to be done with it, in the order of the lab.
-struct Schedule {
-    cells: Vec<(Cell, Choice)>,
-    /// Blocks whose cells need a device that can be polled.
-    polled: BTreeSet<String>,
-}
-
-impl Schedule {
-    fn of(cells: Vec<Cell>, on: &On, journal: bool, polled: BTreeSet<String>) -> Schedule {
-        let mut host = Host::new();
-        let chosen = cells.into_iter().map(|cell| {
-            let choice = host.choose(&cell, on, journal, &polled);
-            (cell, choice)
-        });
-        Schedule {
-            cells: chosen.collect(),
-            polled,
-        }
-    }
-
-    /// True if anything will be mounted by this process.
-    fn needs_mounts(&self, on: &On) -> bool {
-        let mut cells = self.cells.iter();
-        let here = cells.any(|(_, choice)| *choice == Choice::Here);
-        here && !matches!(on, On::Directory(_))
-    }
-
-    fn len(&self) -> usize {
-        self.cells.len()
-    }
-}
-
-/// What became of the cells that were asked for.
-#[derive(Default)]
-struct Outcome {
-    /// How many are done, those of earlier runs included.
-    done: usize,
-    /// Why others are not, by label.
-    failures: Vec<(String, String)>,
-}
-
-impl Outcome {
-    fn is_whole(&self, schedule: &Schedule) -> bool {
-        self.done == schedule.len()
-    }
-
-    /// Says on standard error why the exit status will not be 0.
-    fn tell(&self, schedule: &Schedule) {
-        for (label, reason) in &self.failures {
-            eprintln!("iostep: {label}: {reason}");
-        }
-        let missing = schedule.len() - self.done;
-        if missing > 0 {
-            eprintln!(
-                "iostep: {missing} of {} cells have no complete result; the same command runs them",
-                schedule.len()
-            );
-        }
-    }
+    Ok(ExitCode::from(u8::from(!outcome.is_whole())))
 }
 
 /// One run of the command.
@@ -246,21 +168,27 @@ impl<'a> Session<'a> {
     }
 
     fn run(mut self, schedule: &Schedule) -> anyhow::Result<Outcome> {
-        let template = "{bar:20} {pos} of {len} cells, {eta} left: {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is a constant");
-        self.bar.set_style(style);
-        self.bar.set_length(schedule.len() as u64);
         let mut ahead = Vec::new();
         for (cell, choice) in &schedule.cells {
             let before = self.results.get(cell)?;
-            match before.is_some_and(|result| result.state.is_final()) {
-                true => self.outcome.done += 1,
-                false => ahead.push((cell, choice)),
+            if !before.is_some_and(|result| result.state.is_final()) {
+                ahead.push((cell, choice));
             }
         }
-        self.bar.set_position(self.outcome.done as u64);
-        self.bar.reset_eta();
-        self.bar.enable_steady_tick(Duration::from_millis(500));
+        let asked = schedule.cells.len();
+        let done = asked - ahead.len();
+        self.outcome = Outcome::of(asked, done);
+        self.begin_bar(asked, done);
+        let guests = self.guests(schedule)?;
+        let in_guests: Vec<&Cell> = ahead
+            .iter()
+            .filter(|(_, choice)| **choice == Choice::Guest)
+            .map(|(cell, _)| *cell)
+            .collect();
+        if in_guests.len() == ahead.len() {
+            // Otherwise the others are done first, and these fail one by one.
+            guests.check_prerequisites(&in_guests)?;
+        }
         for (cell, choice) in &ahead {
             match choice {
                 _ if self.interrupt.came() => break,
@@ -269,9 +197,25 @@ impl<'a> Session<'a> {
                 Choice::Guest => {}
             }
         }
-        self.guests(schedule, &ahead)?;
+        // After the cells of this machine, since a guest leaves it less quiet.
+        if !in_guests.is_empty() && !self.interrupt.came() {
+            self.bar
+                .set_message(format!("{} cells in a guest", in_guests.len()));
+            let (results, name) = (self.results, &self.results.lab().name);
+            guests.run(name, &in_guests, results.directory(), &mut self)?;
+        }
         self.bar.finish_and_clear();
         Ok(self.outcome)
+    }
+
+    fn begin_bar(&self, asked: usize, done: usize) {
+        let template = "{bar:20} {pos} of {len} cells, {eta} left: {wide_msg}";
+        let style = ProgressStyle::with_template(template).expect("the template is a constant");
+        self.bar.set_style(style);
+        self.bar.set_length(asked as u64);
+        self.bar.set_position(done as u64);
+        self.bar.reset_eta();
+        self.bar.enable_steady_tick(Duration::from_millis(500));
     }
 
     fn here(&mut self, cell: &Cell) -> anyhow::Result<()> {
@@ -291,31 +235,15 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// After the cells of this machine, since a guest leaves it less quiet.
-    fn guests(&mut self, schedule: &Schedule, ahead: &[(&Cell, &Choice)]) -> anyhow::Result<()> {
-        let cells: Vec<&Cell> = ahead
-            .iter()
-            .filter(|(_, choice)| **choice == Choice::Guest)
-            .map(|(cell, _)| *cell)
-            .collect();
-        if cells.is_empty() || self.interrupt.came() {
-            return Ok(());
-        }
-        self.bar
-            .set_message(format!("{} cells in a guest", cells.len()));
-        let guests = Guests {
+    fn guests(&self, schedule: &Schedule) -> anyhow::Result<Guests<'a>> {
+        Ok(Guests {
             program: std::env::current_exe().context("cannot find iostep itself")?,
+            kernel: self.args.kernel.clone(),
             device: self.args.device,
             polled: schedule.polled.clone(),
             time_limit: Duration::from_nanos(self.args.time_limit),
             interrupted: self.interrupt.flag(),
-        };
-        let (results, name) = (self.results, self.results.lab().name.clone());
-        let mut keep = |result: CellResult| {
-            self.count(&result);
-            results.put(&result)
-        };
-        Ok(guests.run(&name, &cells, results.directory(), &mut keep)?)
+        })
     }
 
     fn keep(&mut self, result: &CellResult) -> anyhow::Result<()> {
@@ -329,11 +257,17 @@ impl<'a> Session<'a> {
 
     fn count(&mut self, result: &CellResult) {
         self.bar.inc(1);
-        if result.state.is_final() {
-            self.outcome.done += 1;
-        } else if let Some(reason) = result.state.reason() {
-            let label = plan::label(&result.cell);
-            self.outcome.failures.push((label, reason.to_owned()));
-        }
+        self.outcome.count(result);
+    }
+}
+
+impl Listener for Session<'_> {
+    fn result(&mut self, result: CellResult) -> iostep_lab::Result<()> {
+        self.count(&result);
+        self.results.put(&result)
+    }
+
+    fn fault(&mut self, story: &str) {
+        self.bar.suspend(|| eprintln!("iostep: {story}"));
     }
 }

@@ -1,6 +1,6 @@
 //! Cells that run on this machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -60,9 +60,31 @@ impl<'a> Here<'a> {
             }
             On::Directory(directory) => Site::Directory(directory),
             On::Auto | On::Loop | On::Guest => {
-                Site::Made(Ground::Images(&self.images), Place::Loop)
+                let place = match is_memory(&self.images) {
+                    true => Place::Tmpfs,
+                    false => Place::Loop,
+                };
+                Site::Made(Ground::Images(&self.images), place)
             }
         };
         self.runner.run(cell, site)
+    }
+}
+
+/// True for a directory on tmpfs (linux/magic.h), where `TMPDIR` may lead.
+fn is_memory(directory: &Path) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    rustix::fs::statfs(directory).is_ok_and(|found| found.f_type == TMPFS_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_from_a_disk() {
+        assert!(is_memory(Path::new(MEMORY)));
+        assert!(!is_memory(Path::new("/proc")));
+        assert!(!is_memory(Path::new("/no/such/directory")));
     }
 }
