@@ -85,17 +85,29 @@ impl Running {
     /// Waits for its end.
     ///
     /// Errors: it takes longer than 90 s; it is then killed.
-    pub fn finish(mut self) -> anyhow::Result<Outcome> {
+    pub fn finish(self) -> anyhow::Result<Outcome> {
+        // An emulated guest needs ten times what a machine does.
+        let factor = match std::env::var_os("IOSTEP_GUEST") {
+            Some(_) => 10,
+            None => 1,
+        };
+        self.finish_within(PATIENCE * factor)
+    }
+
+    /// Waits for its end.
+    ///
+    /// Errors: it takes longer; it is then killed.
+    pub fn finish_within(mut self, patience: Duration) -> anyhow::Result<Outcome> {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break status;
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > patience {
                 self.child.kill()?;
                 self.child.wait()?;
                 anyhow::bail!(
-                    "hung, and was killed after {PATIENCE:?}: {}",
+                    "hung, and was killed after {patience:?}: {}",
                     read(&self.stderr)?
                 );
             }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use iostep_lab::guest;
+
 /// Something that a machine has or lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
@@ -20,6 +22,8 @@ pub enum Requirement {
     Program(&'static str),
     /// System calls of 32-bit x86 (int 0x80).
     Ia32,
+    /// What `iostep lab guest` needs: QEMU, a kernel, busybox.
+    Guest,
 }
 
 impl Requirement {
@@ -30,6 +34,7 @@ impl Requirement {
             Requirement::Btf => "btf",
             Requirement::Tracefs => "tracefs",
             Requirement::Loop => "loop",
+            Requirement::Guest => "guest",
             Requirement::Filesystem(name) | Requirement::Program(name) => name,
             Requirement::Ia32 => "ia32",
         }
@@ -45,6 +50,7 @@ impl Requirement {
             Requirement::Filesystem(name) => has_filesystem(name),
             Requirement::Program(name) => on_path(name),
             Requirement::Ia32 => Path::new("/proc/sys/abi/vsyscall32").exists(),
+            Requirement::Guest => return guest_fault(),
         };
         (!present).then(|| match self {
             Requirement::Root => "not root".to_owned(),
@@ -71,6 +77,15 @@ pub fn is_demanded(requirement: Requirement) -> bool {
 fn names(demanded: &str, requirement: Requirement) -> bool {
     let mut names = demanded.split(',').map(str::trim);
     names.any(|name| name == "all" || name == requirement.name())
+}
+
+/// Guests do not nest: within one there is none.
+fn guest_fault() -> Option<String> {
+    if std::env::var_os("IOSTEP_GUEST").is_some() {
+        return Some("in a guest".into());
+    }
+    let fault = guest::check_prerequisites(&guest::Options::default()).err()?;
+    Some(fault.to_string())
 }
 
 fn has_filesystem(name: &str) -> bool {

@@ -12,6 +12,8 @@ mod case;
 mod clean;
 mod faults;
 mod ground_truth;
+mod guest;
+mod lab;
 mod partition;
 mod record;
 mod recording;
@@ -40,6 +42,9 @@ fn main() {
     cases.extend(bench::cases());
     cases.extend(clean::cases());
     cases.extend(faults::cases());
+    cases.extend(guest::cases());
+    cases.extend(guest::cases_inside(Vec::new()));
+    cases.extend(lab::cases());
     cases.extend(partition::cases());
     cases.extend(replay::cases());
     cases.extend(record::cases());

@@ -1,0 +1,432 @@
+//! `iostep lab guest`: what a guest is, what it gives back, and how it ends.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use iostep_kernel_tests::iostep::{self, Outcome, Running};
+use iostep_kernel_tests::requirement::Requirement;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::case::Case;
+
+/// Before the names of the tests that run inside: the filter that selects them.
+const INSIDE: &str = "in the guest";
+/// How long all of them may take; an emulated guest needs ten times what a machine does.
+const INSIDE_LIMIT: Duration = Duration::from_secs(1200);
+/// How long one command in a guest may take, its boot included.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Prints what a guest is, one fact a line, and fails where something is not as it should be.
+const FACTS: &str = r#"
+set -e
+uname -r
+id -u
+echo "$IOSTEP_GUEST"
+printf '<%s>' "$@"; echo
+echo to-stderr >&2
+echo kept > "$RW/written"
+if touch /etc/written 2>/dev/null; then echo "the root is writable"; exit 1; fi
+echo gone > /tmp/written
+blockdev --getsize64 /dev/vda /dev/vdb
+try() {
+    kind=$1; shift
+    "$@" > /dev/null 2>&1
+    mount -t "$kind" /dev/vda /mnt
+    echo "$kind" > /mnt/file
+    umount /mnt
+    echo "mounted $kind"
+}
+try ext4 mkfs.ext4 -q -F /dev/vda
+try xfs mkfs.xfs -q -f /dev/vda
+try btrfs mkfs.btrfs -q -f /dev/vda
+try f2fs mkfs.f2fs -q -f /dev/vda
+try nilfs2 mkfs.nilfs2 -q -f /dev/vda
+try vfat mkfs.fat -F 32 /dev/vda
+exit 3
+"#;
+
+/// Every test of the host.
+pub fn cases() -> Vec<Case> {
+    let needs = |programs: &[&'static str]| {
+        let mut needs = vec![Requirement::Guest];
+        needs.extend(programs.iter().map(|program| Requirement::Program(program)));
+        needs
+    };
+    let makers = [
+        "mkfs.ext4",
+        "mkfs.xfs",
+        "mkfs.btrfs",
+        "mkfs.f2fs",
+        "mkfs.nilfs2",
+        "mkfs.fat",
+    ];
+    let all = vec![
+        Case::new(
+            "a command finds this machine's root, its devices and every filesystem",
+            needs(&makers),
+            facts,
+        ),
+        Case::new("NVMe has queues for polling", needs(&[]), nvme),
+        Case::new("an SD card is one", needs(&[]), sd_card),
+        Case::new("an image keeps what is written", needs(&[]), image),
+        Case::new(
+            "a panic is an error with the console's end",
+            needs(&[]),
+            panics,
+        ),
+        Case::new(
+            "a broken kernel is an error with the console's end",
+            needs(&[]),
+            broken_kernel,
+        ),
+        Case::new(
+            "a command that cannot be run is named",
+            needs(&[]),
+            no_such_command,
+        ),
+        Case::new("a guest ends at its time limit", needs(&[]), time_limit),
+        Case::new("a guest ends with Ctrl-C", needs(&[]), || {
+            ended_by(Signal::INT)
+        }),
+        Case::new("a guest ends with its host's process", needs(&[]), || {
+            ended_by(Signal::KILL)
+        }),
+        Case::new("bad usage is refused", needs(&[]), refused),
+        Case::new("the tests inside pass", needs(&[]), inside),
+    ];
+    all.into_iter().map(|case| case.about("guest")).collect()
+}
+
+/// The tests that are run inside by [`inside`], `more` among them; none on the host.
+pub fn cases_inside(mut more: Vec<Case>) -> Vec<Case> {
+    if std::env::var_os("IOSTEP_GUEST").is_none() {
+        return Vec::new();
+    }
+    more.push(Case::new(
+        "a trace agrees with the device's counters",
+        [Requirement::Root, Requirement::Btf],
+        traced,
+    ));
+    more.into_iter().map(|case| case.about(INSIDE)).collect()
+}
+
+/// Runs `iostep lab guest` with these arguments.
+fn guest<S: AsRef<std::ffi::OsStr>>(arguments: &[S], limit: Duration) -> anyhow::Result<Outcome> {
+    let words = ["lab", "guest"].map(std::ffi::OsStr::new);
+    let words = words.into_iter().chain(arguments.iter().map(AsRef::as_ref));
+    Running::start(words)?.finish_within(limit)
+}
+
+/// The same with `--json`, which must succeed with the command's status.
+fn json(arguments: &[&str], status: i32) -> anyhow::Result<Value> {
+    let arguments: Vec<&str> = ["--json"].iter().chain(arguments).copied().collect();
+    let outcome = guest(&arguments, LIMIT)?.status(status)?;
+    let value: Value = serde_json::from_str(&outcome.stdout)?;
+    println!(
+        "    Linux {}, emulated: {}, up in {} s",
+        value["kernel"], value["emulated"], value["boot_seconds"]
+    );
+    anyhow::ensure!(value["status"] == status, "{value}");
+    Ok(value)
+}
+
+fn lines<'a>(value: &'a Value, stream: &str) -> Vec<&'a str> {
+    value[stream].as_str().unwrap_or_default().lines().collect()
+}
+
+fn facts() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let rw = directory.path().to_string_lossy().into_owned();
+    let value = json(
+        &[
+            "--size",
+            "512MiB",
+            "--journal-size",
+            "16MiB",
+            "--rw",
+            &rw,
+            "--env",
+            &format!("RW={rw}"),
+            "--",
+            "sh",
+            "-c",
+            FACTS,
+            "sh",
+            "a b",
+            "it's",
+            "$HOME",
+            "line\nbreak",
+            "",
+        ],
+        3,
+    )?;
+    let stdout = lines(&value, "stdout");
+    let kernel = value["kernel"].as_str().unwrap_or_default();
+    let (own, expected) = (
+        rustix::system::uname(),
+        [
+            kernel,
+            "0",
+            "1",
+            "<a b><it's><$HOME><line",
+            "break><>",
+            "536870912",
+            "16777216",
+        ],
+    );
+    anyhow::ensure!(stdout.starts_with(&expected), "{stdout:#?}");
+    println!(
+        "    on a host with Linux {}",
+        own.release().to_string_lossy()
+    );
+    let mounted =
+        ["ext4", "xfs", "btrfs", "f2fs", "nilfs2", "vfat"].map(|kind| format!("mounted {kind}"));
+    anyhow::ensure!(stdout[expected.len()..] == mounted, "{stdout:#?}");
+    anyhow::ensure!(lines(&value, "stderr") == ["to-stderr"], "{value}");
+    let written = std::fs::read_to_string(directory.path().join("written"))?;
+    anyhow::ensure!(written == "kept\n", "{written:?}");
+    for path in ["/etc/written", "/tmp/written"] {
+        anyhow::ensure!(!Path::new(path).exists(), "{path} is on the host");
+    }
+    Ok(())
+}
+
+fn nvme() -> anyhow::Result<()> {
+    let queue = "cat /sys/block/nvme0n1/queue/io_poll /sys/module/nvme/parameters/poll_queues
+        blockdev --getsize64 /dev/nvme0n1 /dev/nvme0n2";
+    let flags = [
+        "--device",
+        "nvme",
+        "--size",
+        "64MiB",
+        "--journal-size",
+        "32MiB",
+        "--",
+    ];
+    let value = json(&[&flags[..], &["sh", "-c", queue]].concat(), 0)?;
+    let stdout = lines(&value, "stdout");
+    anyhow::ensure!(stdout == ["1", "1", "67108864", "33554432"], "{value}");
+    Ok(())
+}
+
+fn sd_card() -> anyhow::Result<()> {
+    let look = "cat /sys/block/mmcblk0/device/type; blockdev --getsize64 /dev/mmcblk0";
+    let flags = ["--device", "sd", "--size", "64MiB", "--", "sh", "-c", look];
+    let value = json(&flags, 0)?;
+    anyhow::ensure!(lines(&value, "stdout") == ["SD", "67108864"], "{value}");
+    Ok(())
+}
+
+fn image() -> anyhow::Result<()> {
+    let file = tempfile::NamedTempFile::new()?;
+    file.as_file().set_len(1 << 20)?;
+    let path = file.path().to_string_lossy().into_owned();
+    let write = "printf written | dd of=/dev/vda bs=512 seek=3 conv=notrunc,sync 2>/dev/null";
+    json(&["--image", &path, "--", "sh", "-c", write], 0)?;
+    let bytes = std::fs::read(&path)?;
+    anyhow::ensure!(bytes.len() == 1 << 20, "{} bytes", bytes.len());
+    anyhow::ensure!(
+        bytes[3 * 512..].starts_with(b"written\0"),
+        "nothing was written"
+    );
+    Ok(())
+}
+
+fn panics() -> anyhow::Result<()> {
+    let crash = "echo c > /proc/sysrq-trigger; sleep 100";
+    let outcome = guest(&["--", "sh", "-c", crash], LIMIT)?.status(1)?;
+    println!("{}", outcome.stderr);
+    anyhow::ensure!(
+        outcome.stderr.contains("ended before the command did"),
+        "{outcome:?}"
+    );
+    anyhow::ensure!(
+        outcome.stderr.contains("sysrq triggered crash"),
+        "{outcome:?}"
+    );
+    anyhow::ensure!(outcome.stderr.lines().count() <= 51, "{outcome:?}");
+    Ok(())
+}
+
+/// A kernel's image with a whole header, and nothing behind it that could be unpacked.
+pub struct BrokenKernel {
+    root: TempDir,
+}
+
+impl BrokenKernel {
+    /// Makes the image and its modules.
+    pub fn new() -> anyhow::Result<BrokenKernel> {
+        let kernel = BrokenKernel {
+            root: tempfile::tempdir()?,
+        };
+        let modules = kernel.root.path().join("lib/modules/6.1.0-broken");
+        std::fs::create_dir(kernel.root.path().join("boot"))?;
+        std::fs::create_dir_all(&modules)?;
+        let mut dependencies = String::new();
+        for name in [
+            "virtio_pci",
+            "virtio_console",
+            "9pnet_virtio",
+            "9p",
+            "overlay",
+            "virtio_blk",
+        ] {
+            std::fs::write(modules.join(format!("{name}.ko")), "")?;
+            dependencies.push_str(&format!("{name}.ko:\n"));
+        }
+        std::fs::write(modules.join("modules.dep"), dependencies)?;
+        // Documentation/arch/x86/boot.rst of Linux.
+        let mut bytes = vec![0; 64 << 10];
+        bytes[0x1f1] = 4;
+        bytes[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+        bytes[0x202..0x206].copy_from_slice(b"HdrS");
+        bytes[0x206..0x208].copy_from_slice(&0x020fu16.to_le_bytes());
+        bytes[0x20e..0x210].copy_from_slice(&0x200u16.to_le_bytes());
+        bytes[0x400..][..12].copy_from_slice(b"6.1.0-broken");
+        std::fs::write(kernel.path(), bytes)?;
+        Ok(kernel)
+    }
+
+    /// The image.
+    pub fn path(&self) -> String {
+        let path = self.root.path().join("boot/vmlinuz");
+        path.to_string_lossy().into_owned()
+    }
+}
+
+fn broken_kernel() -> anyhow::Result<()> {
+    let kernel = BrokenKernel::new()?;
+    let flags = ["--kernel", &kernel.path(), "--time-limit", "20s", "--"];
+    let outcome = guest(&[&flags[..], &["true"]].concat(), LIMIT)?;
+    println!("{}", outcome.stderr);
+    let outcome = outcome.status(1)?;
+    anyhow::ensure!(outcome.stderr.contains("the guest"), "{outcome:?}");
+    anyhow::ensure!(outcome.stderr.contains("console"), "{outcome:?}");
+    Ok(())
+}
+
+fn no_such_command() -> anyhow::Result<()> {
+    guest(&["--", "no-such-command"], LIMIT)?.refused(&[1], "no-such-command")?;
+    Ok(())
+}
+
+fn time_limit() -> anyhow::Result<()> {
+    let outcome = guest(&["--time-limit", "2s", "--", "sleep", "600"], LIMIT)?.status(1)?;
+    println!("{}", outcome.stderr);
+    anyhow::ensure!(
+        outcome.stderr.contains("within its time limit"),
+        "{outcome:?}"
+    );
+    Ok(())
+}
+
+/// What is left behind is found by the harness.
+fn ended_by(signal: Signal) -> anyhow::Result<()> {
+    let running = Running::start(["lab", "guest", "--", "sleep", "600"])?;
+    let has_guest = || {
+        let pid = running.pid().as_raw_nonzero();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        children.is_ok_and(|children| !children.trim().is_empty())
+    };
+    crate::faults::wait_until("QEMU to start", has_guest)?;
+    running.signal(signal)?;
+    let outcome = running.finish()?;
+    let expected = match signal {
+        Signal::KILL => None,
+        _ => Some(1),
+    };
+    anyhow::ensure!(outcome.code == expected, "{outcome:?}");
+    Ok(())
+}
+
+fn refused() -> anyhow::Result<()> {
+    for (flags, status, object) in [
+        (&["--device", "floppy"][..], 2, "floppy"),
+        (&["--device", "sd", "--size", "3MiB"], 2, "3145728"),
+        (&["--rw", "/"], 2, "/"),
+        (&["--rw", "/no/such/directory"], 2, "/no/such/directory"),
+        (&["--memory", "1MiB"], 2, "memory"),
+        (&["--cpus", "0"], 2, "processors"),
+        (&["--kernel", "/etc/passwd"], 2, "/etc/passwd"),
+        (&["--kernel", "/no/such/kernel"], 2, "/no/such/kernel"),
+        (&["--size", "8000000TiB"], 4, "TMPDIR"),
+    ] {
+        let arguments: Vec<&str> = flags.iter().chain(&["--", "true"]).copied().collect();
+        let outcome = guest(&arguments, LIMIT)?;
+        println!("    {}", outcome.stderr.lines().next().unwrap_or_default());
+        let outcome = outcome.status(status)?;
+        anyhow::ensure!(
+            outcome.stderr.contains(object),
+            "{flags:?}: {}",
+            outcome.stderr
+        );
+    }
+    let without_qemu = Command::new(iostep::binary()?)
+        .args(["lab", "guest", "--", "true"])
+        .env("PATH", "/nonexistent")
+        .stdin(Stdio::null())
+        .output()?;
+    let outcome = Outcome::from(without_qemu);
+    outcome.refused(&[4], "apt install qemu-system-x86")?;
+    Ok(())
+}
+
+/// Runs this very binary in a guest; each of its results is a line.
+fn inside() -> anyhow::Result<()> {
+    let own = std::env::current_exe()?;
+    let command = iostep::binary()?;
+    let variable = format!("IOSTEP_BIN={}", command.display());
+    let own = own.to_string_lossy();
+    let outcome = guest(
+        &[
+            "--size", "512MiB", "--memory", "2GiB", "--env", &variable, "--", &own, INSIDE,
+        ],
+        INSIDE_LIMIT,
+    )?;
+    let results: Vec<&str> = outcome
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("test "))
+        .collect();
+    results.iter().for_each(|line| println!("    {line}"));
+    anyhow::ensure!(
+        outcome.code == Some(0),
+        "{}\n{}",
+        outcome.stdout,
+        outcome.stderr
+    );
+    let passed = results.iter().filter(|line| line.ends_with("... ok"));
+    anyhow::ensure!(passed.count() > 0, "nothing ran: {}", outcome.stdout);
+    Ok(())
+}
+
+/// On the guest's own device, by its kernel, whose types may be laid out otherwise.
+fn traced() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let run = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).status();
+        let status = status.with_context(|| format!("{program} cannot be run"))?;
+        anyhow::ensure!(status.success(), "{program}: {status}");
+        Ok(())
+    };
+    run("mkfs.ext4", &["-q", "-F", "/dev/vda"])?;
+    run("mount", &["/dev/vda", "/mnt"])?;
+    let write = "for n in 1 2 3; do dd if=/dev/zero of=/mnt/$n bs=4k count=5 conv=fsync; done";
+    let output = output.to_string_lossy();
+    let traced = iostep::run([
+        "trace", "/mnt", "--json", "--settle", "-o", &output, "--", "sh", "-c", write,
+    ]);
+    run("umount", &["/mnt"])?;
+    traced?.success()?;
+    let trace = iostep_model::store::read(Path::new(&*output))?;
+    anyhow::ensure!(trace.manifest.check.passed(), "{:?}", trace.manifest.check);
+    let written = trace.manifest.check.completed.write.bytes;
+    println!("    {written} bytes written");
+    anyhow::ensure!(written >= 3 * 5 * 4096, "{written} bytes");
+    Ok(())
+}

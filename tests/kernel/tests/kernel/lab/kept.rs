@@ -1,0 +1,200 @@
+//! What is kept, gone on with, and joined.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iostep_kernel_tests::iostep::{self, Running};
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_model::lab::{CellResult, State};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{Bench, LOOP, QUICK, at, ensure_complete};
+use crate::case::Case;
+use crate::faults::wait_until;
+
+pub fn cases() -> Vec<Case> {
+    let terminal = [LOOP, &[Requirement::Program("script")]].concat();
+    vec![
+        Case::new(
+            "what was done is not done again, and another lab is refused",
+            LOOP,
+            resumed,
+        ),
+        Case::new("shards are merged to the whole", LOOP, sharded),
+        Case::new(
+            "repetitions are counted, and the report is JSON and a page",
+            LOOP,
+            repeated,
+        ),
+        Case::new("a terminal is shown how far it is", terminal, progress),
+        Case::new(
+            "a signal keeps what is there and takes the rest down",
+            LOOP,
+            interrupted,
+        ),
+        Case::new("after kill -9 the same command goes on", LOOP, killed),
+    ]
+}
+
+/// When each result was written.
+fn times(results: &Path) -> anyhow::Result<BTreeMap<PathBuf, std::time::SystemTime>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(results.join("cells"))? {
+        let entry = entry?;
+        all.insert(entry.path(), entry.metadata()?.modified()?);
+    }
+    Ok(all)
+}
+
+fn resumed() -> anyhow::Result<()> {
+    let bench = Bench::new(QUICK)?;
+    bench.run("out", &["--shard", "1/2"])?.status(0)?;
+    let before = times(&bench.path("out"))?;
+    anyhow::ensure!(before.len() == 2, "{before:?}");
+    bench.run("out", &[])?.status(0)?;
+    let after = times(&bench.path("out"))?;
+    anyhow::ensure!(after.len() == 4, "{after:?}");
+    for (path, time) in &before {
+        anyhow::ensure!(
+            after.get(path) == Some(time),
+            "{} was written again",
+            path.display()
+        );
+    }
+    std::fs::write(bench.lab(), format!("name='other'\n{QUICK}"))?;
+    let refused = bench.run("out", &[])?;
+    refused.refused(&[2], "holds results of the lab test, not of other")?;
+    Ok(())
+}
+
+fn sharded() -> anyhow::Result<()> {
+    let bench = Bench::new(QUICK)?;
+    for (shard, results) in [("1/2", "a"), ("2/2", "b")] {
+        bench.run(results, &["--shard", shard])?.status(0)?;
+    }
+    let mut words = ["lab", "merge"].map(PathBuf::from).to_vec();
+    words.extend([bench.path("a"), bench.path("b")]);
+    words.extend(["--results".into(), bench.path("all")]);
+    iostep::run(words)?.status(0)?;
+    let all = bench.read("all")?;
+    anyhow::ensure!(all.len() == 4, "{} results", all.len());
+    all.iter().try_for_each(ensure_complete)?;
+    // Whoever goes on in the merged directory has nothing left to do.
+    let before = times(&bench.path("all"))?;
+    bench.run("all", &[])?.status(0)?;
+    anyhow::ensure!(times(&bench.path("all"))? == before, "a cell ran again");
+    Ok(())
+}
+
+fn repeated() -> anyhow::Result<()> {
+    let bench = Bench::new(QUICK)?;
+    let page = bench.path("page.html");
+    let page_text = page.to_string_lossy().into_owned();
+    let flags = ["--repeat", "3", "--json", "--html", &page_text];
+    let outcome = bench.run("out", &flags)?.status(0)?;
+    let report: Value = serde_json::from_str(&outcome.stdout)?;
+    anyhow::ensure!(report.is_object(), "{report}");
+    let html = std::fs::read_to_string(&page)?;
+    anyhow::ensure!(html.starts_with("<!doctype html>"), "no page");
+    let all = bench.read("out")?;
+    let runs: Vec<usize> = all.iter().map(|result| result.runs.len()).collect();
+    anyhow::ensure!(runs == [3; 4], "{runs:?}");
+    // Cells with another number of repetitions are other cells.
+    bench.run("out", &["--shard", "1/4"])?.status(0)?;
+    let all = bench.read("out")?;
+    anyhow::ensure!(all.len() == 5, "{} results", all.len());
+    for table in ["cells.parquet", "classes.parquet"] {
+        let bytes = std::fs::read(bench.path("out").join(table))?;
+        let is_parquet = bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1");
+        anyhow::ensure!(is_parquet, "{table} is no table");
+    }
+    Ok(())
+}
+
+fn progress() -> anyhow::Result<()> {
+    let bench = Bench::new(QUICK)?;
+    let words: Vec<String> = bench
+        .words("out", &[])
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let line = format!("{} {}", iostep::binary()?.display(), words.join(" "));
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .output()?;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    anyhow::ensure!(output.status.success(), "{shown}");
+    anyhow::ensure!(shown.contains("of 4 cells"), "{shown}");
+    Ok(())
+}
+
+/// Loop devices that have a file behind them.
+fn attached() -> anyhow::Result<usize> {
+    let mut count = 0;
+    for entry in std::fs::read_dir("/sys/block")? {
+        count += usize::from(entry?.path().join("loop/backing_file").exists());
+    }
+    Ok(count)
+}
+
+/// A quick cell and one that takes a minute.
+const LONG: &str = "[[cells]]\nworkload='file'\nfilesystem='ext4'\nsize='16KiB'\n\
+                    time=[0.1, 60]\ndevice-size='64MiB'\n";
+
+/// Runs [`LONG`] and sends a signal while the second cell runs. The exit status, and every result.
+fn ended_by(
+    bench: &Bench,
+    results: &str,
+    signal: Signal,
+) -> anyhow::Result<(Option<i32>, Vec<CellResult>)> {
+    let before = attached()?;
+    let running = Running::start(bench.words(results, &["--on", "tmpfs"]))?;
+    let cells = bench.path(results).join("cells");
+    let first_is_there = || std::fs::read_dir(&cells).is_ok_and(|all| all.count() == 1);
+    let second_runs = || attached().is_ok_and(|now| now > before);
+    wait_until("the second cell", || first_is_there() && second_runs())?;
+    running.signal(signal)?;
+    let code = running.finish()?.code;
+    wait_until("the loop devices to go", || {
+        attached().is_ok_and(|now| now <= before)
+    })?;
+    Ok((code, bench.read(results)?))
+}
+
+fn interrupted() -> anyhow::Result<()> {
+    let bench = Bench::new(LONG)?;
+    for signal in [Signal::INT, Signal::TERM] {
+        let (code, all) = ended_by(&bench, &format!("{signal:?}"), signal)?;
+        let states: Vec<&State> = all.iter().map(|result| &result.state).collect();
+        println!("    {signal:?}: {code:?}, {states:?}");
+        anyhow::ensure!(code == Some(1), "{code:?}");
+        anyhow::ensure!(states == [&State::Complete, &State::Interrupted]);
+    }
+    Ok(())
+}
+
+fn killed() -> anyhow::Result<()> {
+    let bench = Bench::new(LONG)?;
+    let (code, all) = ended_by(&bench, "out", Signal::KILL)?;
+    anyhow::ensure!(code.is_none(), "{code:?}");
+    anyhow::ensure!(all.len() == 1, "{} results", all.len());
+    let before = times(&bench.path("out"))?;
+    // What it was about to do is done now, as far as a second allows.
+    bench
+        .run("out", &["--on", "tmpfs", "--time-limit", "1s"])?
+        .status(1)?;
+    let all = bench.read("out")?;
+    ensure_complete(at(&all, "time", "0.1")?)?;
+    let second = &at(&all, "time", "60")?.state;
+    let ended = matches!(second, State::Failed { reason } if reason.contains("within 1 seconds"));
+    anyhow::ensure!(ended, "{second:?}");
+    let after = times(&bench.path("out"))?;
+    anyhow::ensure!(
+        before
+            .iter()
+            .all(|(path, time)| after.get(path) == Some(time))
+    );
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! What cells measure on loop devices.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use iostep_kernel_tests::iostep::Running;
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_model::class::{Class, Layer};
+use iostep_model::lab::{CellResult, Place, Run, State};
+
+use super::{Bench, LOOP, at, ensure_complete};
+use crate::case::Case;
+
+/// What nine traced cells may take.
+const MANY: Duration = Duration::from_secs(300);
+
+pub fn cases() -> Vec<Case> {
+    let all = [
+        LOOP,
+        &[
+            Requirement::Btf,
+            Requirement::Filesystem("xfs"),
+            Requirement::Program("mkfs.xfs"),
+            Requirement::Filesystem("btrfs"),
+            Requirement::Program("mkfs.btrfs"),
+        ],
+    ]
+    .concat();
+    let traced = [LOOP, &[Requirement::Btf]].concat();
+    vec![
+        Case::new(
+            "three filesystems with their switches are measured, and classes add up to the counters",
+            all,
+            three_filesystems,
+        ),
+        Case::new(
+            "an external journal takes the log away from the first device",
+            traced,
+            external_journal,
+        ),
+    ]
+}
+
+fn three_filesystems() -> anyhow::Result<()> {
+    let bench = Bench::new(
+        "[[cells]]\nworkload='sqlite'\ntransactions=40\ntrace=true\nrepeat=2\n\
+         filesystem=['ext4', 'xfs', 'btrfs']\nswitches=['', 'F+W', 'E']\n",
+    )?;
+    let running = Running::start(bench.words("out", &[]))?;
+    running.finish_within(MANY)?.status(0)?;
+    let all = bench.read("out")?;
+    anyhow::ensure!(all.len() == 9, "{} results", all.len());
+    for result in &all {
+        let what = iostep_lab::plan::label(&result.cell);
+        let is_btrfs = result.cell.axis("filesystem") == Some("btrfs");
+        if is_btrfs && result.cell.storage.external_journal {
+            let expected = matches!(&result.state, State::NotApplicable { reason } if reason.contains("btrfs"));
+            anyhow::ensure!(expected, "{what}: {:?}", result.state);
+            continue;
+        }
+        ensure_complete(result)?;
+        anyhow::ensure!(result.runs.len() == 2, "{what}: {} runs", result.runs.len());
+        let environment = result.environment.as_ref().context("no environment")?;
+        // The directory for temporary files may be memory.
+        let place = environment.place;
+        let here = matches!(place, Place::Loop | Place::Tmpfs);
+        anyhow::ensure!(here, "{what}: {place:?}");
+        anyhow::ensure!(
+            environment.commands.len() >= 2,
+            "{:?}",
+            environment.commands
+        );
+        for run in &result.runs {
+            check_run(&what, result, run)?;
+        }
+    }
+    for table in ["cells.parquet", "classes.parquet", "lab.json"] {
+        anyhow::ensure!(bench.path("out").join(table).is_file(), "no {table}");
+    }
+    Ok(())
+}
+
+fn check_run(what: &str, result: &CellResult, run: &Run) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        run.operations == 40,
+        "{what}: {} transactions",
+        run.operations
+    );
+    let device = run.device.context("no counters")?;
+    let classes = run.classes.as_ref().context("no classes")?;
+    let written: u64 = classes
+        .iter()
+        .filter(|count| count.operation.is_write())
+        .map(|count| count.bytes)
+        .sum();
+    println!(
+        "    {what}: {} bytes counted, {written} traced",
+        device.write.bytes
+    );
+    // A transaction writes its page, and each commit is flushed.
+    anyhow::ensure!(device.write.bytes >= 40 * 4096, "{what}: {device:?}");
+    anyhow::ensure!(device.flush.ios >= 40, "{what}: {device:?}");
+    if result.cell.storage.external_journal {
+        anyhow::ensure!(
+            written < device.write.bytes,
+            "{what}: {written} of {device:?}"
+        );
+    } else {
+        // Both windows begin and end in the middle of what the kernel does by itself.
+        let apart = written.abs_diff(device.write.bytes);
+        anyhow::ensure!(
+            apart <= device.write.bytes / 10,
+            "{what}: {written} of {device:?}"
+        );
+    }
+    Ok(())
+}
+
+fn external_journal() -> anyhow::Result<()> {
+    let bench = Bench::new(
+        "[[cells]]\nworkload='sqlite'\ntransactions=30\ntrace=true\nfilesystem='ext4'\n\
+         switches=['', 'E']\n",
+    )?;
+    bench.run("out", &["--on", "tmpfs"])?.status(0)?;
+    let all = bench.read("out")?;
+    let log_bytes = |switches: &str| -> anyhow::Result<u64> {
+        let result = at(&all, "switches", switches)?;
+        ensure_complete(result)?;
+        let place = result.environment.as_ref().map(|found| found.place);
+        anyhow::ensure!(place == Some(Place::Tmpfs), "{place:?}");
+        let classes = result.runs[0].classes.iter().flatten();
+        let log = classes.filter(|c| c.class.map(Class::layer) == Some(Layer::Journal));
+        Ok(log.map(|count| count.bytes).sum())
+    };
+    anyhow::ensure!(log_bytes("")? > 0, "nothing was logged");
+    anyhow::ensure!(log_bytes("E")? == 0, "the log is on the first device");
+    Ok(())
+}
