@@ -32,7 +32,8 @@ const SIGNALLED: u8 = 128;
 Examples:
   iostep lab guest -- uname -a
   iostep lab guest --rw results -- sh -c 'mkfs.f2fs -q /dev/vda &&
-    mount /dev/vda /mnt && iostep trace /mnt -o results/f2fs -- cp -r /etc /mnt'
+    mount /dev/vda /mnt &&
+    iostep trace /mnt --settle -o results/f2fs -- cp -r /etc /mnt'
   iostep lab guest --device nvme --size 2GiB --journal-size 128MiB -- lsblk
 
 Devices: virtio /dev/vda (journal /dev/vdb), nvme /dev/nvme0n1 (nvme0n2),
