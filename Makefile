@@ -68,6 +68,13 @@ bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10
 	scripts/setup test
 	cargo build --release --package iostep --package waldio-bench
 	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(BENCH_WALDIO)
+
+.PHONY: bench-clean
+bench-clean: ## Measure how fast clean reads and replay loads, and the memory (2 min)
+	scripts/setup test
+	cargo build --release --package iostep
+	bench/clean $(abspath $(IOSTEP))
+
 .PHONY: bench-replay
 bench-replay: ## Measure how exactly replay issues calls, beside usleep (1 min)
 	scripts/setup test

@@ -47,6 +47,9 @@ pub struct About {
     pub lost: u64,
     /// The line at which its file stops without an end.
     pub cut_at_line: Option<u64>,
+    /// How long it took to read it and to plan the order of its calls.
+    #[serde(default)]
+    pub load_ns: u64,
 }
 
 /// A directory that replays ran in.
@@ -70,8 +73,8 @@ pub struct Run {
 }
 
 impl About {
-    /// Of a recording, read from `path`.
-    pub fn of(recording: &Recording, path: &Path) -> About {
+    /// Of a recording, read from `path` and planned in `load_ns`.
+    pub fn of(recording: &Recording, path: &Path, load_ns: u64) -> About {
         let words = recording.header.command.iter();
         About {
             path: path.display().to_string(),
@@ -84,6 +87,7 @@ impl About {
             calls: recording.calls.len() as u64,
             lost: recording.ledger.lost,
             cut_at_line: recording.cut_at_line,
+            load_ns,
         }
     }
 }

@@ -33,15 +33,15 @@ pub(super) fn skip_known(text: &[u8], at: usize) -> Option<usize> {
         if !is_path && text[end - 1] == b'-' {
             continue;
         }
-        let inside = &text[at..end];
-        let nested = [&b"<char "[..], b"<block "]
-            .iter()
-            .any(|mark| memchr::memmem::find(inside, mark).is_some());
-        if nested && text.get(end + 1) == Some(&b'>') {
-            return Some(end + 2);
-        }
-        return Some(end + 1);
+        let nested = text.get(end + 1) == Some(&b'>') && device(&text[at..end]).is_some();
+        return Some(end + 1 + usize::from(nested));
     }
+}
+
+/// Where in a name the device's numbers begin that -yy puts behind it.
+fn device(name: &[u8]) -> Option<usize> {
+    let mut marks = [&b"<char "[..], b"<block "].into_iter();
+    marks.find_map(|mark| memchr::memmem::find(name, mark))
 }
 
 /// What is behind `name=`, up to the next `,` or bracket. `name` begins a word.
@@ -187,8 +187,7 @@ pub(super) fn descriptor(argument: &[u8]) -> Option<Descriptor<'_>> {
 fn known(remark: &[u8]) -> Option<Known<'_>> {
     let end = skip_known(remark, 0)?;
     let inside = &remark[1..end - 1];
-    let mut marks = [&b"<char "[..], b"<block "].into_iter();
-    let device = marks.find_map(|mark| memchr::memmem::find(inside, mark));
+    let device = inside.ends_with(b">").then(|| device(inside)).flatten();
     let name = &inside[..device.unwrap_or(inside.len())];
     // Older versions have it inside.
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);

@@ -6,6 +6,7 @@ mod traced;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use iostep_analyze::replay::{About, Document};
 use iostep_analyze::report::replay::html;
@@ -92,7 +93,10 @@ fn speed(text: &str) -> Result<f64, String> {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
     let interrupt = Interrupt::install()?;
+    let began = Instant::now();
     let recording = trace_file::read(&args.file)?;
+    let plan = Plan::new(&recording, args.threads);
+    let load_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let settings = Settings {
         timing: args.timing,
         speed: args.speed,
@@ -100,7 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let order = Order {
         recording: &recording,
-        plan: &Plan::new(&recording, settings.threads),
+        plan: &plan,
         settings,
         kept_data: &kept::directory_of(&args.file),
         directories: &args.to,
@@ -116,7 +120,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         End::Failed(error) => Some(error),
         End::Whole | End::Interrupted => None,
     };
-    let about = About::of(&recording, &args.file);
+    let about = About::of(&recording, &args.file, load_ns);
     let document = Document::new(arguments(), about, targets);
     publish_all(args, &document)?;
     show::print(&document, args.json)?;

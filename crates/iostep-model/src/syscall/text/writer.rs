@@ -70,7 +70,9 @@ impl Writer {
 
     /// Names a thread anew: exec and prctl change it.
     pub fn rename_thread(&mut self, thread: &Thread) {
-        if let Some(known) = self.head.threads.iter_mut().find(|t| t.id == thread.id) {
+        // They are numbered from 1 as they come.
+        let index = (thread.id.0 as usize).wrapping_sub(1);
+        if let Some(known) = self.head.threads.get_mut(index) {
             known.name.clone_from(&thread.name);
         }
     }

@@ -36,6 +36,7 @@ fn document() -> Document {
         calls: 2,
         lost: 0,
         cut_at_line: None,
+        load_ns: 0,
     };
     let target = Target {
         directory: "/mnt/<b>".to_owned(),
