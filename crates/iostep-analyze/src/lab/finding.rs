@@ -4,25 +4,25 @@ use serde::Serialize;
 
 use super::Measure;
 
-/// Whether something that a paper found is there.
+/// Whether what a paper found is so here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Everywhere that it was looked for.
-    Found,
+    Holds,
     /// Not everywhere.
-    NotFound,
-    /// The cells that would tell are not there.
-    NotMeasured,
+    DoesNotHold,
+    /// The cells that would tell are not there, or their runs differ too much.
+    Open,
 }
 
 impl Verdict {
     /// The words shown to people.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Found => "found",
-            Verdict::NotFound => "not found",
-            Verdict::NotMeasured => "not measured",
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::Open => "open",
         }
     }
 }
@@ -108,7 +108,7 @@ pub(super) struct Gap {
 pub(super) type Answer = Result<Evidence, Gap>;
 
 impl Claim {
-    /// Found if there are numbers and all agree.
+    /// It holds if there are numbers and all agree.
     pub(super) fn judge(self, answers: impl IntoIterator<Item = Answer>) -> Finding {
         let mut evidence = Vec::new();
         let mut missing: Vec<Missing> = Vec::new();
@@ -125,9 +125,9 @@ impl Claim {
             }
         }
         let verdict = match evidence.iter().all(|numbers| numbers.holds) {
-            _ if evidence.is_empty() => Verdict::NotMeasured,
-            true => Verdict::Found,
-            false => Verdict::NotFound,
+            _ if evidence.is_empty() => Verdict::Open,
+            true => Verdict::Holds,
+            false => Verdict::DoesNotHold,
         };
         Finding {
             name: self.name,

@@ -2,9 +2,9 @@
 
 use iostep_model::lab::State;
 
-use super::Measure;
 use super::finding::{Answer, Evidence, Gap, Number};
 use super::results::{At, Ground, Results};
+use super::{Measure, Value};
 
 /// Which of several is asked for.
 #[derive(Clone, Copy, PartialEq)]
@@ -24,12 +24,56 @@ pub(super) struct Series<'a> {
     pub measure: Measure,
 }
 
-/// A value of the axis with its median.
+/// A value of the axis with its number.
 struct Named<'a> {
     name: &'a str,
-    median: f64,
+    value: Value,
     ground: Option<Ground>,
 }
+
+/// A ratio of two numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Factor {
+    /// Of the medians.
+    pub median: f64,
+    /// The least and the greatest that the runs allow; the median itself for a count.
+    pub range: (f64, f64),
+}
+
+impl Factor {
+    /// What a condition says of it; `None` if that depends on the runs that are taken.
+    fn decide(self, holds: impl Fn(f64) -> bool) -> Option<bool> {
+        let (low, high) = self.range;
+        (holds(low) == holds(high)).then(|| holds(self.median))
+    }
+}
+
+/// What a condition says of two ratios of one place, which move against each other.
+pub(super) fn both(
+    place: String,
+    [one, other]: [(&str, Factor); 2],
+    holds: impl Fn(f64, f64) -> bool,
+) -> Answer {
+    let ranges = (one.1.range, other.1.range);
+    let outer = holds(ranges.0.0, ranges.1.1);
+    let inner = holds(ranges.0.1, ranges.1.0);
+    if outer != inner {
+        return Err(Gap {
+            place,
+            reason: TOO_FAR_APART.to_owned(),
+        });
+    }
+    Ok(Evidence {
+        holds: holds(one.1.median, other.1.median),
+        place,
+        numbers: [one, other]
+            .map(|(name, factor)| Number::ratio(name, factor.median))
+            .into(),
+    })
+}
+
+/// Why a claim stays open whose answer depends on the runs that are taken.
+const TOO_FAR_APART: &str = "the runs differ too much to tell";
 
 impl<'a> Series<'a> {
     fn number(&self, name: &'a str) -> Result<Named<'a>, Gap> {
@@ -44,7 +88,7 @@ impl<'a> Series<'a> {
         })?;
         Ok(Named {
             name,
-            median: value.median,
+            value,
             ground,
         })
     }
@@ -79,13 +123,16 @@ impl<'a> Series<'a> {
             }
             let compared = self.number(other).and_then(|second| {
                 self.comparable(&first, &second)?;
-                Ok(second)
+                match self.measure.is_time() && overlap(&first.value, &second.value) {
+                    true => Err(self.too_far_apart()),
+                    false => Ok(second),
+                }
             });
             match compared {
                 Ok(second) => {
                     holds &= match extreme {
-                        Extreme::Least => first.median < second.median,
-                        Extreme::Greatest => first.median > second.median,
+                        Extreme::Least => first.value.median < second.value.median,
+                        Extreme::Greatest => first.value.median > second.value.median,
                     };
                     numbers.push(self.numbered(&second));
                 }
@@ -113,41 +160,59 @@ impl<'a> Series<'a> {
     pub fn ratio(&self, from: &'a str, to: &'a str, holds: impl Fn(f64) -> bool) -> Answer {
         let base = self.number(from)?;
         let found = self.number(to)?;
-        self.comparable(&base, &found)?;
-        if base.median == 0.0 {
-            return Err(Gap {
-                place: words(self.at),
-                reason: format!("{} has none", label(from)),
-            });
-        }
-        let ratio = found.median / base.median;
+        let factor = self.over(&base, &found)?;
+        let holds = factor.decide(holds).ok_or_else(|| self.too_far_apart())?;
         let numbers = vec![
             self.numbered(&base),
             self.numbered(&found),
-            Number::ratio("ratio", ratio),
+            Number::ratio("ratio", factor.median),
         ];
-        Ok(self.evidence(holds(ratio), numbers))
+        Ok(self.evidence(holds, numbers))
     }
 
     /// Whether the number of `value` itself `holds`.
     pub fn alone(&self, value: &'a str, holds: impl Fn(f64) -> bool) -> Answer {
         let found = self.number(value)?;
-        Ok(self.evidence(holds(found.median), vec![self.numbered(&found)]))
+        let holds = holds(found.value.median);
+        Ok(self.evidence(holds, vec![self.numbered(&found)]))
     }
 
     /// The ratio itself, for claims about two of them.
-    pub fn factor(&self, from: &'a str, to: &'a str) -> Result<f64, Gap> {
-        let base = self.number(from)?;
-        let found = self.number(to)?;
-        self.comparable(&base, &found)?;
-        Ok(found.median / base.median)
+    pub fn factor(&self, from: &'a str, to: &'a str) -> Result<Factor, Gap> {
+        self.over(&self.number(from)?, &self.number(to)?)
+    }
+
+    fn over(&self, base: &Named<'_>, found: &Named<'_>) -> Result<Factor, Gap> {
+        self.comparable(base, found)?;
+        let (base, name, found) = (&base.value, label(base.name), &found.value);
+        let is_time = self.measure.is_time();
+        let least = if is_time { base.minimum } else { base.median };
+        if least <= 0.0 {
+            return Err(Gap {
+                place: words(self.at),
+                reason: format!("{name} has none"),
+            });
+        }
+        let median = found.median / base.median;
+        let range = match is_time {
+            true => (found.minimum / base.maximum, found.maximum / base.minimum),
+            false => (median, median),
+        };
+        Ok(Factor { median, range })
+    }
+
+    fn too_far_apart(&self) -> Gap {
+        Gap {
+            place: words(self.at),
+            reason: TOO_FAR_APART.to_owned(),
+        }
     }
 
     fn numbered(&self, named: &Named<'_>) -> Number {
         Number {
             name: label(named.name).to_owned(),
             measure: Some(self.measure),
-            value: named.median,
+            value: named.value.median,
         }
     }
 
@@ -158,6 +223,10 @@ impl<'a> Series<'a> {
             numbers,
         }
     }
+}
+
+fn overlap(one: &Value, other: &Value) -> bool {
+    one.minimum <= other.maximum && other.minimum <= one.maximum
 }
 
 /// The name of a value; the empty text is the one of no switches.

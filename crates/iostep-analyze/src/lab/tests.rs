@@ -64,7 +64,7 @@ fn times_of_two_places_are_not_compared_and_counts_are() {
     let results = [insert("ext4", "", 1000), guest(insert("f2fs", "", 10))];
     let report = report("combined", &results);
     // Updates have no cells here, and so no tables.
-    let [rate, bytes] = &report.grids[..] else {
+    let [rate, _, bytes] = &report.grids[..] else {
         panic!("{} tables", report.grids.len());
     };
     assert_eq!(entry(rate, "", "f2fs").ratio, None);
@@ -87,12 +87,12 @@ fn an_order_is_found_only_where_every_place_has_it() {
     let verdict =
         |results: &[CellResult]| finding(&report("table1", results), "wal-fewest-ios").verdict;
     let ext4 = modes("ext4", 3);
-    assert_eq!(verdict(&ext4), Verdict::Found);
+    assert_eq!(verdict(&ext4), Verdict::Holds);
     let with_btrfs = [ext4.to_vec(), modes("btrfs", 12).to_vec()].concat();
-    assert_eq!(verdict(&with_btrfs), Verdict::NotFound);
+    assert_eq!(verdict(&with_btrfs), Verdict::DoesNotHold);
     let equal = modes("ext4", 8);
-    assert_eq!(verdict(&equal), Verdict::NotFound);
-    assert_eq!(verdict(&ext4[1..]), Verdict::NotMeasured);
+    assert_eq!(verdict(&equal), Verdict::DoesNotHold);
+    assert_eq!(verdict(&ext4[1..]), Verdict::Open);
 
     let report = report("table1", &with_btrfs);
     let found = finding(&report, "wal-fewest-ios");
@@ -111,7 +111,7 @@ fn rates_of_two_places_leave_an_order_unmeasured() {
     f2fs.environment = Some(environment(Place::Guest));
     let report = report("combined", &[insert("ext4", "W", 1000), f2fs]);
     let found = finding(&report, "f2fs-wal-first");
-    assert_eq!(found.verdict, Verdict::NotMeasured);
+    assert_eq!(found.verdict, Verdict::Open);
     let reason = "f2fs was measured on an emulated guest, ext4 on a loop device over a file";
     assert_eq!(found.missing[0].reason, reason);
 }
@@ -138,11 +138,11 @@ fn one_that_beats_the_winner_is_enough_and_one_that_cannot_be_compared_leaves_it
     let [f2fs, nilfs2] = [replay("f2fs", 50), replay("nilfs2", 80)].map(in_guest);
     let elsewhere = replay("ext4", 10);
     let both = [f2fs.clone(), nilfs2.clone()];
-    assert_eq!(verdict(&both), Verdict::Found);
+    assert_eq!(verdict(&both), Verdict::Holds);
     let all = [f2fs.clone(), nilfs2, elsewhere.clone()];
-    assert_eq!(verdict(&all), Verdict::NotMeasured);
+    assert_eq!(verdict(&all), Verdict::Open);
     let beaten = [f2fs.clone(), in_guest(replay("btrfs", 20)), elsewhere];
-    assert_eq!(verdict(&beaten), Verdict::NotFound);
+    assert_eq!(verdict(&beaten), Verdict::DoesNotHold);
 
     let mut failed = in_guest(replay("xfs", 0));
     failed.state = State::Failed {
@@ -151,7 +151,7 @@ fn one_that_beats_the_winner_is_enough_and_one_that_cannot_be_compared_leaves_it
     failed.runs.clear();
     assert_eq!(
         verdict(&[both.to_vec(), vec![failed]].concat()),
-        Verdict::NotMeasured
+        Verdict::Open
     );
 }
 
@@ -206,12 +206,56 @@ fn the_parts_of_a_request_are_one_request() {
 }
 
 #[test]
+fn runs_that_overlap_leave_an_order_of_times_open_and_one_of_counts_decided() {
+    let mode = |journal: &str, rates: [u64; 3]| {
+        let mut result = cell(&[
+            ("workload", "sqlite"),
+            ("operation", "insert"),
+            ("journal", journal),
+        ]);
+        let writes = if journal == "wal" { 3 } else { 9 };
+        result.runs = rates.map(|rate| run(rate, writes, 4096)).into();
+        result
+    };
+    let verdicts = |truncate| {
+        let report = report(
+            "matrix",
+            &[mode("wal", [50, 90, 100]), mode("truncate", truncate)],
+        );
+        ["wal-first-insert", "wal-fewest-ios"].map(|name| finding(&report, name).verdict)
+    };
+    assert_eq!(verdicts([20, 30, 49]), [Verdict::Holds, Verdict::Holds]);
+    assert_eq!(verdicts([20, 30, 60]), [Verdict::Open, Verdict::Holds]);
+    assert_eq!(
+        verdicts([101, 101, 102]),
+        [Verdict::DoesNotHold, Verdict::Holds]
+    );
+}
+
+#[test]
+fn a_gain_is_judged_by_the_runs_least_and_greatest() {
+    let at = |switches: &str, rates: [u64; 2]| {
+        let mut result = insert("ext4", switches, 1);
+        result.runs = rates.map(|rate| run(rate, 3, 4096)).into();
+        result
+    };
+    let verdict = |fdatasync| {
+        let report = report("combined", &[at("", [100, 105]), at("F", fdatasync)]);
+        finding(&report, "f-insert").verdict
+    };
+    assert_eq!(verdict([150, 160]), Verdict::Holds);
+    assert_eq!(verdict([100, 160]), Verdict::Open);
+    assert_eq!(verdict([80, 90]), Verdict::DoesNotHold);
+}
+
+#[test]
 fn polling_divides_context_switches_or_does_not() {
     let polled = |switches: &'static str, voluntary: u64| {
         let mut result = cell(&[
             ("workload", "file"),
             ("switches", switches),
-            ("sync", "odsync"),
+            ("access", "random-read"),
+            ("sync", "none"),
             ("threads", "1"),
         ]);
         result.runs[0].cpu.voluntary_switches = voluntary;
@@ -221,9 +265,9 @@ fn polling_divides_context_switches_or_does_not() {
         let results = [polled("", 10_000), polled("P", polled_switches)];
         finding(&report("polling", &results), "switches-divided-by-50").verdict
     };
-    assert_eq!(verdict(200), Verdict::Found);
-    assert_eq!(verdict(201), Verdict::NotFound);
-    assert_eq!(verdict(0), Verdict::Found);
+    assert_eq!(verdict(200), Verdict::Holds);
+    assert_eq!(verdict(201), Verdict::DoesNotHold);
+    assert_eq!(verdict(0), Verdict::Holds);
 }
 
 #[test]
@@ -245,8 +289,8 @@ fn the_journals_share_comes_from_the_classes() {
         let report = report("table1", &[with_classes(bytes)]);
         finding(&report, "journal-over-half").verdict
     };
-    assert_eq!(verdict(20_480), Verdict::Found);
-    assert_eq!(verdict(8192), Verdict::NotFound);
+    assert_eq!(verdict(20_480), Verdict::Holds);
+    assert_eq!(verdict(8192), Verdict::DoesNotHold);
 }
 
 #[test]

@@ -53,6 +53,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             DIFFERS,
         ),
         view(
+            "Half of the inserts took at most",
+            INSERT,
+            &[Measure::OperationP50],
+            "",
+            "",
+            "What the claims below are judged by: others on the machine hardly change it, and the checkpoints of WAL are not in it.",
+        ),
+        view(
+            "Half of the updates took at most",
+            UPDATE,
+            &[Measure::OperationP50],
+            "",
+            "",
+            "",
+        ),
+        view(
             "Bytes written by an insert",
             INSERT,
             &[Measure::WrittenBytes],
@@ -76,10 +92,11 @@ const ALL: [&str; 9] = ["", "F", "E", "P", "W", "F+E", "F+E+W", "F+E+P", "F+E+P+
 
 fn findings(results: Results<'_>) -> Vec<Finding> {
     let filesystems = ["ext4", "xfs", "f2fs"];
+    let time = Measure::OperationP50;
     let gains = |claim: Claim, operation, to, least: f64| {
         let at = [("operation", operation), ("filesystem", "ext4")];
-        let series = results.series(&at, "switches", Measure::Throughput);
-        claim.judge([series.ratio("", to, |ratio| ratio >= least)])
+        let series = results.series(&at, "switches", time);
+        claim.judge([series.ratio("", to, |ratio| ratio * least <= 1.0)])
     };
     vec![
         gains(F_INSERT, "insert", "F", 1.1),
@@ -88,13 +105,13 @@ fn findings(results: Results<'_>) -> Vec<Finding> {
         gains(W_INSERT, "insert", "W", 1.75),
         EVERYTHING.judge(["F+E+P+W", "F+E+W"].map(|winner| {
             let at = [("operation", "insert"), ("filesystem", "ext4")];
-            let series = results.series(&at, "switches", Measure::Throughput);
-            series.extreme(Extreme::Greatest, winner, &ALL)
+            let series = results.series(&at, "switches", time);
+            series.extreme(Extreme::Least, winner, &ALL)
         })),
         F2FS_WAL.judge(["W", "F+W"].map(|mode| {
             let at = [("operation", "insert"), ("switches", mode)];
-            let series = results.series(&at, "filesystem", Measure::Throughput);
-            series.extreme(Extreme::Greatest, "f2fs", &filesystems)
+            let series = results.series(&at, "filesystem", time);
+            series.extreme(Extreme::Least, "f2fs", &filesystems)
         })),
     ]
 }

@@ -106,6 +106,22 @@ pub(super) const TABLES: &[PaperTable] = &[
         ],
         ..PLAIN
     },
+    // The phone's SQLite made no journal file for an update (section 6.2).
+    PaperTable {
+        place: "table 2, figure 6(b)",
+        lab: "matrix",
+        at: &[("operation", "update"), ("journal", "off")],
+        axes: &["filesystem", "switches"],
+        rows: &[
+            (&["ext4", ""], 102.0),
+            (&["ext4", "F"], 156.0),
+            (&["xfs", ""], 149.0),
+            (&["xfs", "F"], 251.0),
+            (&["f2fs", ""], 171.0),
+            (&["f2fs", "F"], 354.0),
+        ],
+        ..PLAIN
+    },
     // Figure 7(a) has the same bars for WAL as table 2 has numbers. Its updates, figure 7(b), are
     // of another SQLite than the table's.
     PaperTable {

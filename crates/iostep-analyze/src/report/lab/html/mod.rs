@@ -54,9 +54,9 @@ impl Page<'_> {
 
     fn class(&self, finding: &Finding) -> &'static str {
         match finding.verdict {
-            Verdict::Found => "found",
-            Verdict::NotFound => "not-found",
-            Verdict::NotMeasured => "not-measured",
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does-not-hold",
+            Verdict::Open => "open",
         }
     }
 }

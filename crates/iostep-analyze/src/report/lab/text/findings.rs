@@ -18,11 +18,11 @@ pub(super) fn of(findings: &[Finding], style: Style) -> String {
 }
 
 fn one(finding: &Finding, style: Style) -> String {
-    let verdict = format!("{:<12}", finding.verdict.name());
+    let verdict = format!("{:<13}", finding.verdict.name());
     let verdict = match finding.verdict {
-        Verdict::NotFound => style.alarm(&verdict),
-        Verdict::Found => style.bold(&verdict),
-        Verdict::NotMeasured => verdict,
+        Verdict::DoesNotHold => style.alarm(&verdict),
+        Verdict::Holds => style.bold(&verdict),
+        Verdict::Open => verdict,
     };
     let mut text = format!(
         " {verdict}  {}: {} ({})\n",
@@ -35,7 +35,7 @@ fn one(finding: &Finding, style: Style) -> String {
     for missing in &finding.missing {
         text.push_str(&format!("   ? {}\n", printable(&absent(missing))));
     }
-    if finding.verdict == Verdict::NotFound && !finding.explanation.is_empty() {
+    if finding.verdict == Verdict::DoesNotHold && !finding.explanation.is_empty() {
         text.push_str(&format!("   why: {}\n", finding.explanation));
     }
     text

@@ -116,10 +116,10 @@ fn the_last_operation_is_listed_request_by_request() {
 #[test]
 fn a_claim_is_told_with_its_numbers() {
     let text = super::render(&combined(), Style::default());
-    assert!(text.contains("found         f-insert: "), "{text}");
+    assert!(text.contains("holds          f-insert: "), "{text}");
     assert!(
-        text.contains("   + insert, ext4: baseline 1,000/s, F 1,500/s, ratio 1.50x\n"),
+        text.contains("   + insert, ext4: baseline 1.00 ms, F 667 µs, ratio 0.67x\n"),
         "{text}"
     );
-    assert!(text.contains("not measured  f2fs-wal-first"), "{text}");
+    assert!(text.contains("open           f2fs-wal-first"), "{text}");
 }
