@@ -9,7 +9,7 @@ use crate::facts::{Facts, Process, Sync};
 use crate::image::BLOCK_SECTORS;
 use crate::score::Score;
 use crate::stamp::{BLOCK_BYTES, Stamp};
-use crate::truth::{Cause, LogBlock, Truth, inode_of};
+use crate::truth::{self, Cause, LogBlock, Truth, inode_of};
 use crate::written::Written;
 
 /// Everything that is needed to judge a trace.
@@ -163,6 +163,29 @@ impl<'a> Comparison<'a> {
             Cause::OneOf(possible) => Some(self.judge_cause(&syncs, possible, segment)),
             _ => None,
         })
+    }
+
+    /// Stamped bytes that their writer made durable: that sync call.
+    ///
+    /// Those that a filesystem writes at once are left out, as direct I/O is: nothing caused them
+    /// but the write.
+    pub fn data_causes(&self) -> Score {
+        let syncs = self.facts.syncs();
+        let mut score = Score::default();
+        for (first, stamp) in self.stamps {
+            let mode = self.mode(stamp);
+            let at_once = mode.starts_with("direct") || mode.starts_with("uring-direct");
+            let Some(index) = truth::first_sync_after(&syncs, stamp).filter(|_| !at_once) else {
+                continue;
+            };
+            let Some((_, segment)) = self.written.get(*first) else {
+                continue;
+            };
+            let possible = truth::this_or_overlapping(&syncs, index);
+            let fault = self.judge_cause(&syncs, &possible, segment).err();
+            score.count(BLOCK_BYTES as u64, fault, || self.describe(*first, segment));
+        }
+        score
     }
 
     /// Bytes of the log that no sync call made necessary: none is named.

@@ -53,6 +53,8 @@ pub struct Sync {
     pub file_id: Option<u32>,
     /// The file's length when it was called, where that was asked for.
     pub file_bytes: Option<u64>,
+    /// The last block that the process had written before, by its number in the stamps.
+    pub sequence: u64,
     /// Before the call.
     pub enter_ns: u64,
     /// After it.

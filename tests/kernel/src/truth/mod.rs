@@ -2,6 +2,9 @@
 
 pub mod btrfs;
 pub mod ext4;
+pub mod f2fs;
+pub mod fat;
+pub mod nilfs2;
 pub mod xfs;
 
 use std::collections::BTreeMap;
@@ -14,6 +17,7 @@ use iostep_model::Class;
 use crate::facts::{Facts, Process, Sync};
 use crate::image::Image;
 use crate::sector_map::SectorMap;
+use crate::stamp::Stamp;
 
 /// What is known about an image without a trace.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +63,9 @@ impl Truth {
             "ext4" => ext4::read(image, facts, asked),
             "xfs" => xfs::read(image, facts),
             "btrfs" => btrfs::read(image, facts),
+            "f2fs" => f2fs::read(image, facts),
+            "nilfs2" => nilfs2::read(image, facts),
+            "fat32" => fat::read(image),
             other => anyhow::bail!("no truth is known about {other}"),
         }
     }
@@ -99,6 +106,29 @@ pub fn syncs_at(syncs: &[(&Process, &Sync)], wall_ns: u64) -> Vec<usize> {
         (enter..=exit).contains(&wall_ns)
     };
     (0..syncs.len()).filter(running).collect()
+}
+
+/// The sync call that made a stamped block durable: the first one that its writer made on its file
+/// afterwards, by its place in `syncs`.
+pub fn first_sync_after(syncs: &[(&Process, &Sync)], stamp: &Stamp) -> Option<usize> {
+    syncs.iter().position(|(process, sync)| {
+        process.pid == stamp.pid
+            && sync.file_id == Some(stamp.file_id)
+            && sync.sequence >= stamp.sequence
+    })
+}
+
+/// That call, and those that may have done its work: all that ran at the same time.
+pub fn this_or_overlapping(syncs: &[(&Process, &Sync)], index: usize) -> Vec<usize> {
+    let of = syncs[index].1;
+    let overlaps = |other: &usize| {
+        let other = syncs[*other].1;
+        other.enter_ns <= of.exit_ns && of.enter_ns <= other.exit_ns
+    };
+    match of.alone {
+        true => vec![index],
+        false => (0..syncs.len()).filter(overlaps).collect(),
+    }
 }
 
 /// The inode that a sync call was made on.
@@ -184,6 +214,7 @@ mod tests {
             kind: SyncKind::Fsync,
             file_id: Some(file_id),
             file_bytes: Some(0),
+            sequence: 0,
             enter_ns: enter_ns * MS,
             exit_ns: exit_ns * MS,
             coarse_wall_ns: ((enter_ns + 1_000) * MS, (exit_ns + 1_000) * MS),

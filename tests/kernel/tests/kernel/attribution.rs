@@ -68,7 +68,8 @@ const SCENARIOS: [Scenario; 6] = [
     },
 ];
 
-const fn scenario(name: &'static str, kind: Kind, mkfs: &'static [&'static str]) -> Scenario {
+/// A recording by BPF of every mode of the workload.
+pub const fn scenario(name: &'static str, kind: Kind, mkfs: &'static [&'static str]) -> Scenario {
     Scenario {
         name,
         kind,
@@ -87,7 +88,8 @@ pub fn cases() -> Vec<Case> {
     SCENARIOS.into_iter().flat_map(cases_of).collect()
 }
 
-fn cases_of(scenario: Scenario) -> Vec<Case> {
+/// The tests of a recording.
+pub fn cases_of(scenario: Scenario) -> Vec<Case> {
     let mut requirements = stage::requirements(scenario.kind);
     requirements.push(match scenario.backend {
         "bpf" => Requirement::Btf,
@@ -135,8 +137,14 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
             mistakes_are_noticed,
         ));
     }
-    match scenario.name {
-        "ext4" | "ext4 data=journal" => promises.extend([
+    promises.extend(own_promises(scenario.name));
+    promises
+}
+
+/// What only one filesystem can be asked.
+fn own_promises(name: &str) -> Vec<(&'static str, Judge)> {
+    match name {
+        "ext4" | "ext4 data=journal" => vec![
             (
                 "98 % of the journal go to the sync call that needed it",
                 causes as Judge,
@@ -153,9 +161,41 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
                 "99.9 % of the logged blocks have the class of their home",
                 home_classes,
             ),
-        ]),
-        "xfs" => promises.push(("98 % of the log go to the sync call that needed it", causes)),
-        "btrfs" => promises.extend([
+        ],
+        "xfs" => vec![(
+            "98 % of the log go to the sync call that needed it",
+            causes as Judge,
+        )],
+        "f2fs" | "f2fs checkpoint_merge" => vec![
+            (
+                "98 % of the inodes written for an fsync go to that call",
+                causes as Judge,
+            ),
+            (
+                "98 % of the data go to the call that made them durable",
+                data_causes,
+            ),
+        ],
+        "nilfs2" => vec![
+            (
+                "98 % of the logs go to the sync call that needed them",
+                causes as Judge,
+            ),
+            (
+                "98 % of the data go to the call that made them durable",
+                data_causes,
+            ),
+            ("logs of direct writes have no cause", causeless),
+            (
+                "99.9 % of the logs have the place that dumpseg tells",
+                log_contents,
+            ),
+        ],
+        "fat32" => vec![(
+            "98 % of the data go to the call that made them durable",
+            data_causes as Judge,
+        )],
+        "btrfs" => vec![
             (
                 "98 % of the tree log go to the sync call that needed it",
                 causes as Judge,
@@ -168,10 +208,9 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
                 "tree blocks are seen in every copy of the chunk tree",
                 copies,
             ),
-        ]),
-        _ => {}
+        ],
+        _ => Vec::new(),
     }
-    promises
 }
 
 fn require(
@@ -274,6 +313,10 @@ fn syncs(recording: &Recording) -> anyhow::Result<()> {
 fn causes(recording: &Recording) -> anyhow::Result<()> {
     require(recording, "known causes", 90.0, |c| c.cause_coverage())?;
     require(recording, "log to sync call", 98.0, |c| c.causes())
+}
+
+fn data_causes(recording: &Recording) -> anyhow::Result<()> {
+    require(recording, "data to sync call", 98.0, |c| c.data_causes())
 }
 
 fn causeless(recording: &Recording) -> anyhow::Result<()> {

@@ -61,6 +61,8 @@ impl Recording {
         let after = counters::read(stage.device())?;
         keep(scenario, &output)?;
         let trace = store::read(&output).context("the trace")?;
+        let status = trace.manifest.command.as_ref().map(|c| c.exit_status);
+        anyhow::ensure!(status == Some(Some(0)), "the workload: {status:?}");
         let remains = stage.unmount()?;
         let written = Written::of(&trace).sectors();
         let kind = scenario.kind.name();

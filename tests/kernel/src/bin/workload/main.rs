@@ -5,6 +5,7 @@
 //! `workload list` names the modes.
 
 mod direct;
+mod f2fs;
 mod mapped;
 mod metadata;
 mod naming;
@@ -57,6 +58,12 @@ const MODES: &[(&str, Body)] = &[
     ("freeze", metadata::freeze),
 ];
 
+/// Modes that not every filesystem knows: they run only by their name.
+const SPECIAL: &[(&str, Body)] = &[
+    ("atomic-write", f2fs::atomic_write),
+    ("collect", f2fs::collect),
+];
+
 /// Processes that a mode starts itself.
 const PARTS: &[(&str, Body)] = &[
     ("syncfs", shared::syncfs),
@@ -68,10 +75,14 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["list"] => MODES.iter().for_each(|(name, _)| println!("{name}")),
+        ["list"] => {
+            let all = MODES.iter().chain(SPECIAL);
+            all.for_each(|(name, _)| println!("{name}"));
+        }
         ["run", root, facts, ref modes @ ..] => run_all(root, facts, modes)?,
         ["mode", name, root, facts, first_id] => {
-            let body = MODES.iter().chain(PARTS).find(|(n, _)| *n == name);
+            let mut bodies = MODES.iter().chain(SPECIAL).chain(PARTS);
+            let body = bodies.find(|(n, _)| *n == name);
             let (_, body) = body.with_context(|| format!("no mode {name}"))?;
             let mut run = Run::begin(name, Path::new(root), Path::new(facts), first_id.parse()?)?;
             body(&mut run)?;
@@ -83,11 +94,16 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn run_all(root: &str, facts: &str, wanted: &[&str]) -> anyhow::Result<()> {
-    if let Some(unknown) = wanted.iter().find(|w| MODES.iter().all(|(n, _)| n != *w)) {
+    let all = || MODES.iter().chain(SPECIAL);
+    if let Some(unknown) = wanted.iter().find(|w| all().all(|(n, _)| n != *w)) {
         bail!("no mode {unknown}; workload list names them");
     }
-    for (number, (name, _)) in (1u32..).zip(MODES) {
-        if !wanted.is_empty() && !wanted.contains(name) {
+    for (number, (name, _)) in (1..).zip(all()) {
+        let is_wanted = match wanted {
+            [] => number <= MODES.len(),
+            _ => wanted.contains(name),
+        };
+        if !is_wanted {
             continue;
         }
         let status = Command::new(std::env::current_exe()?)

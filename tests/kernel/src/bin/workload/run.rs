@@ -176,6 +176,7 @@ impl Run {
             kind,
             file_id: id,
             file_bytes: None,
+            sequence: self.sequence,
             enter_ns,
             exit_ns,
             coarse_wall_ns: (enter_wall_ns, exit_wall_ns),

@@ -10,6 +10,10 @@ const FS_IOC_GETVERSION: libc::c_ulong = 0x8008_7601;
 const FIFREEZE: libc::c_ulong = 0xc004_5877;
 /// `_IOWR('X', 120, int)`, include/uapi/linux/fs.h.
 const FITHAW: libc::c_ulong = 0xc004_5878;
+/// `_IO(0xf5, 1)`, `_IO(0xf5, 2)` and `_IOW(0xf5, 6, __u32)`, include/uapi/linux/f2fs.h.
+const F2FS_IOC_START_ATOMIC_WRITE: libc::c_ulong = 0xf501;
+const F2FS_IOC_COMMIT_ATOMIC_WRITE: libc::c_ulong = 0xf502;
+const F2FS_IOC_GARBAGE_COLLECT: libc::c_ulong = 0x4004_f506;
 
 fn check(result: libc::c_int) -> io::Result<()> {
     match result {
@@ -39,6 +43,27 @@ pub fn sync_file_range(file: &File, offset_bytes: i64, bytes: i64) -> io::Result
 pub fn freeze(root: &File) -> io::Result<()> {
     // SAFETY: the call ignores its argument.
     check(unsafe { libc::ioctl(root.as_raw_fd(), FIFREEZE as _, 0) })
+}
+
+/// f2fs: what is written to the file from now on becomes visible together.
+pub fn start_atomic_write(file: &File) -> io::Result<()> {
+    // SAFETY: takes no pointer.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), F2FS_IOC_START_ATOMIC_WRITE as _) })
+}
+
+/// f2fs: ends [`start_atomic_write`], with everything on the device.
+pub fn commit_atomic_write(file: &File) -> io::Result<()> {
+    // SAFETY: takes no pointer.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), F2FS_IOC_COMMIT_ATOMIC_WRITE as _) })
+}
+
+/// f2fs: moves what is in use out of one section and waits for it.
+///
+/// Errors: EAGAIN or ENODATA if there is nothing to collect.
+pub fn collect_garbage(file: &File) -> io::Result<()> {
+    let wait = 1u32;
+    // SAFETY: the filesystem reads a number at the pointer.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), F2FS_IOC_GARBAGE_COLLECT as _, &wait) })
 }
 
 /// Ends [`freeze`].

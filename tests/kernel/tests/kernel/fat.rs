@@ -1,0 +1,89 @@
+//! FAT32: the same promises as for the others, and what a log of 4 KiB blocks costs on it.
+
+use std::collections::BTreeMap;
+
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::Kind;
+use iostep_model::{Class, SyncKind};
+
+use crate::attribution::{self, scenario};
+use crate::case::Case;
+use crate::f2fs::written_for;
+use crate::recording::{Recording, Scenario};
+use crate::stage;
+
+/// Names in Latin-1, which is what one mode of the workload writes.
+const MOUNT: &str = "iocharset=iso8859-1";
+
+/// Every mode of the workload but those with hard links and with a frozen filesystem, which FAT
+/// does not know.
+const MODES: &[&str] = &[
+    "append-fsync",
+    "overwrite-fdatasync",
+    "o-sync",
+    "o-dsync",
+    "preallocated",
+    "direct-4k",
+    "direct-big",
+    "direct-dsync",
+    "mmap-msync",
+    "mmap-unsynced",
+    "uring-buffered",
+    "uring-direct",
+    "uring-sqpoll",
+    "uring-fsync",
+    "writeback",
+    "buffered-big",
+    "sync-file-range",
+    "fsync-unlink",
+    "create-rename",
+    "rename-open",
+    "inode-reuse",
+    "deep-path",
+    "odd-name",
+    "other-thread",
+    "shared-file",
+    "concurrent-fsync",
+    "directories",
+    "fragments",
+];
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    let all_modes = Scenario {
+        mount: MOUNT,
+        modes: MODES,
+        ..scenario("fat32", Kind::Fat32, &[])
+    };
+    let mut all = attribution::cases_of(all_modes);
+    let mut needs = stage::requirements(Kind::Fat32);
+    needs.push(Requirement::Btf);
+    all.push(Case::new(
+        "fat32: an appended block and its fsync are data, both tables and the directory",
+        needs,
+        || {
+            appended(&Recording::make(&Scenario {
+                modes: &["append-fsync"],
+                ..scenario("fat32", Kind::Fat32, &[])
+            })?)
+        },
+    ));
+    all
+}
+
+/// A cluster is 4 KiB here, so that each block is a new one. The first call makes the directory
+/// durable besides.
+fn appended(recording: &Recording) -> anyhow::Result<()> {
+    let written = written_for(recording, SyncKind::Fsync);
+    println!("    first: {:?}", written.first());
+    anyhow::ensure!(written.len() == 32, "{} calls", written.len());
+    let expected = BTreeMap::from([
+        (Class::FileData, 4096),
+        (Class::AllocationTable, 2 * 512),
+        (Class::Directory, 512),
+    ]);
+    for (number, classes) in written.iter().enumerate().skip(1) {
+        anyhow::ensure!(*classes == expected, "call {number}: {classes:?}");
+    }
+    Ok(())
+}
