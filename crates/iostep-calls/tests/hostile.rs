@@ -64,7 +64,9 @@ const STRACE: [&str; 4] = [
 clone(Process 101 attached
 child_stack=0, flags=CLONE_FILES|SIGCHLD, child_tidptr=0x1) = 101
 [pid   101] mmap2(NULL, 4096, PROT_READ, MAP_SHARED, 3, 0x3) = 0xb7000000
-[pid   100] munmap(0xb7000000, 4096) = 0
+[pid   100] mremap(0xb7000000, 4096, 8192, MREMAP_MAYMOVE) = 0xb7100000
+[pid   100] munmap(0xb7100000, 4096) = 0
+[pid   100] readlinkat(3, \"l\", \"to\\303\", 40) = 3
 [pid   101] dup2(3, 4) = 4
 [pid   101] fcntl64(4, F_SETLKW64, {type=F_RDLCK, whence=SEEK_SET, start=0, len=0}, 0xbf) = 0
 Process 101 detached
@@ -96,6 +98,35 @@ fn texts_of_strace() {
             _ => STRACE[random.below(STRACE.len())].as_bytes().to_vec(),
         };
         for _ in 0..1 + seed % 3 {
+            text = mangle(text, &mut random);
+        }
+        strace::run(&text);
+    }
+}
+
+/// Halves without their other half, threads that nobody made, ends of what goes on.
+#[test]
+fn lines_of_strace_in_any_order() {
+    let all = STRACE.concat();
+    let lines: Vec<&str> = all.split_inclusive('\n').collect();
+    let threads = ["100", "101", "7", "[pid 100]", "[pid   103]", ""];
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        let mut text = String::new();
+        for _ in 0..1 + random.below(14) {
+            let line = lines[random.below(lines.len())];
+            let before = |c: char| c.is_ascii_digit() || " .:[]()+pid".contains(c);
+            match random.below(3) {
+                0 => text += line,
+                kind => {
+                    text += threads[random.below(threads.len())];
+                    text += [" ", " 1700000000.5 "][kind - 1];
+                    text += line.trim_start_matches(before);
+                }
+            }
+        }
+        let mut text = text.into_bytes();
+        if seed % 3 == 0 {
             text = mangle(text, &mut random);
         }
         strace::run(&text);

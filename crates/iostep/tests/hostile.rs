@@ -252,7 +252,7 @@ const SYSCALLS: &str = r#"# iostep system calls 1
 @initial file path="/f" size=8192 content=data seen
 @initial directory path="/"
 @initial symlink path="/l" content="f"
-@kept "call" 12
+@kept "call" 13
 @left-out "socket" 12
 0 12 t1 openat path="/f" flags=O_RDWR|O_CREAT mode=0644 = h1
 10 ? t1 present path="/g" flags=O_RDONLY mode=0000 = h2
@@ -262,11 +262,12 @@ const SYSCALLS: &str = r#"# iostep system calls 1
 50 3 t2 dup2 h1 replaces=h2 = h1
 60 3 t2 copy_file_range h1 h2 size=8 to_offset=3 = 8
 70 3 t2 mmap h1 offset=0 size=4096 protection=0x3 flags=0x1 = 0
+75 3 t2 mremap h1 offset=0 size=4096 new_size=8192 = 0
 80 3 t2 rename from="/f" to="/\xffh" = ~
 90 3 t2 fcntl h1 lock=1 of=process offset=0 size=1 wait = ?
 100 3 t2 exit h1 h1 = 0
 110 3 t1 close h1 = 0
-@end calls=12
+@end calls=13
 "#;
 
 #[test]

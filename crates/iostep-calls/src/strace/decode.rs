@@ -12,6 +12,7 @@ use super::flags::{self, Names};
 use super::split::{CUT_OFF, Call};
 use super::value;
 
+pub(super) use files::link_says;
 pub(super) use names::Table;
 pub(super) use processes::child_of;
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `# iostep strace 1` | the first one |
 //! | `#@...` | a declaration of the trace, `@end` too |
-//! | `#= ...` | a call as it is in the trace: requests of io_uring, what fork, exec and exit do to open files, munmap and msync (whose addresses are not kept), results that nobody knows |
+//! | `#= ...` | a call as it is in the trace: requests of io_uring, what fork, exec and exit do to open files, munmap, mremap and msync (whose addresses are not kept), results that nobody knows |
 //! | others | a call, as strace writes it |
 //!
 //! A descriptor is the number of its open file in the trace + 2, in every process: h1 is 3. dup

@@ -359,6 +359,11 @@ impl Follow {
                 }
                 return self.counted(tid, start_ns, FOLLOWED, each);
             }
+            b"readlink" | b"readlinkat" => {
+                if let Some(told) = decode::link_says(call) {
+                    each(event(tid, call, start_ns, told))?;
+                }
+            }
             _ => {}
         }
         let action = decode::action(&self.table, call);

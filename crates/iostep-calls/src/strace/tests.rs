@@ -1,7 +1,7 @@
 //! Lines in the forms of many versions of strace, and what becomes of them.
 
 use iostep_model::syscall::text::write_call;
-use iostep_model::syscall::{Ledger, Recording};
+use iostep_model::syscall::{InitialKind, Ledger, Recording};
 
 use super::*;
 use crate::{Finished, Tracker};
@@ -97,6 +97,41 @@ fn calls_on_no_file_are_left_out_by_what_they_are() {
         ]
     );
     assert!(finished.sink.calls.is_empty());
+}
+
+#[test]
+fn a_link_that_was_read_whole_says_where_it_leads() {
+    let finished = clean(
+        "readlink(\"/whole\", \"to\\303\\244\", 100) = 4\nreadlink(\"/cut\", \"to\"..., 100) = 40\n\
+         readlink(\"/full\", \"to\", 2) = 2\nreadlinkat(AT_FDCWD</d>, \"below\", \"/a\", 9) = 2\n\
+         readlink(\"/none\", 0x7ffe, 100) = -1 EINVAL (Invalid argument)\n",
+    );
+    let links = finished.initial.iter().filter_map(|file| match file.kind {
+        InitialKind::Symlink { content } => {
+            let texts = [file.path, content].map(|path| finished.paths.get(path).to_vec());
+            Some(texts.map(|text| String::from_utf8(text).expect("UTF-8")))
+        }
+        _ => None,
+    });
+    let links: Vec<_> = links.collect();
+    assert_eq!(links, [["/whole", "toä"], ["/d/below", "/a"]]);
+    assert_eq!(sum(&finished.ledger), 5);
+}
+
+#[test]
+fn memory_of_files_is_followed_where_it_goes() {
+    let calls = calls(
+        "open(\"/f\", O_RDWR) = 3\n\
+         mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3, 0x1000) = 0x7f0000000000\n\
+         mremap(0x7f0000000000, 8192, 16384, MREMAP_MAYMOVE) = 0x7f0000010000\n\
+         mremap(0x600000000000, 8192, 16384, MREMAP_MAYMOVE) = 0x600000000000\n\
+         munmap(0x7f0000010000, 16384) = 0\n",
+    );
+    let expected = [
+        "mremap h1 offset=4096 size=8192 new_size=16384 = 0",
+        "munmap h1 offset=4096 size=16384 = 0",
+    ];
+    assert_eq!(calls[2..], expected);
 }
 
 #[test]

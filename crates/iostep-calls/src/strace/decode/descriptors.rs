@@ -293,6 +293,14 @@ pub(super) fn unmap<'a>(call: &mut Call<'_, 'a>) -> Decoded<'a> {
     })
 }
 
+pub(super) fn remap<'a>(call: &mut Call<'_, 'a>) -> Decoded<'a> {
+    Ok(Action::Remap {
+        address: call.size(0)?,
+        size: call.size(1)?,
+        new_size: call.size(2)?,
+    })
+}
+
 pub(super) fn sync_map<'a>(call: &mut Call<'_, 'a>) -> Decoded<'a> {
     Ok(Action::SyncMap {
         address: call.size(0)?,

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use iostep_model::syscall::raw::{CURRENT_DIRECTORY, Descriptor, Path};
+use iostep_model::syscall::raw::{Action, CURRENT_DIRECTORY, Descriptor, Path, Returned};
 use iostep_model::syscall::{OpenFlags, Operation, Syscall, Target};
 
 use super::{Decoded, Named};
-use crate::strace::{flags, value};
+use crate::strace::{flags, split, value};
 
 type Call<'c, 'a> = Named<'c, 'a>;
 type FileTarget<'a> = Target<Descriptor<'a>, Path<'a>>;
@@ -187,6 +187,27 @@ pub(super) fn read_link<'a>(call: &mut Call<'_, 'a>) -> Decoded<'a> {
     let (path, next) = either_path(call)?;
     let size = call.size(next + 1)?;
     call.is(Operation::ReadLink { path, size })
+}
+
+/// What the link said that a readlink read, if the text and the program's buffer have all of it.
+pub(in crate::strace) fn link_says<'a>(call: &mut split::Call<'a>) -> Option<Action<'a>> {
+    let syscall = match call.name {
+        b"readlink" => Syscall::Readlink,
+        b"readlinkat" => Syscall::Readlinkat,
+        _ => return None,
+    };
+    let Returned::Value(length) = call.returned else {
+        return None;
+    };
+    let call = Named { syscall, call };
+    let (path, next) = either_path(&call).ok()?;
+    let content = value::text(call.call.argument(next).ok()?)?;
+    let whole = !content.truncated && content.bytes.len() as u64 == length;
+    let room = call.size(next + 1).ok()? > length;
+    (whole && room && length > 0).then_some(Action::LinkSays {
+        path,
+        content: content.bytes,
+    })
 }
 
 pub(super) fn set_mode<'a>(call: &mut Call<'_, 'a>) -> Decoded<'a> {

@@ -92,6 +92,7 @@ const NAMES: &[(&str, Decoder)] = &[
     ),
     ("mmap mmap2 old_mmap", Decoder::By(S::Mmap, d::map)),
     ("munmap", Decoder::By(S::Munmap, d::unmap)),
+    ("mremap", Decoder::By(S::Mremap, d::remap)),
     ("msync", Decoder::By(S::Msync, d::sync_map)),
     ("rename", Decoder::By(S::Rename, f::rename)),
     ("renameat", Decoder::By(S::Renameat, f::rename_at)),

@@ -75,6 +75,7 @@ fn by_handle(seed: &Seed) -> Kinds {
         (&[S::SyncFileRange], O::SyncRange { handle: h, offset, size: 1, flags: number }),
         (&[S::Mmap], O::Map { handle: h, offset, size, protection: flags & 7, flags: number }),
         (&[S::Munmap], O::Unmap { handle: h, offset, size }),
+        (&[S::Mremap], O::Remap { handle: h, offset, size, new_size: u64::from(number) }),
         (&[S::Msync], O::SyncMap { handle: h, offset, size, flags }),
         (&[S::Fstat], O::Stat { target: file, follow: true }),
         (&[S::Fstatfs], O::StatFilesystem { target: file }),
