@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use iostep_model::bench::{Document, RunState};
@@ -93,8 +93,12 @@ impl Runner<'_> {
             runs: Vec::new(),
         };
         if let Err(error) = self.attempt(&mut result, site, start_wall_ns) {
-            result.state = State::Failed {
-                reason: one_line(&error.to_string()),
+            // A terminal's Ctrl-C reaches mkfs, too.
+            result.state = match self.interrupted.load(Ordering::Relaxed) {
+                true => State::Interrupted,
+                false => State::Failed {
+                    reason: one_line(&error.to_string()),
+                },
             };
         }
         result

@@ -120,7 +120,9 @@ impl Qemu {
             .args(machine.arguments())
             .stdin(OwnedFd::from(far_end))
             .stdout(write)
-            .stderr(messages);
+            .stderr(messages)
+            // A terminal's Ctrl-C is for us, who end it.
+            .process_group(0);
         let child = end_with_us(&mut command)
             .spawn()
             .map_err(|error| not_runnable(PROGRAM, PACKAGE, error))?;

@@ -73,6 +73,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("NVMe has queues for polling", needs(&[]), nvme),
         Case::new("an SD card is one", needs(&[]), sd_card),
         Case::new("an image keeps what is written", needs(&[]), image),
+        Case::new("it is told who executed it", needs(&[]), accelerator),
         Case::new(
             "a panic is an error with the console's end",
             needs(&[]),
@@ -233,6 +234,21 @@ fn image() -> anyhow::Result<()> {
         bytes[3 * 512..].starts_with(b"written\0"),
         "nothing was written"
     );
+    Ok(())
+}
+
+/// Whether a guest comes up on the processor is a fact of the machine that only trying tells.
+fn accelerator() -> anyhow::Result<()> {
+    let on_processor = guest(&["--kvm", "on", "--", "true"], LIMIT)?;
+    let works = on_processor.code == Some(0);
+    println!("    KVM works: {works}");
+    let auto = json(
+        &["--", "printenv", "IOSTEP_GUEST_EMULATED"],
+        i32::from(works),
+    )?;
+    anyhow::ensure!(auto["emulated"] == !works, "{auto}");
+    let off = json(&["--kvm", "off", "--", "true"], 0)?;
+    anyhow::ensure!(off["emulated"] == true, "{off}");
     Ok(())
 }
 

@@ -115,9 +115,10 @@ fn polled() -> anyhow::Result<()> {
 const MINUTE: &str = "[[cells]]\nworkload='file'\nfilesystem='ext4'\nsize='16KiB'\n\
                       time=[0.1, 60, 0.2]\ndevice-size='64MiB'\n";
 
-/// Starts [`MINUTE`] in a guest, and returns when it has its first result.
-fn started(bench: &Bench) -> anyhow::Result<Running> {
-    let running = Running::start(bench.words("out", &["--on", "guest"]))?;
+/// Starts [`MINUTE`] in a guest with such a device, and returns when it has its first result.
+fn started(bench: &Bench, device: &str) -> anyhow::Result<Running> {
+    let flags = ["--on", "guest", "--device", device];
+    let running = Running::start(bench.words("out", &flags))?;
     let cells = bench.path("out").join("cells");
     wait_until("the first result", || {
         std::fs::read_dir(&cells).is_ok_and(|all| all.count() == 1)
@@ -127,7 +128,7 @@ fn started(bench: &Bench) -> anyhow::Result<Running> {
 
 fn guest_killed() -> anyhow::Result<()> {
     let bench = Bench::new(MINUTE)?;
-    let running = started(&bench)?;
+    let running = started(&bench, "sd")?;
     let pid = running.pid().as_raw_nonzero();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     let qemu = children.trim().parse().ok().and_then(Pid::from_raw);
@@ -140,12 +141,15 @@ fn guest_killed() -> anyhow::Result<()> {
     let lost = matches!(states[1], State::Failed { reason } if reason.contains("the guest ended"));
     anyhow::ensure!(lost, "{states:?}");
     anyhow::ensure!(*states[0] == State::Complete && *states[2] == State::Complete);
+    let environment = all[2].environment.as_ref().context("no environment")?;
+    let device = environment.device.as_ref().context("no device")?;
+    anyhow::ensure!(device.name == "mmcblk0", "{device:?}");
     Ok(())
 }
 
 fn interrupted() -> anyhow::Result<()> {
     let bench = Bench::new(MINUTE)?;
-    let running = started(&bench)?;
+    let running = started(&bench, "virtio")?;
     running.signal(Signal::INT)?;
     running.finish()?.status(1)?;
     let all = bench.read("out")?;

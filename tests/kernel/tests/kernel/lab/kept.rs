@@ -63,6 +63,14 @@ fn resumed() -> anyhow::Result<()> {
             path.display()
         );
     }
+    let lab = bench.path("out").join("lab.json");
+    let key = bench.read("out")?[2].cell.key.clone();
+    let mut words = ["lab", "run"].map(PathBuf::from).to_vec();
+    words.extend([lab, "--results".into(), bench.path("again")]);
+    words.extend(["--cells", &key].map(PathBuf::from));
+    iostep::run(words)?.status(0)?;
+    let again = bench.read("again")?;
+    anyhow::ensure!(again.len() == 1 && again[0].cell.key == key, "{again:?}");
     std::fs::write(bench.lab(), format!("name='other'\n{QUICK}"))?;
     let refused = bench.run("out", &[])?;
     refused.refused(&[2], "holds results of the lab test, not of other")?;
