@@ -1,15 +1,21 @@
 //! The reader of trace files, what adds them up, and the export, over any bytes.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use std::path::Path;
 
 use iostep_analyze::syscalls::Count;
 use iostep_calls::strace;
 use iostep_model::syscall::text::{Reader, write_call};
 
-/// Reads the bytes as a trace and as an exported one. What can be read as a whole is the same when
-/// it is read again, by itself and through its export.
+/// How a file that is compressed with zstd begins (RFC 8878, section 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// Reads the bytes as a trace, compressed if they look so, and as an exported one. What can be read
+/// as a whole is the same when it is read again, by itself and through its export.
 pub fn run(bytes: &[u8]) {
+    if bytes.starts_with(&ZSTD) {
+        return compressed(bytes);
+    }
     if let Ok(reader) = strace::restore(Path::new("x"), Cursor::new(bytes.to_vec())) {
         let _ = trace(reader);
     }
@@ -24,6 +30,16 @@ pub fn run(bytes: &[u8]) {
     let restored = strace::restore(Path::new("x"), Cursor::new(exported));
     let restored = trace(restored.expect("an exported trace"));
     assert_eq!(restored.as_ref(), Some(&first), "read from its export");
+}
+
+/// What of a damaged file can be read is a trace like any other.
+fn compressed(bytes: &[u8]) {
+    let mut file = tempfile::Builder::new().suffix(".zst").tempfile();
+    let file = file.as_mut().expect("a temporary file");
+    file.write_all(bytes).expect("room for a file");
+    if let Some(text) = Reader::open(file.path()).ok().and_then(trace) {
+        run(text.as_bytes());
+    }
 }
 
 fn open(bytes: &[u8]) -> Option<Reader> {

@@ -278,6 +278,10 @@ fn traces_of_system_calls() {
         .replace("\n@", "\n#@");
     syscalls::run(clean);
     syscalls::run(exported.as_bytes());
+    let compressed = zstd::encode_all(clean, 0).expect("bytes");
+    for seed in 0..2_000 {
+        syscalls::run(&mangle(compressed.clone(), &mut Random::new(seed)));
+    }
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
         let text = match seed % 4 {
