@@ -33,6 +33,7 @@ mod replay_result;
 pub mod results;
 mod room;
 pub mod run;
+mod scratch;
 pub mod storage;
 
 pub use disk::{Disk, GivenDevice};

@@ -31,7 +31,7 @@ pub fn enter_private_mounts() -> Result<()> {
     rustix::mount::mount_change("/", slave).map_err(Error::io("/", "make private the mounts of"))
 }
 
-/// A mounted disk. The drop unmounts it (lazily if it is still in use) and removes the mount
+/// A mounted disk, or memory. The drop unmounts it (lazily if it is still in use) and removes the mount
 /// point.
 #[derive(Debug)]
 pub struct Mount {
@@ -44,11 +44,7 @@ impl Mount {
     /// `options` are as `mount -o` has them.
     /// Errors: `Io`, with the kernel's reason; `Usage` if the options hold a zero byte.
     pub fn new(kind: Kind, disk: &impl Disk, options: &str) -> Result<Mount> {
-        let parent = std::env::temp_dir();
-        let directory = tempfile::Builder::new()
-            .prefix("iostep-")
-            .tempdir_in(&parent)
-            .map_err(Error::io(&parent, "create a directory in"))?;
+        let directory = mount_point()?;
         let (flags, own) = split(options);
         let data = CString::new(own).map_err(|_| Error::Usage {
             what: "a zero byte in the mount options".into(),
@@ -62,6 +58,17 @@ impl Mount {
             data.as_c_str(),
         )
         .map_err(Error::io(disk.device(), "mount"))?;
+        Ok(Mount { directory })
+    }
+
+    /// Mounts an empty tmpfs.
+    ///
+    /// Errors: `Io`.
+    pub(crate) fn memory() -> Result<Mount> {
+        let directory = mount_point()?;
+        let flags = MountFlags::NODEV | MountFlags::NOSUID;
+        rustix::mount::mount("iostep", directory.path(), "tmpfs", flags, c"mode=700")
+            .map_err(Error::io(directory.path(), "mount memory at"))?;
         Ok(Mount { directory })
     }
 
@@ -95,6 +102,14 @@ impl Drop for Mount {
             let _ = rustix::mount::unmount(path, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
         }
     }
+}
+
+fn mount_point() -> Result<TempDir> {
+    let parent = std::env::temp_dir();
+    tempfile::Builder::new()
+        .prefix("iostep-")
+        .tempdir_in(&parent)
+        .map_err(Error::io(&parent, "create a directory in"))
 }
 
 /// The options that are the kernel's own, and the rest, which the filesystem reads: mount(8)

@@ -9,16 +9,13 @@ use iostep_model::bench::{Document, RunState};
 use iostep_model::lab::{Cell, CellResult, Environment, Place, Run, State, Tool, WorkloadKind};
 use iostep_model::store;
 use iostep_model::table::Trace;
-use tempfile::TempDir;
 
 use crate::child::{self, Cut, Ended};
 use crate::cpu_load::CpuLoad;
 use crate::error::{Error, Result};
+use crate::scratch::Scratch;
 use crate::storage::{Ground, Mounted};
 use crate::{measure, recording, replay_result};
-
-/// Directories in memory: what a cell leaves for us must not be written to a disk.
-const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
 
 /// What runs cells on this machine.
 #[derive(Debug)]
@@ -83,6 +80,8 @@ struct Left {
 
 impl Runner<'_> {
     /// Runs a cell. Whatever goes wrong is in the answer, and whatever was made is gone.
+    ///
+    /// Storage is made only in mounts of the caller's own ([`crate::enter_private_mounts`]).
     pub fn run(&self, cell: &Cell, site: Site<'_>) -> CellResult {
         let start = SystemTime::now().duration_since(UNIX_EPOCH);
         let start_wall_ns = start.map_or(0, |since| since.as_nanos() as u64);
@@ -123,7 +122,10 @@ impl Runner<'_> {
 
     /// Runs the children, and reads what they leave.
     fn measure(&self, cell: &Cell, held: &Held<'_>) -> Result<Left> {
-        let scratch = scratch()?;
+        let scratch = match held {
+            Held::Made(_) => Scratch::mounted()?,
+            Held::Directory(_) => Scratch::directory()?,
+        };
         let output = scratch.path().join("result.json");
         let trace = scratch.path().join("trace");
         let load = CpuLoad::start(cell.cpu_load)
@@ -265,15 +267,6 @@ fn model(device: &str) -> String {
         .iter()
         .find_map(|name| std::fs::read_to_string(directory.join(name)).ok());
     found.map_or(String::new(), |text| text.trim().to_owned())
-}
-
-fn scratch() -> Result<TempDir> {
-    let memory = MEMORY.iter().map(PathBuf::from).find(|path| path.is_dir());
-    let parent = memory.unwrap_or_else(std::env::temp_dir);
-    tempfile::Builder::new()
-        .prefix("iostep-cell-")
-        .tempdir_in(&parent)
-        .map_err(Error::io(&parent, "create a directory in"))
 }
 
 fn one_line(text: &str) -> String {

@@ -184,9 +184,12 @@ fn interrupted() -> anyhow::Result<()> {
 }
 
 fn killed() -> anyhow::Result<()> {
+    let in_memory = || std::fs::read_dir("/dev/shm").map_or(0, Iterator::count);
+    let before = in_memory();
     let bench = Bench::new(LONG)?;
     let (code, all) = ended_by(&bench, "out", Signal::KILL)?;
     anyhow::ensure!(code.is_none(), "{code:?}");
+    anyhow::ensure!(in_memory() <= before, "something was left in memory");
     anyhow::ensure!(all.len() == 1, "{} results", all.len());
     let before = times(&bench.path("out"))?;
     // What it was about to do is done now, as far as a second allows.
