@@ -14,6 +14,8 @@ mod measure;
 mod order;
 mod papers;
 mod pattern;
+#[cfg(test)]
+pub(crate) mod recorded;
 mod results;
 #[cfg(test)]
 mod tests;
@@ -203,7 +205,8 @@ fn tools(results: &[CellResult]) -> Vec<String> {
         for tool in &environment.tools {
             // Some versions begin with the name.
             let version = tool.version.strip_prefix(&*tool.name);
-            let version = version.map_or(&*tool.version, |rest| rest.trim_start_matches([',', ' ']));
+            let version =
+                version.map_or(&*tool.version, |rest| rest.trim_start_matches([',', ' ']));
             tools.insert(format!("{} {version}", tool.name));
         }
     }

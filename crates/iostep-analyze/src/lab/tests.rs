@@ -263,7 +263,7 @@ fn polling_divides_context_switches_or_does_not() {
     };
     let verdict = |polled_switches| {
         let results = [polled("", 10_000), polled("P", polled_switches)];
-        finding(&report("polling", &results), "switches-divided-by-50").verdict
+        finding(&report("polling", &results), "switches-of-reads").verdict
     };
     assert_eq!(verdict(200), Verdict::Holds);
     assert_eq!(verdict(201), Verdict::DoesNotHold);

@@ -148,7 +148,7 @@ const EVERYTHING: Claim = Claim {
     name: "all-together",
     claim: "Everything together is fastest for inserts on ext4.",
     source: "ATC'13 section 7, table 2",
-    explanation: "",
+    explanation: "F and W gain, E does not: the journal is on the same disk, and each commit has to flush that of the data first.",
 };
 
 const F2FS_WAL: Claim = Claim {

@@ -54,42 +54,56 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn findings(results: Results<'_>) -> Vec<Finding> {
-    let threads = results.values_of("threads", &[]);
-    let loads = results.values_of("cpu-load", &[]);
-    let mut all = Vec::new();
-    let mut voluntary = Vec::new();
-    let mut under_load = Vec::new();
-    for access in &results.values_of("access", &[]) {
-        for sync in &results.values_of("sync", &[("access", access)]) {
-            for threads in &threads {
-                let place = [("access", &**access), ("sync", sync), ("threads", threads)];
-                for load in &loads {
-                    let at = [place[0], place[1], place[2], ("cpu-load", load)];
-                    // A flush that nobody can poll for is waited for.
-                    if sync != "fsync" {
-                        all.push(divided(results, &at, Measure::Switches, 50.0));
-                        voluntary.push(divided(results, &at, Measure::VoluntarySwitches, 100.0));
-                    }
-                }
-                under_load.push(load_gain(results, &place));
-            }
-        }
-    }
+    let places = places(results);
+    // A flush that nobody can poll for is waited for.
+    let polled = |place: &&Place| place[1].1 != "fsync";
+    let accesses = |access| {
+        let is_there = move |place: &&Place| place[0].1 == access;
+        places.iter().filter(polled).filter(is_there)
+    };
+    let switches = |place| divided(results, place, "0", Measure::Switches, 50.0);
+    let voluntary = places.iter().filter(polled).flat_map(|place| {
+        ["0", "2"].map(|load| divided(results, place, load, Measure::VoluntarySwitches, 100.0))
+    });
     vec![
-        SWITCHES.judge(all),
         VOLUNTARY.judge(voluntary),
-        UNDER_LOAD.judge(under_load),
+        WRITES.judge(accesses("random-write").map(switches)),
+        READS.judge(accesses("random-read").map(switches)),
+        UNDER_LOAD.judge(places.iter().map(|place| load_gain(results, place))),
     ]
 }
 
+/// Access, sync and threads with their values.
+type Place<'a> = [(&'a str, &'a str); 3];
+
+/// Those that the lab has, in the order of its cells.
+fn places(results: Results<'_>) -> Vec<Place<'_>> {
+    let mut places: Vec<Place<'_>> = Vec::new();
+    for result in results.0 {
+        let value = |axis| result.cell.argument(axis).unwrap_or("");
+        let place = ["access", "sync", "threads"].map(|axis| (axis, value(axis)));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
 /// Whether polling divides a number by `least`.
-fn divided(results: Results<'_>, at: &[(&str, &str)], measure: Measure, least: f64) -> Answer {
-    let series = results.series(at, "switches", measure);
+fn divided(
+    results: Results<'_>,
+    place: &Place<'_>,
+    load: &str,
+    measure: Measure,
+    least: f64,
+) -> Answer {
+    let at = [place[0], place[1], place[2], ("cpu-load", load)];
+    let series = results.series(&at, "switches", measure);
     series.ratio("", "P", |ratio| ratio * least <= 1.0)
 }
 
 /// Whether polling gains more beside a load than without one.
-fn load_gain(results: Results<'_>, place: &[(&str, &str); 3]) -> Answer {
+fn load_gain(results: Results<'_>, place: &Place<'_>) -> Answer {
     let factor = |load| {
         let at = [place[0], place[1], place[2], ("cpu-load", load)];
         let series = results.series(&at, "switches", Measure::Throughput);
@@ -101,16 +115,23 @@ fn load_gain(results: Results<'_>, place: &[(&str, &str); 3]) -> Answer {
     })
 }
 
-const SWITCHES: Claim = Claim {
-    name: "switches-divided-by-50",
-    claim: "Polling divides the context switches by at least 50.",
-    source: "ATC'13 section 6.4, figure 9",
-    explanation: "A thread that polls is never woken, so reads have no switch left. A write has one that is involuntary: until Linux 6.6 the kernel hands the end of each asynchronous direct write to a worker (iomap_dio_bio_end_io), which takes the CPU from the thread that polls. Beside a load the scheduler takes it, too.",
-};
-
 const VOLUNTARY: Claim = Claim {
     name: "voluntary-divided-by-100",
     claim: "Polling divides the voluntary context switches by at least 100.",
+    source: "ATC'13 section 6.4, figure 9",
+    explanation: "",
+};
+
+const WRITES: Claim = Claim {
+    name: "switches-divided-by-50",
+    claim: "Polling divides all context switches of writes by at least 50.",
+    source: "ATC'13 section 6.4, figure 9",
+    explanation: "A thread that polls is never woken; but before Linux 6.6 a worker of the kernel ends each asynchronous direct write (iomap_dio_bio_end_io, fs/iomap/direct-io.c) and takes the CPU from the thread that polls: one involuntary switch for each write. Reads end without one, as the next claim shows.",
+};
+
+const READS: Claim = Claim {
+    name: "switches-of-reads",
+    claim: "Polling divides all context switches of reads by at least 50.",
     source: "ATC'13 section 6.4, figure 9",
     explanation: "",
 };
@@ -119,5 +140,5 @@ const UNDER_LOAD: Claim = Claim {
     name: "gain-under-load",
     claim: "Polling gains more throughput beside a load than without one.",
     source: "ATC'13 section 6.4, table 1",
-    explanation: "",
+    explanation: "The paper polled beside one process on four cores. Here two processes spin on the two CPUs, so a thread that polls has none to itself, and in an emulated guest the device is emulated by the same processor; times of such a guest decide nothing.",
 };

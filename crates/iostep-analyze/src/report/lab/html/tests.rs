@@ -1,7 +1,7 @@
 use iostep_model::class::Class;
 use iostep_model::lab::CellResult;
 
-use crate::lab::{Report, fixture};
+use crate::lab::{Report, fixture, recorded};
 use crate::report::bench::html::tests::well_formed;
 
 const HOSTILE: &str = "</script></title><img src=x onerror=alert(1)>\"'--><!--";
@@ -62,6 +62,44 @@ fn a_pattern_has_a_mark_for_each_request_with_its_size() {
     assert_eq!(picture.matches("<rect class=\"mark forced").count(), 1);
     assert!(picture.contains(">1.5</text>"), "{picture}");
     assert!(picture.contains("> data</span>") && picture.contains("> journal</span>"));
+}
+
+#[test]
+fn every_recorded_lab_is_a_page_with_a_figure_for_each_measure_and_pattern() {
+    for report in recorded::reports() {
+        let page = super::render(&report);
+        well_formed(&page);
+        let measures: usize = report
+            .grids
+            .iter()
+            .map(|grid| {
+                let mut measures: Vec<_> = grid.columns.iter().map(|c| c.measure.name()).collect();
+                measures.sort_unstable();
+                measures.dedup();
+                measures.len()
+            })
+            .sum();
+        let figures = page.matches("<figure").count();
+        // A measure that is 0 everywhere has none, and papers' rates have their own.
+        assert!(
+            figures >= measures / 2 + report.patterns.len(),
+            "{}",
+            report.name
+        );
+        for pattern in &report.patterns {
+            let picture = figure(&page, &pattern.title);
+            let moving = pattern.requests.iter().filter(|r| r.sectors > 0).count();
+            assert_eq!(
+                picture.matches("<rect class=\"mark").count(),
+                moving,
+                "{}",
+                pattern.title
+            );
+        }
+        for finding in &report.findings {
+            assert!(page.contains(finding.verdict.name()), "{}", finding.name);
+        }
+    }
 }
 
 #[test]
