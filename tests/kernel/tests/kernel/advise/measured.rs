@@ -131,15 +131,15 @@ fn interrupted() -> anyhow::Result<()> {
     sqlite3(stage.root(), &database, CONTENT)?;
     let before = files(stage.root())?;
     for (signal, flags) in [
-        (Signal::INT, "--time 10m"),
-        (Signal::TERM, "--time 10m"),
+        (Signal::INT, "--time 5"),
+        (Signal::TERM, "--time 5"),
         (Signal::INT, "--time 1 --rounds 10 --candidates wal-full"),
     ] {
         let running = Running::start(words(&database, &format!("{flags} --json")))?;
         wait_until("a directory of its own", || {
             files(stage.root()).is_ok_and(|files| files.len() > before.len())
         })?;
-        // Long enough for some turns of the short runs; the long ones are in their first.
+        // Long enough for some turns of the short runs; the longer ones are in their first.
         std::thread::sleep(Duration::from_millis(700));
         running.signal(signal)?;
         let outcome = running.finish()?.status(1)?;
