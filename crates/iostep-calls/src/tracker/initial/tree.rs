@@ -253,9 +253,7 @@ impl Tree {
     fn forget_unreachable(&mut self, id: InodeId) {
         let inode = &mut self[id];
         let reachable = inode.names > 0 || inode.holders > 0;
-        if reachable
-            || inode.origin != Origin::Made
-            || inode.entries.values().any(Option::is_some)
+        if reachable || inode.origin != Origin::Made || inode.entries.values().any(Option::is_some)
         {
             return;
         }
