@@ -84,14 +84,15 @@ fn refuse_twins(cells: &[Cell]) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// A cell as people read it: its block and what varies.
+/// A cell as people read it: its block and what varies, in one line that moves no terminal.
 pub fn label(cell: &Cell) -> String {
     let axes = cell
         .axes
         .iter()
         .filter(|(name, value)| name != "switches" || !value.is_empty())
         .map(|(name, value)| format!(" {name}={value}"));
-    std::iter::once(cell.block.clone()).chain(axes).collect()
+    let words: String = std::iter::once(cell.block.clone()).chain(axes).collect();
+    shown_line(&words)
 }
 
 /// What reads one block.

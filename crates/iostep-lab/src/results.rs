@@ -14,6 +14,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::matrix::shown;
 
 #[cfg(test)]
 mod tests;
@@ -179,8 +180,8 @@ fn joined(lab: &Lab, other: &Lab, directory: &Path) -> Result<Lab> {
             what: format!(
                 "{}: holds results of the lab {}, not of {}",
                 directory.display(),
-                other.name,
-                lab.name
+                shown(&other.name),
+                shown(&lab.name)
             ),
             hint: "name another directory".into(),
         });
@@ -235,7 +236,7 @@ fn check_key(directory: &Path, cell: &Cell) -> Result<()> {
     if key.len() == 16 && key.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(());
     }
-    let reason = format!("{:?} is no key", crate::matrix::shown(key));
+    let reason = format!("{:?} is no key", shown(key));
     Err(iostep_model::Error::corrupt(directory.join(LAB), "key", reason).into())
 }
 

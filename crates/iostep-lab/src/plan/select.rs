@@ -54,7 +54,11 @@ pub fn select<'a>(lab: &'a Lab, shard: Option<Shard>, keys: &[String]) -> Result
         .find(|key| !lab.cells.iter().any(|c| c.key == **key))
     {
         return Err(Error::Usage {
-            what: format!("{}: no cell of {} has this key", shown(unknown), lab.name),
+            what: format!(
+                "{}: no cell of {} has this key",
+                shown(unknown),
+                shown(&lab.name)
+            ),
             hint: "see iostep lab list NAME --json".into(),
         });
     }

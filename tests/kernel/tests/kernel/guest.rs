@@ -52,7 +52,8 @@ exit 3
 /// Every test of the host.
 pub fn cases() -> Vec<Case> {
     let needs = |programs: &[&'static str]| {
-        let mut needs = vec![Requirement::Guest];
+        // Or they would run once for a user and once for root.
+        let mut needs = vec![Requirement::Root, Requirement::Guest];
         needs.extend(programs.iter().map(|program| Requirement::Program(program)));
         needs
     };
@@ -73,6 +74,11 @@ pub fn cases() -> Vec<Case> {
         Case::new("NVMe has queues for polling", needs(&[]), nvme),
         Case::new("an SD card is one", needs(&[]), sd_card),
         Case::new("an image keeps what is written", needs(&[]), image),
+        Case::new(
+            "a user runs it, and has no more rights on this machine than before",
+            needs(&["setpriv"]),
+            by_a_user,
+        ),
         Case::new("it is told who executed it", needs(&[]), accelerator),
         Case::new(
             "a panic is an error with the console's end",
@@ -234,6 +240,31 @@ fn image() -> anyhow::Result<()> {
         bytes[3 * 512..].starts_with(b"written\0"),
         "nothing was written"
     );
+    Ok(())
+}
+
+fn by_a_user() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), open)?;
+    // The build's directory may be closed to others.
+    let copy = directory.path().join("iostep");
+    std::fs::copy(iostep::binary()?, &copy)?;
+    let script = "id -u; echo kept > written; cat /etc/shadow";
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args(["lab", "guest", "--rw", ".", "--", "sh", "-c", script])
+        .current_dir(directory.path())
+        .env("TMPDIR", directory.path())
+        .output()?;
+    let outcome = Outcome::from(output).status(1)?;
+    anyhow::ensure!(outcome.stdout == "0\n", "{outcome:?}");
+    let denied = outcome.stderr.contains("/etc/shadow: Permission denied");
+    anyhow::ensure!(denied, "{outcome:?}");
+    let written = directory.path().join("written").metadata()?;
+    let owner = std::os::unix::fs::MetadataExt::uid(&written);
+    anyhow::ensure!(owner == 65534, "it belongs to {owner}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use iostep_lab::results;
+use iostep_lab::{matrix, results};
 
 use crate::terminal;
 
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "{} of {} cells of {} have a result in {}\n",
             all.len(),
             lab.cells.len(),
-            lab.name,
+            matrix::shown(&lab.name),
             args.results.display()
         ),
     };

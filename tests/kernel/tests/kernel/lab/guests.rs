@@ -26,7 +26,11 @@ pub fn cases() -> Vec<Case> {
         ],
     ]
     .concat();
-    let guest = [Requirement::Guest, Requirement::Program("mkfs.ext4")];
+    let guest = [
+        Requirement::Root,
+        Requirement::Guest,
+        Requirement::Program("mkfs.ext4"),
+    ];
     vec![
         Case::new(
             "cells run here, and in a guest where this kernel lacks their filesystem",
