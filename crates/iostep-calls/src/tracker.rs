@@ -40,7 +40,7 @@ pub struct Tracker<S> {
     paths: Paths,
     tasks: Tasks,
     files: FxHashMap<HandleId, OpenFile>,
-    /// Files that were open already, by the number that says which of them are the same.
+    /// Open files by the number that tells them apart, where the source has one.
     same_files: FxHashMap<u64, HandleId>,
     initial: Conclusions,
     ledger: Ledger,
@@ -101,6 +101,8 @@ enum Kept {
     Followed,
     /// A descriptor that was open already.
     Present,
+    /// A descriptor that came from another process.
+    Received,
     /// It is part of something else, for this reason.
     Counted(&'static str),
     /// No call.
@@ -157,6 +159,7 @@ impl<S: Sink> Tracker<S> {
             Ok(Kept::Call) => (true, "call"),
             Ok(Kept::Followed) => (true, "followed"),
             Ok(Kept::Present) => (true, "open already"),
+            Ok(Kept::Received) => (true, "came from another process"),
             Ok(Kept::Counted(reason)) => (true, reason),
             Ok(Kept::Note) => return Ok(()),
             Err(Stop::LeftOut(reason)) => (false, reason),

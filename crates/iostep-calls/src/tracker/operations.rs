@@ -76,6 +76,9 @@ impl<S: Sink> Tracker<S> {
         let outcome = match number {
             Some(number) => {
                 let handle = self.add_file(path, inode, flags.has(OpenFlags::O_APPEND))?;
+                if let Some(open_file) = seen.map(|seen| seen.open_file).filter(|file| *file != 0) {
+                    self.same_files.insert(open_file, handle);
+                }
                 let entry = Entry {
                     is: Opened::File(handle),
                     close_on_exec,
@@ -305,9 +308,14 @@ impl<S: Sink> Tracker<S> {
             flags,
             position,
             same_as,
+            received,
         } = action
         else {
             return Ok(Kept::Note);
+        };
+        let kept = match received {
+            true => Kept::Received,
+            false => Kept::Present,
         };
         let close_on_exec = flags.has(OpenFlags::O_CLOEXEC);
         if let Some(reason) = no_file(&is) {
@@ -328,7 +336,7 @@ impl<S: Sink> Tracker<S> {
             let replaces = None;
             let operation = Operation::Duplicate { handle, replaces };
             self.call(at, Syscall::Present, operation, Outcome::Handle(handle))?;
-            return Ok(Kept::Present);
+            return Ok(kept);
         }
         let found = Found {
             number,
@@ -340,7 +348,7 @@ impl<S: Sink> Tracker<S> {
         if same_as != 0 {
             self.same_files.insert(same_as, handle);
         }
-        Ok(Kept::Present)
+        Ok(kept)
     }
 
     pub(super) fn change_directory(&mut self, at: &At, path: Path<'_>) -> Step {

@@ -55,6 +55,8 @@ pub struct Seen {
     pub identity: (u64, u64),
     /// What it was; `Absent` if the call made it.
     pub kind: InitialKind,
+    /// What tells open files apart while they are open; 0 if that is not known.
+    pub open_file: u64,
 }
 
 /// A descriptor of the calling process.
@@ -197,7 +199,7 @@ pub enum Action<'a> {
         /// Closed by exec.
         close_on_exec: bool,
     },
-    /// A descriptor that was open when the recording began, or came through a socket.
+    /// A descriptor that was open when the recording began, or came from another process.
     Present {
         /// Its number.
         number: i32,
@@ -207,8 +209,11 @@ pub enum Action<'a> {
         flags: OpenFlags,
         /// The file's own position.
         position: i64,
-        /// Descriptors with the same number here, not 0, share one open file (kcmp(2)).
+        /// Descriptors with the same number here, not 0, share one open file (kcmp(2),
+        /// [`Seen::open_file`]).
         same_as: u64,
+        /// It came from another process: through a socket, or by pidfd_getfd.
+        received: bool,
     },
     /// chdir, fchdir.
     ChangeDirectory(Path<'a>),

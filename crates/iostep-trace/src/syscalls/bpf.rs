@@ -19,7 +19,7 @@ use libbpf_rs::{MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::present::Present;
 use super::record::{self, Record};
-use super::{Recorded, Subject, requests, spool, table};
+use super::{Recorded, Subject, received, requests, spool, table};
 use crate::bpf::{has_tracepoint, per_cpu, recursion_misses, word, words};
 use crate::error::{Error, Result};
 use crate::session::mono_ns;
@@ -203,7 +203,8 @@ fn read(
         shared.records.fetch_add(1, Ordering::Relaxed);
         let mut failed = failed.borrow_mut();
         if failed.is_none() {
-            *failed = spool.push(bytes).err();
+            let longer = received::with_path(bytes);
+            *failed = spool.push(longer.as_deref().unwrap_or(bytes)).err();
         }
         0
     };

@@ -23,6 +23,13 @@ const WITHOUT_DATA: [u32; 10] = [
     0xf97c_ff8c,
 ];
 
+// include/uapi/linux/magic.h.
+const TMPFS: u32 = 0x0102_1994;
+const HUGETLBFS: u32 = 0x9584_58f6;
+const SECRETMEM: u32 = 0x5345_434d;
+/// Of eventfd and others (`ANON_INODE_FS_MAGIC`), pidfs, nsfs and dma-buf.
+const OF_KERNEL_OBJECTS: [u32; 4] = [0x0904_1934, 0x5049_4446, 0x6e73_6673, 0x444d_4142];
+
 /// What a record says of the file, if it says anything.
 #[derive(Clone, Copy, Debug)]
 struct Opened {
@@ -32,6 +39,8 @@ struct Opened {
     mode: u32,
     created: bool,
     filesystem: u32,
+    /// Its number among open files; 0 if it is not known.
+    open_file: u64,
 }
 
 impl Opened {
@@ -43,7 +52,22 @@ impl Opened {
             size: record.word[8],
             created: (record.word[9] >> 32) as u32 & CREATED != 0,
             filesystem: record.word[9] as u32,
+            open_file: match record.number {
+                record::REQUEST => 0,
+                record::RECEIVED => record.word[2],
+                _ => record.word[5],
+            },
         })
+    }
+
+    fn seen(&self, kind: InitialKind) -> Seen {
+        // The kernel's own numbering: MKDEV of include/linux/kdev_t.h.
+        let (major, minor) = (self.device >> 20, self.device & 0xf_ffff);
+        Seen {
+            identity: (rustix::fs::makedev(major, minor), self.inode),
+            kind,
+            open_file: self.open_file,
+        }
     }
 
     fn kind(&self) -> Option<DescriptorKind> {
@@ -106,10 +130,29 @@ pub(super) fn seen(record: &Record<'_>, flags: OpenFlags) -> Option<Seen> {
             content: Content::Data,
         },
     };
-    // The kernel's own numbering: MKDEV of include/linux/kdev_t.h.
-    let (major, minor) = (opened.device >> 20, opened.device & 0xf_ffff);
-    Some(Seen {
-        identity: (rustix::fs::makedev(major, minor), opened.inode),
-        kind,
-    })
+    Some(opened.seen(kind))
+}
+
+/// What a descriptor is that came from another process with so many links of its file, and the file
+/// as it was then.
+pub(super) fn received(record: &Record<'_>, links: u64) -> (DescriptorKind, Option<Seen>) {
+    let Some(opened) = Opened::of(record) else {
+        return (DescriptorKind::SomeFile, None);
+    };
+    let kind = match opened.filesystem {
+        filesystem if OF_KERNEL_OBJECTS.contains(&filesystem) => DescriptorKind::Event,
+        // memfd_create makes it there, without a name.
+        TMPFS | HUGETLBFS if links == 0 => DescriptorKind::Memory,
+        SECRETMEM => DescriptorKind::Memory,
+        _ => opened.kind().unwrap_or(DescriptorKind::Event),
+    };
+    let found = match kind {
+        DescriptorKind::Directory => InitialKind::Directory,
+        _ => InitialKind::File {
+            size: opened.size,
+            content: Content::Data,
+        },
+    };
+    let named = kind.is_kept() && links > 0;
+    (kind, named.then(|| opened.seen(found)))
 }

@@ -221,6 +221,7 @@ mod tests {
             let mut seen = Seen {
                 identity: (found.dev(), found.ino()),
                 kind: InitialKind::File { size, content },
+                open_file: 0,
             };
             self.keeper.tell(&mut seen);
             match seen.kind {

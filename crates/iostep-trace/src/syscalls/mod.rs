@@ -12,6 +12,7 @@ pub mod keeper;
 mod notes;
 pub mod present;
 pub mod ptrace;
+mod received;
 pub mod record;
 mod requests;
 pub mod spool;
@@ -181,6 +182,10 @@ fn each_of<E>(
             each(event(before, renumbered, Returned::Value(0), None))?;
         }
         return each(event(record.tid, note, Returned::Value(0), None));
+    }
+    if record.number == record::RECEIVED {
+        let (action, seen) = received::told(record);
+        return each(event(record.tid, action, Returned::Value(0), seen));
     }
     if let Some(told) = action::link_says(record) {
         each(event(record.tid, told, Returned::Value(0), None))?;

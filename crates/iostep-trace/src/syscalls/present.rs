@@ -136,6 +136,7 @@ impl Present {
                 flags: open.flags,
                 position: open.position,
                 same_as: open.same_as,
+                received: false,
             };
             each(event(first, action, open.seen))?;
         }
@@ -188,6 +189,7 @@ fn open(root: &Path, number: i32) -> Option<Open> {
                 content: Content::Data,
             },
         },
+        open_file: 0,
     });
     Some(Open {
         number,

@@ -28,6 +28,9 @@ pub const REQUEST: u16 = 0x8006;
 /// The names in a request of io_uring, which comes later.
 pub const REQUEST_NAMES: u16 = 0x8007;
 
+/// A descriptor that came from another process.
+pub const RECEIVED: u16 = 0x8008;
+
 /// The call never returned.
 pub const UNFINISHED: u8 = 1;
 /// The first text could not be read.

@@ -163,6 +163,10 @@ pub enum Shape {
     },
     /// Gives a descriptor of what is no file.
     Make(DescriptorKind),
+    /// Socket, `struct msghdr`, flags. Descriptors come with messages.
+    Receive,
+    /// Gives a descriptor of another process.
+    Take,
     /// clone and its kin.
     Fork,
     /// Not kept, for this reason.
@@ -185,6 +189,8 @@ pub(super) const OPEN_HOW: u32 = 8;
 pub(super) const MAPPED: u32 = 9;
 pub(super) const FORK: u32 = 10;
 pub(super) const ANSWERED: u32 = 11;
+pub(super) const MESSAGE: u32 = 12;
+pub(super) const RECEIVED: u32 = 13;
 
 impl Shape {
     /// Which arguments are strings, and what else is read from memory.
@@ -218,6 +224,8 @@ impl Shape {
             S::CopyRange => (None, None, OFFSETS),
             S::Pair { at: 0, .. } => (None, None, PAIR_AT_0),
             S::Pair { .. } => (None, None, PAIR_AT_3),
+            S::Receive => (None, None, MESSAGE),
+            S::Take => (None, None, RECEIVED),
             S::Fork => (None, None, FORK),
             _ => (None, None, 0),
         }
@@ -362,6 +370,8 @@ const EVERYWHERE: &[Entry] = calls! {
     SYS_userfaultfd "userfaultfd" S::Make(K::Event);
     SYS_memfd_create "memfd_create" S::Make(K::Memory);
     SYS_io_uring_setup "io_uring_setup" S::Make(K::Uring);
+    SYS_recvmsg "recvmsg" S::Receive;
+    SYS_pidfd_getfd "pidfd_getfd" S::Take;
     SYS_clone "clone" S::Fork;
     SYS_clone3 "clone3" S::Fork;
     SYS_splice "splice" S::LeftOut("data through a pipe");
@@ -446,6 +456,8 @@ mod tests {
                     | S::ChangeDirectoryOpen
                     | S::Pair { .. }
                     | S::Make(_)
+                    | S::Receive
+                    | S::Take
                     | S::Fork
                     | S::LeftOut(_)
             );

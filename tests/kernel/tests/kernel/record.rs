@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::case::Case;
 
+mod received;
 mod strace;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/calls.c");
@@ -27,7 +28,7 @@ pub fn cases() -> Vec<Case> {
         Requirement::Program("cc"),
     ];
     let with_strace = [&needs[..], &[Requirement::Program("strace")]].concat();
-    let cases = [
+    let mut cases = vec![
         Case::new("every call is what strace saw", with_strace, as_strace_saw),
         Case::new(
             "200,000 quick calls of two threads are all there",
@@ -47,7 +48,8 @@ pub fn cases() -> Vec<Case> {
         Case::new("a command that is not there is an error", needs, no_command),
         Case::new("ptrace and BPF record the same", needs, both_ways),
     ];
-    cases.map(|case| case.about("record")).into()
+    cases.extend(received::cases());
+    cases.into_iter().map(|case| case.about("record")).collect()
 }
 
 /// A directory with the program of this file's tests, and one for its files.

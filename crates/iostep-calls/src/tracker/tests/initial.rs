@@ -207,7 +207,11 @@ fn what_was_seen_counts_more_than_what_was_concluded() {
             duration_ns: Some(1),
             action: Action::Operation(Syscall::Openat, open),
             returned: Returned::Value(fd),
-            seen: Some(Seen { identity, kind }),
+            seen: Some(Seen {
+                identity,
+                kind,
+                open_file: 0,
+            }),
         });
     };
     let file = |size| InitialKind::File {

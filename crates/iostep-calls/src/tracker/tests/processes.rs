@@ -1,5 +1,8 @@
 //! Fork, exec, exit, and what threads share.
 
+use iostep_model::syscall::Content;
+use iostep_model::syscall::raw::Seen;
+
 use super::*;
 
 #[test]
@@ -117,6 +120,7 @@ fn a_thread_number_that_is_used_again_is_another_thread() {
 fn what_was_open_already_is_opened_with_its_position() {
     let mut program = Program::new();
     let present = |number, same_as| Action::Present {
+        received: false,
         number,
         is: known(DescriptorKind::File, Some("/db")).expect("known"),
         flags: OpenFlags::O_RDWR
@@ -140,4 +144,59 @@ fn what_was_open_already_is_opened_with_its_position() {
         ]
     );
     assert_eq!(counts(&finished, true), [("open already", 3)]);
+}
+
+#[test]
+fn a_file_that_came_from_another_process_is_the_open_one_as_long_as_it_is_open() {
+    let mut program = Program::new();
+    let open = Operation::Open {
+        path: path("/own"),
+        flags: OpenFlags::O_RDWR,
+        mode: 0,
+    };
+    program.event(Event {
+        tid: 1,
+        start_ns: 0,
+        duration_ns: Some(0),
+        action: Action::Operation(Syscall::Openat, open),
+        returned: Returned::Value(3),
+        seen: Some(Seen {
+            identity: (1, 2),
+            kind: InitialKind::File {
+                size: 10,
+                content: Content::Data,
+            },
+            open_file: 0xffff_8880_0000_1000,
+        }),
+    });
+    let received = |number, kind, path| Action::Present {
+        number,
+        is: known(kind, path).expect("known"),
+        flags: OpenFlags::O_RDWR,
+        position: 0,
+        same_as: 0xffff_8880_0000_1000,
+        received: true,
+    };
+    program.act(2, received(5, DescriptorKind::File, None), OK);
+    program.close(1, 3);
+    program.read(2, 5);
+    program.close(2, 5);
+    program.act(2, received(5, DescriptorKind::File, Some("/own")), OK);
+    program.act(2, received(6, DescriptorKind::Pipe, None), OK);
+    program.read(2, 6);
+    let finished = program.finish();
+    assert_eq!(
+        lines(&finished),
+        [
+            "t1 openat path=\"/own\" flags=O_RDWR mode=0000 = h1",
+            "t2 present h1 = h1",
+            "t1 close h1 = 0",
+            "t2 pread64 h1 size=10 offset=0 = 10",
+            "t2 close h1 = 0",
+            "t2 present path=\"/own\" flags=O_RDWR mode=0000 = h2",
+        ]
+    );
+    let kept = [("call", 4), ("came from another process", 2)];
+    assert_eq!(counts(&finished, true), kept);
+    assert_eq!(counts(&finished, false), [("pipe", 2)]);
 }

@@ -201,9 +201,8 @@ static __always_inline __u32 device_of(struct inode *inode)
 	return BPF_CORE_READ(owner, root, anon_dev);
 }
 
-static __always_inline void see_opened(struct wire_record *record, struct task_struct *task)
+static __always_inline void see_file(struct wire_record *record, struct file *file)
 {
-	struct file *file = file_of(task, record->result);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 
 	if (!inode)
@@ -214,6 +213,20 @@ static __always_inline void see_opened(struct wire_record *record, struct task_s
 	record->word[8] = BPF_CORE_READ(inode, i_size);
 	record->word[9] = (__u64)BPF_CORE_READ(file, f_mode) << 32 |
 			  (__u32)BPF_CORE_READ(inode, i_sb, s_magic);
+}
+
+static __always_inline void see_opened(struct wire_record *record, struct task_struct *task)
+{
+	see_file(record, file_of(task, record->result));
+}
+
+/* The same, and which open file it is: two descriptors of it have the same address. */
+static __always_inline void see_own(struct wire_record *record, struct task_struct *task)
+{
+	struct file *file = file_of(task, record->result);
+
+	see_file(record, file);
+	record->word[5] = (__u64)file;
 }
 
 struct vector {
@@ -270,11 +283,11 @@ static __noinline void read_extra(struct wire_record *record, struct task_struct
 		read_words(record, record->word[2] + 8, &record->word[3], 8);
 		read_words(record, record->word[2], &record->word[2], 8);
 		if (record->result >= 0)
-			see_opened(record, task);
+			see_own(record, task);
 		break;
 	case EXTRA_OPENED:
 		if (record->result >= 0)
-			see_opened(record, task);
+			see_own(record, task);
 		break;
 	case EXTRA_VECTORS:
 		sum_vectors(record);
@@ -295,6 +308,90 @@ static __noinline void read_extra(struct wire_record *record, struct task_struct
 		read_words(record, record->word[2], &record->word[6], 8);
 		break;
 	}
+}
+
+#define SOL_SOCKET 1
+#define SCM_RIGHTS 1
+#define MSG_CMSG_CLOEXEC 0x40000000
+#define O_CLOEXEC 02000000
+/* `SCM_MAX_FD` (include/net/scm.h). */
+#define MAX_RECEIVED 253
+/* Kinds of control messages on a unix socket, and more. */
+#define MAX_MESSAGES 8
+
+static __always_inline void receive(struct task_struct *task, __u32 descriptor,
+				    __u64 close_on_exec)
+{
+	struct file *file = file_of(task, descriptor);
+	struct wire_record record = {};
+
+	record.start_ns = bpf_ktime_get_ns();
+	record.result = descriptor;
+	record.tid = task->pid;
+	record.number = WIRE_RECEIVED;
+	record.words = WIRE_TEXTS;
+	record.word[0] = BPF_CORE_READ(file, f_flags) | close_on_exec;
+	record.word[1] = BPF_CORE_READ(file, f_pos);
+	record.word[2] = (__u64)file;
+	record.word[3] = BPF_CORE_READ(file, f_inode, i_nlink);
+	see_file(&record, file);
+	output(&record, WIRE_HEADER_BYTES + WIRE_TEXTS * 8);
+}
+
+/* Where a program finds its control messages (struct msghdr, include/linux/socket.h). */
+struct messages {
+	__u64 at;
+	__u64 end;
+	__u64 descriptors;
+	__u64 close_on_exec;
+};
+
+static long receive_next(__u32 index, struct messages *messages)
+{
+	__s32 descriptor;
+
+	if (bpf_probe_read_user(&descriptor, sizeof(descriptor),
+				(void *)(messages->descriptors + index * sizeof(descriptor))))
+		return 1;
+	receive(bpf_get_current_task_btf(), descriptor, messages->close_on_exec);
+	return 0;
+}
+
+static long read_message(__u32 index, struct messages *messages)
+{
+	struct {
+		__u64 length;
+		__s32 level;
+		__s32 type;
+	} head;
+
+	if (messages->at + sizeof(head) > messages->end ||
+	    bpf_probe_read_user(&head, sizeof(head), (void *)messages->at) ||
+	    head.length < sizeof(head) || head.length > messages->end - messages->at)
+		return 1;
+	if (head.level == SOL_SOCKET && head.type == SCM_RIGHTS) {
+		messages->descriptors = messages->at + sizeof(head);
+		bpf_loop(at_most((head.length - sizeof(head)) / sizeof(__s32), MAX_RECEIVED),
+			 receive_next, messages, 0);
+	}
+	messages->at += (head.length + 7) & ~7ull;
+	return 0;
+}
+
+/* What came with a message. The kernel has put the length of all control messages there. */
+static __noinline void receive_messages(struct wire_record *record)
+{
+	struct messages messages = {};
+	__u64 control[2];
+
+	if (!record || record->result < 0)
+		return;
+	if (bpf_probe_read_user(control, sizeof(control), (void *)(record->word[1] + 32)))
+		return;
+	messages.at = control[0];
+	messages.end = control[0] + control[1];
+	messages.close_on_exec = record->word[2] & MSG_CMSG_CLOEXEC ? O_CLOEXEC : 0;
+	bpf_loop(MAX_MESSAGES, read_message, &messages, 0);
 }
 
 /* A record with one or two strings behind it. */
@@ -360,8 +457,19 @@ static __always_inline void finish(struct task *own, struct task_struct *task, l
 	/* The fork's record was made already, unless it failed. */
 	if ((class >> CLASS_EXTRA_SHIFT & CLASS_EXTRA) == EXTRA_FORK && result >= 0)
 		goto end;
-	if (class >> CLASS_EXTRA_SHIFT & CLASS_EXTRA)
+	switch (class >> CLASS_EXTRA_SHIFT & CLASS_EXTRA) {
+	case EXTRA_NONE:
+		break;
+	case EXTRA_MESSAGE:
+		receive_messages(record);
+		goto end;
+	case EXTRA_RECEIVED:
+		if (result >= 0)
+			receive(task, result, O_CLOEXEC);
+		goto end;
+	default:
 		read_extra(record, task, class);
+	}
 	if (class >> CLASS_TEXT_1_SHIFT & CLASS_TEXT) {
 		output_texts(record, class);
 	} else {

@@ -38,6 +38,11 @@ enum wire_note {
 	WIRE_REQUEST = 0x8006,
 	/* The names of a request, of the same thread and beginning; the request itself comes later. */
 	WIRE_REQUEST_NAMES = 0x8007,
+	/*
+	 * A descriptor that came from another process: the result. word: the file's flags, its position,
+	 * its number among open files, its links; then which file it is, as an open says it.
+	 */
+	WIRE_RECEIVED = 0x8008,
 };
 
 enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
@@ -80,7 +85,7 @@ enum wire_flags {
 
 enum wire_extra {
 	EXTRA_NONE = 0,
-	/* The file of the descriptor that is returned. */
+	/* The file of the descriptor that is returned; word 5 becomes its number among open files. */
 	EXTRA_OPENED = 1,
 	/* The sum of the lengths of `struct iovec` at argument 1, as many as argument 2. */
 	EXTRA_VECTORS = 2,
@@ -102,6 +107,10 @@ enum wire_extra {
 	EXTRA_FORK = 10,
 	/* The second text is what the call answered, as long as its result. */
 	EXTRA_ANSWERED = 11,
+	/* No record of the call: one of each descriptor in the messages of `struct msghdr` at argument 1. */
+	EXTRA_MESSAGE = 12,
+	/* No record of the call: one of the descriptor that is returned. */
+	EXTRA_RECEIVED = 13,
 };
 
 struct wire_record {

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::tracee::{self, Call};
 use crate::syscalls::keeper::Keeper;
+use crate::syscalls::received;
 use crate::syscalls::record::{self, Record, TEXT_BYTES};
 use crate::syscalls::table::{self, Shape};
 
@@ -21,6 +22,8 @@ const PAGE_BYTES: u64 = 4096;
 /// `UIO_MAXIOV` (include/uapi/linux/uio.h): the kernel refuses more.
 const MAX_VECTORS: u64 = 1024;
 const VECTOR_BYTES: usize = 16;
+/// Room for `SCM_MAX_FD` (include/net/scm.h) descriptors and other messages.
+const MAX_CONTROL_BYTES: usize = 4096;
 /// `FMODE_CREATED` (include/linux/fs.h), by which a record says that an open made its file.
 const CREATED: u64 = 1 << 20;
 
@@ -69,6 +72,28 @@ impl Begun {
     /// True for clone and its kin.
     pub(super) fn is_fork(&self) -> bool {
         self.shape == Some(Shape::Fork)
+    }
+
+    /// The descriptors that a call which returned `result` got from another process; none if it is
+    /// no such call.
+    pub(super) fn received(&self, tid: u32, result: i64) -> Option<Vec<i32>> {
+        let worked = result >= 0;
+        match self.shape? {
+            Shape::Receive if worked => Some(self.in_messages(tid)),
+            Shape::Take if worked => Some(vec![result as i32]),
+            Shape::Receive | Shape::Take => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    /// What came with a message: `struct msghdr`, in which the kernel has put the length of all
+    /// control messages.
+    fn in_messages(&self, tid: u32) -> Vec<i32> {
+        let field = |at| word(tid, self.word[1].wrapping_add(at)).unwrap_or(0);
+        let length = usize::try_from(field(40)).unwrap_or(usize::MAX);
+        let mut control = vec![0; length.min(MAX_CONTROL_BYTES)];
+        let read = tracee::read(tid, field(32), &mut control);
+        received::descriptors(&control[..read])
     }
 
     /// The flags of clone, clone3, fork or vfork (include/uapi/linux/sched.h).
@@ -240,6 +265,8 @@ impl Begun {
         }
         self.flags |= record::SEEN;
         let filesystem = u64::from(filesystem.f_type as u32);
+        // Which open file it is, is not known.
+        self.word[5] = 0;
         self.word[6..].copy_from_slice(&[
             u64::from(file.mode()) << 32 | device,
             file.ino(),

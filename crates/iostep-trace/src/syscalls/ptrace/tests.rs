@@ -135,9 +135,15 @@ fn by_strace(script: &str, directory: &Path) -> Vec<(String, i64)> {
     calls
 }
 
-/// Calls whose results are no addresses and no numbers of processes. strace shows every mmap.
+/// Calls whose results are no addresses and no numbers of processes, and that are recorded
+/// themselves. strace shows every mmap.
 fn compared() -> impl Iterator<Item = &'static table::Entry> {
-    let other = |shape| matches!(shape, Shape::Map | Shape::Fork);
+    let other = |shape| {
+        matches!(
+            shape,
+            Shape::Map | Shape::Fork | Shape::Receive | Shape::Take
+        )
+    };
     table::entries().filter(move |entry| !other(entry.shape))
 }
 

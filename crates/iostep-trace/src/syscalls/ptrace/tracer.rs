@@ -16,6 +16,7 @@ use super::tracee::{self, At, Call, Resume, Stop};
 use crate::error::{Error, Result};
 use crate::session::mono_ns;
 use crate::syscalls::keeper::Keeper;
+use crate::syscalls::received;
 use crate::syscalls::record::{self, Record};
 use crate::syscalls::requests;
 use crate::syscalls::spool;
@@ -369,11 +370,29 @@ impl Tracer {
             record::NAME => {}
             _ if begun.told => {}
             _ => {
+                if let Some(numbers) = begun.received(tid, result) {
+                    return self.receive(tid, &numbers, end_ns);
+                }
                 if i64::from(begun.number) == libc::SYS_io_uring_enter {
                     self.count_requests(tid, end_ns, result);
                 }
                 begun.read_answer(tid, result, self.keeper.as_mut());
                 begun.ended(tid, end_ns, result, |record| self.push(record));
+            }
+        }
+    }
+
+    /// Descriptors came from another process.
+    fn receive(&mut self, tid: u32, numbers: &[i32], now_ns: u64) {
+        for number in numbers {
+            let Some((link, found, bytes)) = received::found(tid, *number, now_ns) else {
+                continue;
+            };
+            if let Some(keeper) = &mut self.keeper {
+                keeper.keep(&link, &found);
+            }
+            if let Some(record) = Record::parse(&bytes) {
+                self.push(&record);
             }
         }
     }
