@@ -1,4 +1,4 @@
-//! `iostep clean` and `iostep trace-info` from the command line: what they say, and when they refuse.
+//! `iostep clean`, `iostep trace-info` and what `iostep replay` refuses, from the command line: what they say, and when they refuse.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -204,6 +204,15 @@ fn bad_input_is_refused_and_nothing_is_written() {
         (
             &["trace-info", "app.strace", "--export", "strace", "--json"],
             "--json",
+        ),
+        (&["replay", "missing", "--to", "."], "missing: cannot open"),
+        (
+            &["replay", "app.strace", "--to", "."],
+            "app.strace: begins with",
+        ),
+        (
+            &["replay", "half.zst", "--to", "."],
+            "half.zst: cannot read",
         ),
     ] {
         refused(words, &place.iostep(words), object);

@@ -16,6 +16,7 @@ use iostep_model::replay::{Settings, Threads, Timing};
 use iostep_model::syscall::kept;
 use iostep_model::syscall::text as trace_file;
 
+use super::bad_input;
 use crate::interrupt::Interrupt;
 use run::{End, Order};
 
@@ -32,7 +33,7 @@ Examples:
   iostep replay app.trace --to /mnt/ext4 --to /mnt/btrfs --trace --html app.html
 
 Exit status: 0 done, 1 interrupted, out of order, or results that differ without
-an explanation, 2 bad usage, 4 this machine cannot do it.
+an explanation, 2 bad usage or input, 4 this machine cannot do it.
 docs/replay.md explains every number, docs/format-replay.md the file of -o.")]
 pub struct Args {
     /// The recording, as `iostep record` and `iostep clean` make it
@@ -94,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
     let interrupt = Interrupt::install()?;
     let began = Instant::now();
-    let recording = trace_file::read(&args.file)?;
+    let recording = trace_file::read(&args.file).map_err(bad_input)?;
     let plan = Plan::new(&recording, args.threads);
     let load_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let settings = Settings {
