@@ -150,7 +150,9 @@ impl Measure {
             Measure::VoluntarySwitches => each(run, run.cpu.voluntary_switches),
             Measure::Switches => each(
                 run,
-                run.cpu.voluntary_switches + run.cpu.involuntary_switches,
+                run.cpu
+                    .voluntary_switches
+                    .saturating_add(run.cpu.involuntary_switches),
             ),
             Measure::CpuActive => {
                 let machine = run.cpu.machine?;
@@ -171,5 +173,6 @@ fn written(run: &Run, layer: Layer) -> Option<u64> {
     let of_layer = classes.filter(|count| {
         count.operation.is_write() && count.class.is_some_and(|class| class.layer() == layer)
     });
-    Some(of_layer.map(|count| count.bytes).sum())
+    let bytes = of_layer.map(|count| count.bytes);
+    Some(bytes.fold(0, u64::saturating_add))
 }

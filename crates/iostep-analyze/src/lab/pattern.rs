@@ -88,8 +88,8 @@ impl WholeRequest {
 impl Pattern {
     /// The requests of the last operation, which may have had several sync calls.
     pub fn last_operation(&self) -> impl Iterator<Item = &WholeRequest> {
-        let steps = self.requests.iter().map(|request| request.step + 1).max();
-        let steps = steps.unwrap_or(0);
+        let last = self.requests.iter().map(|request| request.step).max();
+        let steps = last.map_or(0, |last| last.saturating_add(1));
         let first = steps - steps.div_ceil(self.operations.max(1));
         self.requests.iter().filter(move |r| r.step >= first)
     }

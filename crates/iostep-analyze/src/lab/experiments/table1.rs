@@ -141,7 +141,7 @@ const WAL_LEAST_JOJ: Claim = Claim {
     name: "wal-least-joj",
     claim: "The journaling of journal is least in WAL mode.",
     source: "ATC'15 section 3, table 1",
-    explanation: "A rollback journal in PERSIST mode is overwritten in place, and fdatasync then needs no commit; a growing WAL needs one for each block. SQLite 3.7 extended its journal anew.",
+    explanation: "Of twenty inserts all but the first overwrite the journal of PERSIST mode in place, and fdatasync then needs no commit; a growing WAL needs one for each block.",
 };
 
 const PERSIST_MOST_WRITES: Claim = Claim {

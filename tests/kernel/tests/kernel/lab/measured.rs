@@ -35,8 +35,13 @@ pub fn cases() -> Vec<Case> {
         ),
         Case::new(
             "an external journal takes the log away from the first device",
-            traced,
+            traced.clone(),
             external_journal,
+        ),
+        Case::new(
+            "the recording that is built in is replayed, and fdatasync saves commits",
+            traced,
+            replayed,
         ),
     ]
 }
@@ -134,5 +139,31 @@ fn external_journal() -> anyhow::Result<()> {
     };
     anyhow::ensure!(log_bytes("")? > 0, "nothing was logged");
     anyhow::ensure!(log_bytes("E")? == 0, "the log is on the first device");
+    Ok(())
+}
+
+fn replayed() -> anyhow::Result<()> {
+    let bench = Bench::new(
+        "[[cells]]\nworkload='replay'\nrecording='builtin:timeline'\ntiming='fast'\n\
+         trace=true\nfilesystem='ext4'\nswitches=['', 'F', 'P']\n",
+    )?;
+    let running = Running::start(bench.words("out", &["--on", "tmpfs"]))?;
+    running.finish_within(MANY)?.status(0)?;
+    let all = bench.read("out")?;
+    let polled = &at(&all, "switches", "P")?.state;
+    anyhow::ensure!(matches!(polled, State::NotApplicable { .. }), "{polled:?}");
+    let run = |switches: &str| -> anyhow::Result<&Run> {
+        let result = at(&all, "switches", switches)?;
+        ensure_complete(result)?;
+        result.runs.first().context("no run")
+    };
+    let (fsync, fdatasync) = (run("")?, run("F")?);
+    anyhow::ensure!(
+        fsync.operations == fdatasync.operations,
+        "another number of calls"
+    );
+    let flushes = |run: &Run| run.device.map(|device| device.flush.ios);
+    let (before, after) = (flushes(fsync), flushes(fdatasync));
+    anyhow::ensure!(after.is_some() && after < before, "{after:?} of {before:?}");
     Ok(())
 }

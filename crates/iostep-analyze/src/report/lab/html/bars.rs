@@ -2,11 +2,11 @@
 
 use askama::Template;
 
-use crate::lab::{Entry, Grid, Measure, PaperValue, Unit};
+use crate::lab::{Entry, Grid, Measure, PaperValue, Row, Unit};
 use crate::report::bench::html::axis::{Axis, Px, Tick};
 use crate::report::bench::html::figure;
 use crate::report::lab::number::shown;
-use crate::report::lab::text::grids::label;
+use crate::report::lab::text::grids::{EMULATED, label};
 
 const ACROSS_PX: (f64, f64) = (84.0, 990.0);
 /// Pixels count from the top.
@@ -123,14 +123,30 @@ fn chart(
         Unit::Bytes => Axis::bytes(greatest, UP_PX),
         _ => Axis::linear(greatest, 1.0, UP_PX),
     };
-    let (groups, bars) = place(grid, &amounts, &up);
+    let (mut groups, bars) = place(grid, &amounts, &up);
+    let is_emulated = |row: &Row| {
+        let mut grounds = row
+            .entries
+            .iter()
+            .flatten()
+            .filter_map(|e| e.ground.as_ref());
+        measure.is_time() && grounds.any(|ground| ground.emulated)
+    };
+    for (group, row) in groups.iter_mut().zip(&grid.rows) {
+        if is_emulated(row) {
+            group.text.push_str(&format!(" {EMULATED}"));
+        }
+    }
     let names = columns.iter().map(|place| {
         let values = grid.columns[*place].values.iter().map(|value| label(value));
         values.collect::<Vec<_>>().join(", ")
     });
     Some(Bars {
         title: measure.name().to_owned(),
-        note: "A line spans the runs; a dashed one is the paper's number.",
+        note: match measure.is_time() && grid.rows.iter().any(is_emulated) {
+            true => "A line spans the runs. *: an emulated processor, which is not to be compared.",
+            false => "A line spans the runs; a dashed one is the paper's number.",
+        },
         series: names.collect(),
         up: up.ticks(|value| figure::tick(&shown(measure, value))),
         groups,

@@ -103,6 +103,14 @@ fn every_recorded_lab_is_a_page_with_a_figure_for_each_measure_and_pattern() {
 }
 
 #[test]
+fn bars_of_an_emulated_processor_are_marked_and_counts_are_not() {
+    let page = super::render(&recorded::report("matrix"));
+    assert!(figure(&page, "throughput").contains("f2fs *</text>"));
+    let counts = figure(&page, "I/Os each");
+    assert!(counts.contains("f2fs</text>") && !counts.contains("f2fs *"));
+}
+
+#[test]
 fn claims_and_names_are_escaped() {
     let mut result = insert("ext4", "", 1);
     result.cell.axes.push(("operation".into(), HOSTILE.into()));
