@@ -11,6 +11,8 @@ mod ext4_layout;
 mod job_file;
 #[path = "../../../fuzz/entries/lab.rs"]
 mod lab;
+#[path = "../../../fuzz/entries/lab_results.rs"]
+mod lab_results;
 #[path = "../../../fuzz/entries/mangle.rs"]
 mod mangle;
 #[path = "../../../fuzz/entries/mutate.rs"]
@@ -22,6 +24,9 @@ mod store;
 #[path = "../../../fuzz/entries/syscalls.rs"]
 mod syscalls;
 
+use std::io::Read;
+
+use flate2::read::GzDecoder;
 use iostep_model::event::{Event, Marker, Process};
 use mangle::mangle;
 use mutate::Random;
@@ -223,6 +228,55 @@ fn labs() {
     }
 }
 
+/// Puts another number in the place of one.
+fn misnumber(bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
+    const NUMBERS: [&str; 5] = [
+        "0",
+        "1",
+        "4294967295",
+        "9223372036854775808",
+        "18446744073709551615",
+    ];
+    let is_first = |at: &usize| {
+        let before = at.checked_sub(1).map(|before| bytes[before]);
+        bytes[*at].is_ascii_digit() && before == Some(b':')
+    };
+    let places: Vec<usize> = (0..bytes.len()).filter(is_first).collect();
+    if places.is_empty() {
+        return bytes;
+    }
+    let at = places[random.below(places.len())];
+    let digits = bytes[at..].iter().take_while(|b| b.is_ascii_digit());
+    let end = at + digits.count();
+    let number = NUMBERS[random.below(NUMBERS.len())].as_bytes();
+    [&bytes[..at], number, &bytes[end..]].concat()
+}
+
+#[test]
+fn results_of_labs() {
+    const RECORDED: [&[u8]; 4] = [
+        include_bytes!("../../iostep-analyze/src/lab/recorded/fsync-patterns.json.gz"),
+        include_bytes!("../../iostep-analyze/src/lab/recorded/polling.json.gz"),
+        include_bytes!("../../iostep-analyze/src/lab/recorded/replay.json.gz"),
+        include_bytes!("../../iostep-analyze/src/lab/recorded/waldio.json.gz"),
+    ];
+    for packed in RECORDED {
+        let mut clean = Vec::new();
+        let read = GzDecoder::new(packed).read_to_end(&mut clean);
+        read.expect("it is packed by gzip");
+        lab_results::run(&clean);
+        for seed in 0..60 {
+            let mut random = Random::new(seed);
+            let mut bytes = clean.clone();
+            for _ in 0..1 + seed % 8 {
+                bytes = misnumber(bytes, &mut random);
+            }
+            lab_results::run(&bytes);
+            lab_results::run(&mangle(bytes, &mut random));
+        }
+    }
+}
+
 #[test]
 fn results_of_benches() {
     let documents = [
@@ -235,7 +289,11 @@ fn results_of_benches() {
         bench_result::run(&clean[..clean.len() / 2]);
         for seed in 0..2_000 {
             let mut random = Random::new(seed);
-            bench_result::run(&mangle(clean.clone(), &mut random));
+            let damaged = match seed % 4 {
+                0 => misnumber(clean.clone(), &mut random),
+                _ => mangle(clean.clone(), &mut random),
+            };
+            bench_result::run(&damaged);
         }
     }
 }

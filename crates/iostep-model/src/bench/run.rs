@@ -198,18 +198,14 @@ pub struct MachineTime {
 impl MachineTime {
     /// Everything.
     pub fn total_ns(&self) -> u64 {
-        self.user_ns
-            + self.system_ns
-            + self.idle_ns
-            + self.iowait_ns
-            + self.irq_ns
-            + self.softirq_ns
-            + self.steal_ns
+        let idle = [self.idle_ns, self.iowait_ns, self.steal_ns];
+        idle.into_iter().fold(self.active_ns(), u64::saturating_add)
     }
 
     /// Everything but idle, iowait and steal.
     pub fn active_ns(&self) -> u64 {
-        self.user_ns + self.system_ns + self.irq_ns + self.softirq_ns
+        let active = [self.user_ns, self.system_ns, self.irq_ns, self.softirq_ns];
+        active.into_iter().fold(0, u64::saturating_add)
     }
 }
 
