@@ -19,6 +19,7 @@
 //! descriptors are (pipe, socket) are gone. All threads are taken for one process, as MobiGen does.
 
 mod line;
+mod sort;
 
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
@@ -29,16 +30,17 @@ use iostep_model::syscall::{Clock, Direction, Header, OpenFlags, Operation, Sysc
 use crate::error::{Error, Result};
 use crate::import::Input;
 use line::{Call, Line};
+use sort::{PART_BYTES, Sorted, Sorter};
 
 /// The longest line that is read, bytes; MobiGen's are below 200. Longer ones are counted.
 pub const MAX_LINE_BYTES: u64 = 64 << 10;
 /// The name that a file gets whose own the script does not have, with a number behind it.
 const UNNAMED: &str = "iostep.name-lost";
 
-/// A script in memory: it is sorted by thread, and has to be told by time.
+/// A script, which is sorted by thread and has to be told by time.
 #[derive(Debug)]
 pub struct Import {
-    lines: Vec<Line>,
+    lines: Sorted,
 }
 
 /// True if the first lines of a text are lines of a script.
@@ -56,15 +58,14 @@ pub(crate) fn looks_like(start: &[u8]) -> bool {
 impl Import {
     /// Reads scripts, one after the other.
     ///
-    /// Memory: about 50 bytes a line and its path. Errors: `Io`; `Foreign` if no line of an input
-    /// can be read.
+    /// Memory: 16 MiB at most; what is more lies in a temporary file. Errors: `Io`; `Foreign` if no
+    /// line of an input can be read.
     pub fn open(inputs: Vec<Input<'_>>) -> Result<Import> {
-        let mut lines = Vec::new();
+        let mut sorter = Sorter::new(PART_BYTES);
         for input in inputs {
-            read(input, &mut lines)?;
+            read(input, &mut sorter)?;
         }
-        // Stable: what happened in the same microsecond stays in the order of the text.
-        lines.sort_by_key(|line| line.start_ns);
+        let lines = sorter.finish()?;
         Ok(Import { lines })
     }
 
@@ -82,17 +83,17 @@ impl Import {
 
     /// Tells the events.
     ///
-    /// Errors: `each`'s.
-    pub fn events(self, each: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+    /// Errors: `each`'s, and `Io`.
+    pub fn events(mut self, each: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
         let mut threads = std::collections::HashSet::new();
         let mut first = None;
         let mut lost_names = 0;
-        for line in self.lines {
+        while let Some(text) = self.lines.next()? {
             let Line {
                 start_ns,
                 thread,
                 call,
-            } = line;
+            } = text.map_or_else(|| Line::unreadable("line too long"), line::parse);
             let call = match call {
                 Ok(call) => call,
                 Err(reason) => {
@@ -119,7 +120,7 @@ impl Import {
 }
 
 /// Reads one script.
-fn read(mut input: Input<'_>, lines: &mut Vec<Line>) -> Result<()> {
+fn read(mut input: Input<'_>, sorter: &mut Sorter) -> Result<()> {
     let mut text = Vec::new();
     let mut readable = false;
     loop {
@@ -134,14 +135,16 @@ fn read(mut input: Input<'_>, lines: &mut Vec<Line>) -> Result<()> {
         if bytes == 0 {
             break;
         }
-        let line = if bytes as u64 > MAX_LINE_BYTES {
+        if bytes as u64 > MAX_LINE_BYTES {
             skip_line(&mut input, &text)?;
-            Line::unreadable("line too long")
-        } else {
-            line::parse(text.trim_ascii())
-        };
+            sorter.push(0, None)?;
+            continue;
+        }
+        let text = text.trim_ascii();
+        let line = line::parse(text);
         readable |= line.call.is_ok();
-        lines.push(line);
+        // What happened in the same microsecond stays in the order of the text.
+        sorter.push(line.start_ns, Some(text))?;
     }
     if readable {
         return Ok(());
