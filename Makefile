@@ -63,6 +63,12 @@ bench-sqlite-loop: ## Compare bench's SQLite transactions with a plain loop's (r
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/sqlite-loop $(abspath $(IOSTEP))
 
+.PHONY: bench-labs
+bench-labs: ## Run the built-in labs and print them into docs/lab-results.md (root, half an hour)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/lab-results $(abspath $(IOSTEP)) $(or $(LABS),/var/tmp/iostep-labs)
+
 .PHONY: bench-waldio
 bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10 min)
 	scripts/setup test
