@@ -11,7 +11,6 @@
 
 #define MAX_SEGMENTS 64
 #define MAX_STEPS (1 << 17)
-#define MAPPING_FLAGS 3ul
 #define BTRFS_BTREE_INODE 1
 #define BTRFS_HEADER_BYTENR 48
 #define BTRFS_HEADER_OWNER 88
@@ -60,13 +59,6 @@ static __always_inline __u64 bytes_of(__u64 page)
 	if (!map || !linear)
 		return 0;
 	return ((page - map) / bpf_core_type_size(struct page)) * PAGE_BYTES + linear;
-}
-
-static __always_inline __u64 head_of(__u64 page)
-{
-	__u64 head = BPF_CORE_READ((struct page *)page, compound_head);
-
-	return (head & 1) ? head - 1 : page;
 }
 
 static __always_inline __u32 order_of(__u64 head)
@@ -408,6 +400,9 @@ static __always_inline bool joins(struct bio_walk *walk, struct wire_segment *la
 	struct page_key key = { .mapping = mapping, .index = folio_index };
 	struct page_dirtier *dirtier;
 
+	/* Of the user's pages, wherever they lie; all of the bio is one piece of the file. */
+	if (last->content == CONTENT_FILE_DIRECT)
+		return true;
 	if (mapping != walk->mapping || index != walk->next_index)
 		return false;
 	if (last->content == CONTENT_BTRFS_NODE)

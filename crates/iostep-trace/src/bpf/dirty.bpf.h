@@ -3,6 +3,9 @@
 #ifndef IOSTEP_DIRTY_H
 #define IOSTEP_DIRTY_H
 
+/* Bits in a page's mapping: anonymous memory, movable pages (include/linux/page-flags.h). */
+#define MAPPING_FLAGS 3ul
+
 struct page_key {
 	__u64 mapping;
 	__u64 index;
@@ -23,6 +26,13 @@ struct {
 	__type(key, struct page_key);
 	__type(value, struct page_dirtier);
 } dirtiers SEC(".maps");
+
+static __always_inline __u64 head_of(__u64 page)
+{
+	__u64 head = BPF_CORE_READ((struct page *)page, compound_head);
+
+	return (head & 1) ? head - 1 : page;
+}
 
 /*
  * jbd2 makes a committed page dirty again so that it is written in place (data=journal), and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * FAT: who changed a block of the allocation table or of a directory, and direct I/O by
+ * FAT: who changed a block of the allocation table, of a directory or of a file, and direct I/O by
  * fs/direct-io.c, which other filesystems have left.
  */
 #ifndef IOSTEP_FAT_H
@@ -11,6 +11,26 @@ static __always_inline void buffer_key(struct page_key *key, __u64 block)
 {
 	key->mapping = 0;
 	key->index = block;
+}
+
+/*
+ * FAT has no holes: whoever appends behind a gap fills it with zeros, which others may overwrite
+ * before they are written. A dirty page is not told of again, but its buffers are.
+ */
+static __always_inline void know_last_writer(struct buffer_head *buffer,
+					     struct page_dirtier *writer)
+{
+	__u64 folio = head_of((__u64)BPF_CORE_READ(buffer, b_page));
+	struct page_dirtier *known;
+	struct page_key key;
+
+	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	key.index = BPF_CORE_READ((struct folio *)folio, index);
+	known = bpf_map_lookup_elem(&dirtiers, &key);
+	if (!known)
+		return;
+	known->pid = writer->pid;
+	known->tgid = writer->tgid;
 }
 
 SEC("tp_btf/block_dirty_buffer")
@@ -28,6 +48,7 @@ int BPF_PROG(on_dirty_buffer, struct buffer_head *buffer)
 	dirtier.pid = pid_tgid;
 	dirtier.tgid = pid_tgid >> 32;
 	bpf_map_update_elem(&dirtiers, &key, &dirtier, BPF_ANY);
+	know_last_writer(buffer, &dirtier);
 	know_current_thread(pid_tgid);
 	return 0;
 }
