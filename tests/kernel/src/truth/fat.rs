@@ -1,10 +1,11 @@
 //! FAT32, as dosfstools and mtools see it.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
-use iostep_model::Class;
+use iostep_model::{Class, SECTOR_BYTES};
 
 use super::{Truth, number_after};
 use crate::image::Image;
@@ -29,12 +30,20 @@ pub fn read(image: &Image) -> anyhow::Result<Truth> {
     truth
         .classes
         .insert(layout.table_start, tables, Class::AllocationTable);
+    let mut of_directories = HashSet::new();
     for directory in directories(image.path())? {
-        for (first, last) in clusters(image.path(), &directory)? {
-            let sector = layout.sector_of(first);
-            let sectors = (last - first + 1) * layout.cluster_sectors;
-            truth.classes.insert(sector, sectors, Class::Directory);
-        }
+        let runs = clusters(image.path(), &directory)?;
+        of_directories.extend(runs.into_iter().flat_map(|(first, last)| first..=last));
+    }
+    // Behind the tables lie directories and files, and the workload removes no directory.
+    let end = image.bytes()? / SECTOR_BYTES;
+    let sectors = (layout.data_start..end).step_by(layout.cluster_sectors as usize);
+    for (cluster, sector) in (2..).zip(sectors) {
+        let class = match of_directories.contains(&cluster) {
+            true => Class::Directory,
+            false => Class::FileData,
+        };
+        truth.classes.insert(sector, layout.cluster_sectors, class);
     }
     Ok(truth)
 }
@@ -87,10 +96,6 @@ impl Layout {
             })
         };
         layout().with_context(|| format!("fsck.fat: {text}"))
-    }
-
-    fn sector_of(&self, cluster: u64) -> u64 {
-        self.data_start + (cluster - 2) * self.cluster_sectors
     }
 }
 
@@ -155,6 +160,6 @@ Data area starts at byte 1062912 (sector 2076)
         let layout = Layout::parse(text).expect("all fields");
         assert_eq!((layout.table_start, layout.table_sectors), (32, 1022));
         assert_eq!((layout.tables, layout.cluster_sectors), (2, 8));
-        assert_eq!(layout.sector_of(3), 2084);
+        assert_eq!(layout.data_start, 2076);
     }
 }
