@@ -81,6 +81,7 @@ impl Guests<'_> {
         for device in devices {
             guest::check_prerequisites(&Options {
                 kernel: self.kernel.clone(),
+                filesystems: filesystems(cells),
                 device,
                 backings: vec![guest::Backing::New(0)],
                 ..Options::default()
@@ -181,7 +182,10 @@ impl Guests<'_> {
         let ended = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch.look());
             let ended = guest::run(
-                &self.options(device, &disks, share.path()),
+                &Options {
+                    filesystems: filesystems(cells),
+                    ..self.options(device, &disks, share.path())
+                },
                 &self.command(device, &lab, share.path()),
                 &mut Output {
                     stdout: &mut inbox,
@@ -236,6 +240,14 @@ impl Guests<'_> {
             directory: "/".into(),
         }
     }
+}
+
+/// What the kernel has to mount for these cells.
+fn filesystems(cells: &[&Cell]) -> Vec<&'static str> {
+    let names = cells
+        .iter()
+        .map(|cell| cell.storage.filesystem.kernel_name());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn failed(cell: &Cell, reason: &str) -> CellResult {

@@ -52,35 +52,48 @@ impl Kernel {
 }
 
 /// The kernel `wanted`, or the best one that has the modules `needed`: the one that the host
-/// runs, the newest in `/boot`, the newest of those that were unpacked.
+/// runs, the newest in `/boot`, the newest of those that were unpacked. Among these the first that
+/// has the modules `wished`, too, if there is one.
 ///
 /// Errors: `Usage` if what was asked for is no kernel; `Unsupported` if there is none.
-pub(super) fn find(wanted: Option<&Path>, needed: &[&str]) -> Result<Kernel> {
-    if let Some(image) = wanted {
-        if let Err(error) = image.metadata() {
-            return Err(Error::Usage {
-                what: format!("{}: {error}", image.display()),
-                hint: "name a kernel, as /boot/vmlinuz-VERSION is".into(),
-            });
-        }
-        let kernel = open(image)?;
-        return match kernel.modules.missing(needed) {
-            None => Ok(kernel),
-            Some(module) => Err(lacks(image, &kernel.version, module)),
-        };
-    }
+pub(super) fn find(wanted: Option<&Path>, needed: &[&str], wished: &[&str]) -> Result<Kernel> {
     let running = rustix::system::uname();
-    let mut refused = None;
-    for image in candidates(&running.release().to_string_lossy()) {
-        match open(&image) {
-            Ok(kernel) => match kernel.modules.missing(needed) {
-                None => return Ok(kernel),
-                Some(module) => refused = Some(lacks(&image, &kernel.version, module)),
-            },
+    match wanted {
+        Some(image) => {
+            if let Err(error) = image.metadata() {
+                return Err(Error::Usage {
+                    what: format!("{}: {error}", image.display()),
+                    hint: "name a kernel, as /boot/vmlinuz-VERSION is".into(),
+                });
+            }
+            open_with(image, needed)
+        }
+        None => best(
+            &candidates(&running.release().to_string_lossy()),
+            needed,
+            wished,
+        ),
+    }
+}
+
+fn best(candidates: &[PathBuf], needed: &[&str], wished: &[&str]) -> Result<Kernel> {
+    let (mut first, mut refused) = (None, None);
+    for image in candidates {
+        match open_with(image, needed) {
+            Ok(kernel) if kernel.modules.missing(wished).is_none() => return Ok(kernel),
+            Ok(kernel) => first = first.or(Some(kernel)),
             Err(error) => refused = Some(error),
         }
     }
-    Err(none(refused))
+    first.ok_or_else(|| none(refused))
+}
+
+fn open_with(image: &Path, needed: &[&str]) -> Result<Kernel> {
+    let kernel = open(image)?;
+    match kernel.modules.missing(needed) {
+        None => Ok(kernel),
+        Some(module) => Err(lacks(image, &kernel.version, module)),
+    }
 }
 
 fn lacks(image: &Path, version: &str, module: &str) -> Error {
@@ -252,22 +265,52 @@ mod tests {
         );
     }
 
+    /// A kernel below `root`, whose modules are listed if there are any.
+    fn install(root: &Path, version: &str, modules: &[&str]) -> PathBuf {
+        let boot = root.join("boot");
+        let directory = root.join("usr/lib/modules").join(version);
+        for directory in [&boot, &directory] {
+            std::fs::create_dir_all(directory).expect("made");
+        }
+        let path = boot.join(format!("vmlinuz-{version}"));
+        std::fs::write(&path, image(version)).expect("written");
+        if !modules.is_empty() {
+            let lines: String = modules
+                .iter()
+                .map(|name| format!("a/{name}.ko:\n"))
+                .collect();
+            std::fs::write(directory.join("modules.dep"), lines).expect("written");
+        }
+        path
+    }
+
     #[test]
     fn modules_lie_beside_the_image() {
         let root = tempfile::tempdir().expect("a directory");
-        let boot = root.path().join("boot");
-        let modules = root.path().join("usr/lib/modules/6.1.0-test");
-        for directory in [&boot, &modules] {
-            std::fs::create_dir_all(directory).expect("made");
-        }
-        let path = boot.join("vmlinuz-6.1.0-test");
-        std::fs::write(&path, image("6.1.0-test")).expect("written");
-        let error = find(Some(&path), &[]).expect_err("depmod did not run");
+        let path = install(root.path(), "6.1.0-test", &[]);
+        let error = find(Some(&path), &[], &[]).expect_err("depmod did not run");
         assert!(error.to_string().contains("depmod"), "{error}");
-        std::fs::write(modules.join("modules.dep"), "a/9p.ko:\n").expect("written");
-        let kernel = find(Some(&path), &["9p"]).expect("found");
+        install(root.path(), "6.1.0-test", &["9p"]);
+        let kernel = find(Some(&path), &["9p"], &["xfs"]).expect("found");
         assert_eq!(kernel.version, "6.1.0-test");
-        let error = find(Some(&path), &["9p", "overlay"]).expect_err("no overlay");
+        let error = find(Some(&path), &["9p", "overlay"], &[]).expect_err("no overlay");
         assert!(error.to_string().contains("no module overlay"), "{error}");
+    }
+
+    #[test]
+    fn a_kernel_with_every_filesystem_comes_before_one_that_merely_boots() {
+        let root = tempfile::tempdir().expect("a directory");
+        let unusable = install(root.path(), "6.3.0", &["f2fs"]);
+        let cloud = install(root.path(), "6.2.0-cloud", &["9p"]);
+        let whole = install(root.path(), "6.1.0", &["9p", "f2fs"]);
+        let all = [unusable, cloud, whole];
+        let found = |candidates: &[PathBuf], needed: &[&str]| {
+            best(candidates, needed, &["f2fs"]).map(|kernel| kernel.version)
+        };
+        assert_eq!(found(&all, &["9p"]).expect("found"), "6.1.0");
+        assert_eq!(found(&all[..2], &["9p"]).expect("found"), "6.2.0-cloud");
+        let error = found(&all[..2], &["9p", "f2fs"]).expect_err("neither has both");
+        assert!(error.to_string().contains("no module f2fs"), "{error}");
+        assert!(found(&[], &[]).is_err());
     }
 }

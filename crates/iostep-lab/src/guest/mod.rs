@@ -39,6 +39,7 @@ pub use console::Console;
 pub use device::{Backing, Device};
 
 use crate::error::{Error, Result};
+use crate::mkfs::Kind;
 use kernel::Kernel;
 use qemu::{Machine, Processor, Qemu};
 use wire::{Order, Report};
@@ -67,11 +68,14 @@ pub enum Accelerator {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A bzImage; its modules lie in `../lib/modules/VERSION` or in the host's. If `None`, the one
-    /// that the host runs, else the newest in `/boot`, else what `scripts/setup` unpacked.
+    /// that the host runs, else the newest in `/boot`, else what `scripts/setup` unpacked; one that
+    /// has every [`Kind`] of filesystem comes before one that has not.
     pub kernel: Option<PathBuf>,
     /// A program that calls [`agent::main`] for the argument [`agent::COMMAND`], by default this
     /// one. Its path must be the same in the guest.
     pub agent: Option<PathBuf>,
+    /// Filesystems that the kernel must have, by its own names for them.
+    pub filesystems: Vec<&'static str>,
     /// Who executes it.
     pub accelerator: Accelerator,
     /// Memory in bytes.
@@ -94,6 +98,7 @@ impl Default for Options {
         Options {
             kernel: None,
             agent: None,
+            filesystems: Vec::new(),
             accelerator: Accelerator::Auto,
             memory_bytes: 1 << 30,
             cpus: 2,
@@ -189,8 +194,15 @@ pub fn run(
 pub fn check_prerequisites(options: &Options) -> Result<()> {
     qemu::find()?;
     busybox::find()?;
-    let needed = initramfs::needed(drivers(options));
-    kernel::find(options.kernel.as_deref(), &needed).map(drop)
+    find_kernel(options).map(drop)
+}
+
+fn find_kernel(options: &Options) -> Result<Kernel> {
+    let mut needed = initramfs::needed(drivers(options));
+    needed.extend(&options.filesystems);
+    // A kernel for clouds comes up, and has less than most commands will ask for.
+    let wished = Kind::ALL.map(Kind::mount_type);
+    kernel::find(options.kernel.as_deref(), &needed, &wished)
 }
 
 /// QEMU with its version; `None` if it cannot be run.
@@ -243,7 +255,7 @@ impl Host {
     fn prepare(options: &Options) -> Result<Host> {
         let shares = directories(&options.shares)?;
         let drivers = drivers(options);
-        let kernel = kernel::find(options.kernel.as_deref(), &initramfs::needed(drivers))?;
+        let kernel = find_kernel(options)?;
         let agent = match &options.agent {
             Some(path) => path.clone(),
             None => std::env::current_exe().map_err(Error::io("this program", "find"))?,

@@ -321,6 +321,7 @@ impl BrokenKernel {
             "9p",
             "overlay",
             "virtio_blk",
+            "ext4",
         ] {
             std::fs::write(modules.join(format!("{name}.ko")), "")?;
             dependencies.push_str(&format!("{name}.ko:\n"));

@@ -124,7 +124,7 @@ fn check_run(what: &str, result: &CellResult, run: &Run) -> anyhow::Result<()> {
 fn external_journal() -> anyhow::Result<()> {
     let bench = Bench::new(
         "[[cells]]\nworkload='sqlite'\ntransactions=30\ntrace=true\nfilesystem='ext4'\n\
-         switches=['', 'E']\n",
+         switches=['', 'E']\ndevice-size='128MiB'\n",
     )?;
     bench.run("out", &["--on", "tmpfs"])?.status(0)?;
     let all = bench.read("out")?;
