@@ -17,6 +17,8 @@ mod lab_results;
 mod mangle;
 #[path = "../../../fuzz/entries/mutate.rs"]
 mod mutate;
+#[path = "../../../fuzz/entries/replay.rs"]
+mod replay;
 #[path = "../../../fuzz/entries/spool.rs"]
 mod spool;
 #[path = "../../../fuzz/entries/store.rs"]
@@ -294,6 +296,52 @@ fn results_of_benches() {
                 _ => mangle(clean.clone(), &mut random),
             };
             bench_result::run(&damaged);
+        }
+    }
+}
+
+/// Calls by two threads on what they share, and paths that lead elsewhere.
+const REPLAYED: &str = r#"# iostep system calls 1
+@thread t1 p1 tid=1 name="a"
+@thread t2 p1 tid=2 name="b"
+@initial file path="/f" size=8192 content=data seen
+@initial directory path="/d"
+@initial symlink path="/l" content="../../.."
+@initial hardlink path="/k" of="/f"
+0 5 t1 openat path="/f" flags=O_RDWR|O_CREAT mode=0644 = h1
+10 5 t1 pread64 h1 size=100 offset=0 = 100
+20 5 t2 write h1 size=10 = 10
+30 5 t1 lseek h1 offset=-10 whence=end = 8182
+40 5 t2 openat path="/../victim" flags=O_WRONLY|O_TRUNC mode=0 = h2
+50 5 t1 unlink path="/l/victim" = 0
+60 5 t1 dup h1 = h1
+70 5 t2 rename from="/l" to="/d/m" = 0
+80 5 t2 mkdir path="/d/n" mode=0700 = 0
+90 5 t1 mmap h1 offset=0 size=4096 protection=0x3 flags=0x1 = 0
+92 1 t1 msync h1 offset=0 size=4096 flags=0x4 = 0
+94 1 t1 mremap h1 offset=0 size=4096 new_size=8192 = 0
+96 1 t1 munmap h1 offset=0 size=8192 = 0
+100 5 t1 fcntl h1 lock=1 of=process offset=0 size=1 = 0
+110 5 t2 copy_file_range h1 h2 size=8 to_offset=3 = 8
+120 5 t2 ftruncate h1 size=9223372036854775807 = -EFBIG
+130 5 t1 ioctl h1 request=0x5401 = -ENOTTY
+140 5 t1 clone child=t2 h1 h2 = 0
+150 5 t2 close h1 = 0
+160 5 t1 getdents64 h1 size=32768 = -ENOTDIR
+170 5 t1 exit h1 h1 = 0
+@end calls=21
+"#;
+
+#[test]
+fn traces_that_are_replayed() {
+    let clean = REPLAYED.as_bytes();
+    replay::run(clean);
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let damaged = mangle(clean.to_vec(), &mut random);
+        replay::run(&damaged);
+        if seed % 4 == 0 {
+            replay::run(&mangle(damaged, &mut random));
         }
     }
 }
