@@ -118,17 +118,23 @@ pub fn first_sync_after(syncs: &[(&Process, &Sync)], stamp: &Stamp) -> Option<us
     })
 }
 
-/// That call, and those that may have done its work: all that ran at the same time.
+/// That call, and those that may have done its work: all that ran since its process wrote, which was
+/// after the process's last call.
 pub fn this_or_overlapping(syncs: &[(&Process, &Sync)], index: usize) -> Vec<usize> {
-    let of = syncs[index].1;
+    let (process, of) = syncs[index];
+    if of.alone {
+        return vec![index];
+    }
+    let before = syncs[..index]
+        .iter()
+        .rev()
+        .find(|(p, _)| p.pid == process.pid);
+    let since_ns = before.map_or(of.enter_ns, |(_, last)| last.exit_ns);
     let overlaps = |other: &usize| {
         let other = syncs[*other].1;
-        other.enter_ns <= of.exit_ns && of.enter_ns <= other.exit_ns
+        other.enter_ns <= of.exit_ns && since_ns < other.exit_ns
     };
-    match of.alone {
-        true => vec![index],
-        false => (0..syncs.len()).filter(overlaps).collect(),
-    }
+    (0..syncs.len()).filter(overlaps).collect()
 }
 
 /// The inode that a sync call was made on.
@@ -272,6 +278,23 @@ mod tests {
         assert_eq!(cause(&[(101, 1_130 * MS)]), Cause::OneOf(vec![2]));
         assert_eq!(cause(&[(999, 1_130 * MS)]), Cause::Unknown);
         assert_eq!(cause(&[(102, 1_400 * MS)]), Cause::Unknown);
+    }
+
+    #[test]
+    fn beside_others_a_call_may_be_answered_by_any_since_its_process_wrote() {
+        let mut facts = facts();
+        facts.processes[0].syncs[2].alone = false;
+        let mut other = facts.processes[0].clone();
+        other.pid = 2;
+        other.syncs.truncate(2);
+        (other.syncs[0].enter_ns, other.syncs[0].exit_ns) = (150 * MS, 210 * MS);
+        (other.syncs[1].enter_ns, other.syncs[1].exit_ns) = (215 * MS, 260 * MS);
+        facts.processes.push(other);
+        let syncs = facts.syncs();
+        let entered = |index: &usize| syncs[*index].1.enter_ns / MS;
+        let possible = this_or_overlapping(&syncs, 4);
+        assert_eq!(possible.iter().map(entered).collect::<Vec<_>>(), [215, 300]);
+        assert_eq!(this_or_overlapping(&syncs, 0), [0]);
     }
 
     #[test]
