@@ -1,7 +1,6 @@
 //! Writing a trace file.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -25,17 +24,17 @@ pub struct Writer {
     path: PathBuf,
     spool: BufWriter<File>,
     head: Head,
-    window: BinaryHeap<Reverse<Line>>,
+    /// By when they began, then by when they came: nearly all come in this order.
+    window: VecDeque<Line>,
     late: Vec<Line>,
     spooled_to_ns: u64,
     calls: u64,
 }
 
-/// A line to be sorted: by when the call began, then by when it came.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A line to be sorted.
+#[derive(Debug)]
 struct Line {
     start_ns: u64,
-    number: u64,
     text: String,
 }
 
@@ -56,7 +55,7 @@ impl Writer {
                 header,
                 ..Head::default()
             },
-            window: BinaryHeap::with_capacity(WINDOW_CALLS + 1),
+            window: VecDeque::with_capacity(WINDOW_CALLS + 1),
             late: Vec::new(),
             spooled_to_ns: 0,
             calls: 0,
@@ -85,12 +84,16 @@ impl Writer {
         write_call(call, paths, &mut text);
         text.push('\n');
         self.calls += 1;
-        let (start_ns, number) = (call.start_ns, self.calls);
-        self.window.push(Reverse(Line {
-            start_ns,
-            number,
-            text,
-        }));
+        let start_ns = call.start_ns;
+        let line = Line { start_ns, text };
+        let at = match self.window.back() {
+            Some(last) if last.start_ns > start_ns => {
+                let window = &self.window;
+                window.partition_point(|before| before.start_ns <= start_ns)
+            }
+            _ => self.window.len(),
+        };
+        self.window.insert(at, line);
         if self.window.len() > WINDOW_CALLS {
             self.spool_first()?;
         }
@@ -99,7 +102,7 @@ impl Writer {
 
     /// Moves the earliest call out of the window.
     fn spool_first(&mut self) -> Result<()> {
-        let Some(Reverse(line)) = self.window.pop() else {
+        let Some(line) = self.window.pop_front() else {
             return Ok(());
         };
         if line.start_ns < self.spooled_to_ns {
@@ -141,7 +144,8 @@ impl Writer {
         out.write_all(head.as_bytes())?;
         let mut spool = self.spool.into_inner().map_err(|e| e.into_error())?;
         spool.rewind()?;
-        self.late.sort();
+        // Stable: they come in the order in which they came.
+        self.late.sort_by_key(|line| line.start_ns);
         let mut late = self.late.iter().peekable();
         let mut lines = BufReader::with_capacity(1 << 18, spool);
         let mut line = Vec::new();
