@@ -1,11 +1,14 @@
 //! The small readers against the tools that made the image.
 
+#[path = "../../../fuzz/entries/mutate.rs"]
+mod mutate;
 mod support;
 
 use std::process::Command;
 
 use iostep_fs::{Found, Kind, ReadAt, detect, layout};
 use iostep_model::Class;
+use mutate::Random;
 use support::{Image, run};
 
 const MIB: u64 = 1 << 20;
@@ -220,4 +223,30 @@ fn a_flipped_bit_in_a_superblock_is_named() {
         let error = layout(&bytes).expect_err("a wrong checksum").to_string();
         assert!(error.contains(field), "{error}");
     }
+}
+
+/// Nothing but the fields themselves tells that they are wrong: mkfs.f2fs makes no checksum unless
+/// it is asked to.
+#[test]
+fn a_damaged_superblock_of_f2fs_ends_in_an_error_or_within_the_image() {
+    let clean = made_by("mkfs.f2fs", &["-q"], 64 * MIB).bytes();
+    let fields = 1024..1024 + 96;
+    let mut bytes = clean.clone();
+    let mut sound = 0;
+    for seed in 0..20_000 {
+        mutate::damage(&mut bytes[fields.clone()], &mut Random::new(seed));
+        if let Ok(Some(found)) = layout(&bytes) {
+            sound += 1;
+            let mut end = 0;
+            for range in &found.layout {
+                assert!(range.first_block >= end, "seed {seed}: {found:?}");
+                end = range.first_block + range.blocks;
+            }
+            let blocks = clean.len() as u64 / u64::from(found.block_bytes);
+            assert!(end <= blocks, "seed {seed}: {found:?}");
+        }
+        bytes[fields.clone()].copy_from_slice(&clean[fields.clone()]);
+    }
+    // Damage to what the reader does not look at, and not to all the rest.
+    assert!((1_000..19_000).contains(&sound), "{sound} of 20000");
 }
