@@ -8,6 +8,7 @@ use iostep_kernel_tests::compare::Comparison;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_kernel_tests::score::Score;
 use iostep_lab::Kind;
+use iostep_model::manifest::Backend;
 use iostep_model::operation::Counter;
 use iostep_model::table::Segment;
 use iostep_model::{Class, SECTOR_BYTES};
@@ -131,7 +132,8 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
         return promises;
     }
     promises.extend([
-        ("99.9 % of the data go to their file", files as Judge),
+        ("the kernel takes the BPF programs", by_bpf as Judge),
+        ("99.9 % of the data go to their file", files),
         ("99.5 % of the data go to their process", processes),
         ("99.9 % of the bytes have their class", classes),
         ("every sync call is seen", syncs),
@@ -225,6 +227,16 @@ fn require(
     score: impl FnOnce(&Comparison<'_>) -> Score,
 ) -> anyhow::Result<()> {
     recording.compare(score).require(what, minimum)
+}
+
+/// The recording was made by them; nothing was lost for want of one.
+fn by_bpf(recording: &Recording) -> anyhow::Result<()> {
+    let manifest = &recording.trace.manifest;
+    println!("    Linux {}", manifest.kernel);
+    anyhow::ensure!(manifest.backend == Backend::Bpf, "{:?}", manifest.backend);
+    let lost = manifest.check.lost_events;
+    anyhow::ensure!(lost == 0, "{lost} events were lost");
+    Ok(())
 }
 
 fn files(recording: &Recording) -> anyhow::Result<()> {
