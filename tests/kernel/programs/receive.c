@@ -28,7 +28,9 @@ static void give(int socket, const int *descriptors, int count)
 	char byte = 'x';
 	struct iovec data = { &byte, 1 };
 	union control control = {};
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &data,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
 	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
@@ -45,7 +47,9 @@ static void take(int socket, int *descriptors, int count)
 	char byte;
 	struct iovec data = { &byte, 1 };
 	union control control = {};
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &data,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
 	struct cmsghdr *head;
 

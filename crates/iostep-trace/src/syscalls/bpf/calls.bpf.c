@@ -319,8 +319,7 @@ static __noinline void read_extra(struct wire_record *record, struct task_struct
 /* Kinds of control messages on a unix socket, and more. */
 #define MAX_MESSAGES 8
 
-static __always_inline void receive(struct task_struct *task, __u32 descriptor,
-				    __u64 close_on_exec)
+static __always_inline void receive(struct task_struct *task, __u32 descriptor, __u64 close_on_exec)
 {
 	struct file *file = file_of(task, descriptor);
 	struct wire_record record = {};

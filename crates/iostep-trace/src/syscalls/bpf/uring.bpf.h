@@ -148,8 +148,7 @@ static __noinline int output_names(struct uring_request *request, struct filenam
 	all->record.tid = request->tid;
 	all->record.number = WIRE_REQUEST_NAMES;
 	all->record.words = WIRE_WORDS;
-	length = bpf_probe_read_kernel_str(all->text, WIRE_TEXT_BYTES,
-					   BPF_CORE_READ(first, name));
+	length = bpf_probe_read_kernel_str(all->text, WIRE_TEXT_BYTES, BPF_CORE_READ(first, name));
 	if (length < 0)
 		all->record.flags |= FLAG_TEXT_1_LOST;
 	else
