@@ -68,6 +68,7 @@ pub fn sqlite_job() -> SqliteJob {
         checkpoint_mode: CheckpointMode::Passive,
         wal_file: WalFile::Fresh,
         waldio: WaldioOptions::default(),
+        batch_atomic: false,
         fsync: false,
         library: None,
         reuse: false,
@@ -164,6 +165,7 @@ fn run(rate: u64, steps_of: &dyn Fn(u64) -> Vec<(Step, u64)>) -> Run {
         cpu: cpu(operations, elapsed_ns),
         device: Some(counters(operations)),
         waldio: None,
+        atomic_commits: None,
         page_cache: Some(PageCacheState {
             pages: 32_768,
             resident_pages: 0,

@@ -68,6 +68,8 @@ pub struct RunSummary {
     pub page_cache: Option<PageCacheState>,
     /// What waldio said, if it was asked for.
     pub waldio: Option<WaldioRun>,
+    /// Transactions that were committed by batch atomic writes, if those were asked for.
+    pub atomic_commits: Option<u64>,
     /// How unequal the threads were; `None` for less than two.
     pub threads: Option<ThreadSpread>,
     /// Operations that failed.
@@ -169,6 +171,7 @@ impl RunSummary {
             device: DeviceCost::of(job, run),
             page_cache: run.page_cache,
             waldio: run.waldio.clone(),
+            atomic_commits: run.atomic_commits,
             threads: ThreadSpread::of(&run.threads),
             failures: run.failures.clone(),
             verification: run.verification.clone(),

@@ -283,6 +283,7 @@ pub(crate) fn connect(
     flags: OpenFlags,
     journal: Option<Journal>,
 ) -> rusqlite::Result<Connection> {
+    crate::sqlite::batch_atomic::keep_off();
     let is_waldio = journal == Some(Journal::Waldio)
         || super::own_mode(path).is_ok_and(|mode| mode == Journal::Waldio);
     if !is_waldio {

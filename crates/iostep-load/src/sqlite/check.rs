@@ -8,6 +8,7 @@ use iostep_model::pragma::Journal;
 use rusqlite::ffi;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::batch_atomic;
 use super::connection::Connection;
 use super::library::Library;
 use super::plan::{Plan, Share};
@@ -70,6 +71,7 @@ pub(super) fn job(job: &SqliteJob) -> Result<()> {
     }
     wal_file(job)?;
     waldio(job)?;
+    batch_atomic::check_job(job)?;
     rows(job)
 }
 

@@ -4,6 +4,7 @@
 //! check        what is refused beforehand; space: how much room is needed
 //! library      the SQLite inside or another one, as a table of functions
 //! vfs          over the library's VFS: times syncs, makes them fsync(2)
+//! batch_atomic f2fs's atomic writes in place of a journal, off until asked for
 //! waldio       the extension, over such a VFS, and what it counts
 //! connection   the only caller of SQLite, safe for everybody else
 //! wait         what SQLite calls back: busy handler, checkpoints
@@ -21,6 +22,7 @@
 //! commits once without touching a row, so that making a journal or WAL for the first time is not
 //! measured. With a time limit a run of deletes is over when no rows are left.
 
+pub(crate) mod batch_atomic;
 mod check;
 mod connection;
 mod databases;
@@ -94,6 +96,8 @@ impl<'a> Bench<'a> {
         check::library(job, library, &probe)?;
         let options = settings::compile_options(&mut probe)?;
         drop(probe);
+        batch_atomic::check_place(job, &options)?;
+        batch_atomic::allow(library, job.batch_atomic);
         let syncs_directories = !options.iter().any(|option| option == "DISABLE_DIRSYNC");
         let vfs = Vfs::register(library, job.fsync, syncs_directories)?;
         check::descriptors(job)?;
@@ -123,6 +127,9 @@ impl<'a> Bench<'a> {
         bench.prepare(observer)?;
         let mut first = bench.connect(0)?;
         settings::describe(&mut first, &mut bench.description)?;
+        if job.batch_atomic && !bench.vfs.has_batch_atomic() {
+            return Err(batch_atomic::unsupported(&job.directory));
+        }
         Ok(bench)
     }
 
@@ -151,6 +158,7 @@ impl<'a> Bench<'a> {
             self.lengthen_wals(&mut writers)?;
         }
         let counted = self.count_waldio(&mut writers)?;
+        let atomic_before = self.vfs.atomic_commits();
         let crew = Crew {
             cpus: &self.job.cpus,
             limits: self.job.limits,
@@ -160,6 +168,8 @@ impl<'a> Bench<'a> {
         let result = crew.run(&mut writers, observer);
         writers.iter().for_each(Writer::leave);
         let mut run = result?;
+        let atomic_commits = self.vfs.atomic_commits() - atomic_before;
+        run.atomic_commits = self.job.batch_atomic.then_some(atomic_commits);
         if let (Some(start), [first, ..]) = (counted, &mut writers[..]) {
             let said = start.run(first.connection());
             run.waldio = Some(said.map_err(|error| error.at(first.path()))?);

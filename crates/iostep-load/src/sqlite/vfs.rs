@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
@@ -55,9 +55,14 @@ struct Shim {
     fsync: bool,
     /// False where the library never syncs directories (SQLITE_DISABLE_DIRSYNC).
     syncs_directories: bool,
+    /// A file has said that it can be written in atomic batches.
+    has_batch_atomic: AtomicBool,
+    /// Batches that were committed.
+    atomic_commits: AtomicU64,
 }
 
-// SAFETY: nothing of a registered shim changes but the links between VFSes, which SQLite guards.
+// SAFETY: nothing of a registered shim changes but atomics, and the links between VFSes, which
+// SQLite guards.
 unsafe impl Send for Vfs {}
 // SAFETY: as above.
 unsafe impl Sync for Vfs {}
@@ -132,6 +137,8 @@ impl Vfs {
             below,
             fsync,
             syncs_directories,
+            has_batch_atomic: AtomicBool::new(false),
+            atomic_commits: AtomicU64::new(0),
         }));
         // SAFETY: the box is alive until Drop, and unregistered there first.
         let code = unsafe {
@@ -150,6 +157,22 @@ impl Vfs {
     pub fn name(&self) -> &CStr {
         // SAFETY: the shim lives as long as this.
         unsafe { &(*self.shim).name }
+    }
+
+    /// True if a file that was opened with it can be written in atomic batches.
+    pub fn has_batch_atomic(&self) -> bool {
+        // SAFETY: the shim lives as long as this.
+        unsafe { &*self.shim }
+            .has_batch_atomic
+            .load(Ordering::Relaxed)
+    }
+
+    /// How many atomic batches were committed so far.
+    pub fn atomic_commits(&self) -> u64 {
+        // SAFETY: the shim lives as long as this.
+        unsafe { &*self.shim }
+            .atomic_commits
+            .load(Ordering::Relaxed)
     }
 
     /// The name of the VFS below, as `unix`.
@@ -484,6 +507,49 @@ unsafe extern "C" fn delete(
     }
 }
 
+/// Hands the call down; the commit of an atomic batch is a sync.
+unsafe extern "C" fn file_control(
+    file: *mut ffi::sqlite3_file,
+    operation: c_int,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: SQLite gives a file that `open` opened, whose shim outlives it.
+    unsafe {
+        let below = lower(file);
+        let Some(control) = (*(*below).pMethods).xFileControl else {
+            return ffi::SQLITE_NOTFOUND;
+        };
+        if operation != ffi::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE {
+            return control(below, operation, argument);
+        }
+        let begin_ns = mono_ns();
+        let code = control(below, operation, argument);
+        if code == ffi::SQLITE_OK {
+            add_sync(mono_ns() - begin_ns);
+            let shim = (*file.cast::<File>()).shim;
+            (*shim).atomic_commits.fetch_add(1, Ordering::Relaxed);
+        }
+        code
+    }
+}
+
+/// Hands the call down, and keeps in mind whether the file takes atomic batches.
+unsafe extern "C" fn device_characteristics(file: *mut ffi::sqlite3_file) -> c_int {
+    // SAFETY: as in `file_control`.
+    unsafe {
+        let below = lower(file);
+        let Some(ask) = (*(*below).pMethods).xDeviceCharacteristics else {
+            return 0;
+        };
+        let found = ask(below);
+        if found & ffi::SQLITE_IOCAP_BATCH_ATOMIC != 0 {
+            let shim = (*file.cast::<File>()).shim;
+            (*shim).has_batch_atomic.store(true, Ordering::Relaxed);
+        }
+        found
+    }
+}
+
 /// Declares methods of a file that only hand the call down.
 macro_rules! forward_file {
     ($($name:ident => $method:ident($($argument:ident: $type:ty),*);)+) => {$(
@@ -510,9 +576,7 @@ forward_file! {
     lock => xLock(level: c_int);
     unlock => xUnlock(level: c_int);
     check_reserved_lock => xCheckReservedLock(answer: *mut c_int);
-    file_control => xFileControl(operation: c_int, argument: *mut c_void);
     sector_size => xSectorSize();
-    device_characteristics => xDeviceCharacteristics();
     shm_map => xShmMap(page: c_int, size: c_int, extend: c_int, answer: *mut *mut c_void);
     shm_lock => xShmLock(offset: c_int, count: c_int, flags: c_int);
     shm_unmap => xShmUnmap(delete: c_int);

@@ -58,6 +58,7 @@ fn job(directory: &Path) -> SqliteJob {
         checkpoint_mode: CheckpointMode::Passive,
         wal_file: WalFile::Fresh,
         waldio: WaldioOptions::default(),
+        batch_atomic: false,
         fsync: false,
         library: None,
         reuse: false,

@@ -69,6 +69,43 @@ fn jobs_without_sense_are_refused_before_anything_is_made() {
 }
 
 #[test]
+fn batch_atomic_writes_are_refused_where_there_are_none() {
+    let directory = directory();
+    let atomic = SqliteJob {
+        batch_atomic: true,
+        ..job(directory.path())
+    };
+    let with = |change: &dyn Fn(&mut SqliteJob)| {
+        let mut job = atomic.clone();
+        change(&mut job);
+        refusal(&job)
+    };
+    let senseless = [
+        with(&|job| job.journal = Journal::Wal),
+        with(&|job| job.journal = Journal::Waldio),
+        with(&|job| job.journal = Journal::Memory),
+        with(&|job| job.journal = Journal::Off),
+        with(&|job| (job.journal, job.synchronous) = (Journal::Delete, Synchronous::Off)),
+        with(&|job| (job.journal, job.databases) = (Journal::Delete, 2)),
+    ];
+    for error in senseless {
+        assert!(matches!(error, Error::Usage { .. }), "{error}");
+        assert!(error.to_string().contains("batch atomic writes"), "{error}");
+    }
+    for journal in [Journal::Delete, Journal::Truncate, Journal::Persist] {
+        let error = with(&|job| job.journal = journal);
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("only f2fs has batch atomic writes"),
+            "{error}"
+        );
+    }
+    assert!(!directory.path().join("iostep-bench").exists());
+}
+
+#[test]
 fn more_than_there_is_room_for_is_refused_before_a_row_is_written() {
     let directory = directory();
     let error = refusal(&SqliteJob {

@@ -33,6 +33,10 @@ pub struct Run {
     /// What waldio said, if it was asked for.
     #[serde(default)]
     pub waldio: Option<WaldioRun>,
+    /// Transactions that were committed by batch atomic writes, those of the ramp among them;
+    /// `None` unless they were asked for.
+    #[serde(default)]
+    pub atomic_commits: Option<u64>,
     /// Each thread's share.
     pub threads: Vec<ThreadRun>,
     /// Operations that failed. The first ends the run.
@@ -57,6 +61,7 @@ impl Run {
             device: None,
             page_cache: None,
             waldio: None,
+            atomic_commits: None,
             threads: Vec::new(),
             failures: Vec::new(),
             verification: None,

@@ -58,6 +58,9 @@ pub struct SqliteJob {
     /// Options of waldio, for [`Journal::Waldio`].
     #[serde(default)]
     pub waldio: WaldioOptions,
+    /// Commits by f2fs's batch atomic writes in place of a journal.
+    #[serde(default)]
+    pub batch_atomic: bool,
     /// `fsync(2)` wherever SQLite would call `fdatasync(2)`.
     pub fsync: bool,
     /// A SQLite library to load; the one inside if `None`.

@@ -28,6 +28,8 @@ use rustix::process::{Pid, Signal};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
+pub use self::database::sqlite3;
+
 /// Every test of `iostep bench`.
 pub fn cases() -> Vec<Case> {
     let mut all = content::cases();

@@ -21,6 +21,7 @@ const MODES: &[&str] = &[
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
     let mut all = crate::f2fs::cases();
+    all.extend(crate::batch_atomic::cases());
     all.extend(crate::nilfs2::cases());
     all.extend(crate::fat::cases());
     for whole in attribution::WHOLE {

@@ -7,6 +7,7 @@
 mod advise;
 mod attribution;
 mod bad_input;
+mod batch_atomic;
 mod bench;
 mod case;
 mod clean;

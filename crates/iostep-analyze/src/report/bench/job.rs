@@ -159,6 +159,9 @@ fn sqlite(job: &SqliteJob) -> Vec<String> {
         settings.push("on a log as long as it gets".into());
     }
     settings.extend(waldio(&job.waldio));
+    if job.batch_atomic {
+        settings.push("batch atomic writes in place of the journal".into());
+    }
     if job.fsync {
         settings.push("fsync in place of fdatasync".into());
     }

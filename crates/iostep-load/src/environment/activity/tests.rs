@@ -31,6 +31,7 @@ fn run() -> Run {
         },
         device: None,
         waldio: None,
+        atomic_commits: None,
         page_cache: None,
         threads: Vec::new(),
         failures: Vec::new(),

@@ -30,6 +30,7 @@ pub(in crate::sqlite) fn job(operation: SqliteOperation, keys: KeyOrder, rows: u
         checkpoint_mode: CheckpointMode::Passive,
         wal_file: WalFile::Fresh,
         waldio: WaldioOptions::default(),
+        batch_atomic: false,
         fsync: false,
         library: None,
         reuse: false,

@@ -127,6 +127,10 @@ pub struct SqliteArgs {
     #[command(flatten)]
     waldio: WaldioArgs,
 
+    /// Commit by f2fs's batch atomic writes in place of a journal
+    #[arg(long)]
+    batch_atomic: bool,
+
     /// Call fsync where SQLite would call fdatasync
     #[arg(long)]
     fsync: bool,
@@ -235,6 +239,7 @@ impl SqliteArgs {
             checkpoint_mode: self.checkpoint_mode,
             wal_file: self.wal_file,
             waldio: self.waldio.options()?,
+            batch_atomic: self.batch_atomic,
             fsync: self.fsync,
             library: self.sqlite_lib.clone(),
             reuse: self.measure.reuse,
@@ -340,7 +345,7 @@ mod tests {
              --checkpoint-mode=truncate --wal-file=steady --waldio-sync=group --waldio-layout=p \
              --waldio-group-frames=9 --waldio-group-ms=7 \
              --waldio-padding=8k --waldio-prealloc=0 --waldio-checkpointer=on \
-             --waldio-lib=/lib/w.so --fsync --sqlite-lib=/lib/x.so --reuse --keep \
+             --waldio-lib=/lib/w.so --batch-atomic --fsync --sqlite-lib=/lib/x.so --reuse --keep \
              --verify --seed=2 --cpus=1 --time=2 --ramp=1 --rate=100 --think=1ms";
         let flags: Vec<&str> = flags.split_whitespace().collect();
         let job = job(&flags).expect("a job");
@@ -379,6 +384,7 @@ mod tests {
                 checkpointer: Some(true),
                 library: Some("/lib/w.so".into()),
             },
+            batch_atomic: true,
             fsync: true,
             library: Some("/lib/x.so".into()),
             reuse: true,

@@ -137,6 +137,8 @@ pub(super) fn lines(summary: &Summary, run: &RunSummary, style: Style) -> String
         )
     }));
     lines.extend(run.waldio.as_ref().map(waldio));
+    let atomic = run.atomic_commits;
+    lines.extend(atomic.map(|commits| format!("batch atomic writes: {} commits", count(commits))));
     lines.extend(run.verification.as_ref().map(|found| {
         format!(
             "read back: {} compared, {} wrong",

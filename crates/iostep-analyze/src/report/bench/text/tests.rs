@@ -3,6 +3,7 @@
 use super::*;
 use crate::bench::{Comparison, fixture};
 use iostep_model::bench::{Failure, Job, Sync, Verification, WaldioRun, Warning};
+use iostep_model::pragma::Journal;
 
 fn shown(document: &Document) -> String {
     render(document, &Summary::of(document), Style::default())
@@ -58,6 +59,24 @@ fn waldio_tells_what_it_did_and_why_it_did_not() {
         text.contains("waldio left the log to SQLite: tmpfs has no disk; take ext4"),
         "{text}"
     );
+}
+
+#[test]
+fn batch_atomic_writes_are_told_with_how_many_commits_they_made() {
+    let mut document = fixture::sqlite_wal(1);
+    assert!(!shown(&document).contains("batch atomic"));
+    let Job::Sqlite(job) = &mut document.job else {
+        panic!("a job of SQLite");
+    };
+    (job.journal, job.batch_atomic) = (Journal::Delete, true);
+    document.runs[0].atomic_commits = Some(1400);
+    let text = shown(&document);
+    for told in [
+        "batch atomic writes in place of the journal",
+        "batch atomic writes: 1,400 commits\n",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
 }
 
 #[test]
