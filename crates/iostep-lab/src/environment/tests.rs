@@ -76,6 +76,9 @@ fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
         ),
         (Filesystem::Ext4, "P", WorkloadKind::Sqlite, "direct I/O"),
         (Filesystem::Ext4, "W", WorkloadKind::File, "SQLite"),
+        (Filesystem::Ext4, "F+A", WorkloadKind::Sqlite, "ext4 has no"),
+        (Filesystem::F2fs, "A", WorkloadKind::File, "SQLite"),
+        (Filesystem::F2fs, "A+P", WorkloadKind::Sqlite, "direct I/O"),
         (Filesystem::Ext4, "W", WorkloadKind::Replay, "recorded"),
     ] {
         for on in [On::Auto, On::Guest, On::Loop, On::Directory("/".into())] {
@@ -89,6 +92,22 @@ fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
                 other => panic!("{filesystem} {switches}: {other:?}"),
             }
         }
+    }
+}
+
+#[test]
+fn batch_atomic_writes_replace_a_rollback_journal() {
+    let reason = |journal: &str| {
+        let mut cell = cell(Filesystem::F2fs, "A", WorkloadKind::Sqlite);
+        cell.workload.arguments = vec![format!("--journal={journal}")];
+        not_applicable(&cell)
+    };
+    for journal in ["delete", "truncate", "PERSIST"] {
+        assert_eq!(reason(journal), None);
+    }
+    for journal in ["wal", "waldio", "memory", "off"] {
+        let reason = reason(journal).expect(journal);
+        assert!(reason.contains("no rollback journal"), "{reason}");
     }
 }
 

@@ -149,6 +149,13 @@ impl<'a> Draft<'a> {
             arguments.retain(|argument| !argument.starts_with("--journal="));
             arguments.push(format!("--journal={journal}"));
         }
+        if self.has("batch-atomic") {
+            let what = "batch-atomic: switch A says it".to_owned();
+            return Err((what, "leave batch-atomic out"));
+        }
+        if self.switches.batch_atomic {
+            arguments.push("--batch-atomic".into());
+        }
         if self.has("fsync") {
             let what = "fsync: switch F says whether fdatasync is called".to_owned();
             return Err((what, "leave fsync out"));

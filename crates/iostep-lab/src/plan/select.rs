@@ -1,6 +1,6 @@
 //! Which cells of a lab are run here, and which mean nothing anywhere.
 
-use iostep_model::lab::{Cell, Lab, WorkloadKind};
+use iostep_model::lab::{Cell, Filesystem, Lab, WorkloadKind};
 
 use super::key;
 use crate::error::{Error, Result};
@@ -87,6 +87,11 @@ pub fn not_applicable(cell: &Cell) -> Option<String> {
             "{filesystem} has no journal that could lie elsewhere"
         ));
     }
+    if switches.batch_atomic
+        && let Some(reason) = no_batch_atomic(cell)
+    {
+        return Some(reason);
+    }
     match cell.workload.kind {
         WorkloadKind::Sqlite if switches.polled => Some(
             "the kernel polls only for direct I/O, and SQLite writes through the page cache".into(),
@@ -104,4 +109,23 @@ pub fn not_applicable(cell: &Cell) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Why a cell cannot have batch atomic writes, as [`not_applicable`].
+fn no_batch_atomic(cell: &Cell) -> Option<String> {
+    let filesystem = cell.storage.filesystem;
+    if filesystem != Filesystem::F2fs {
+        return Some(format!("{filesystem} has no batch atomic writes"));
+    }
+    if cell.workload.kind != WorkloadKind::Sqlite {
+        return Some("batch atomic writes are SQLite's, and the workload is another".into());
+    }
+    let journal = cell.argument("journal").unwrap_or("delete");
+    let rollback = ["delete", "truncate", "persist"];
+    let has_rollback = rollback
+        .iter()
+        .any(|mode| journal.eq_ignore_ascii_case(mode));
+    (!has_rollback).then(|| {
+        format!("journal mode {journal} has no rollback journal that batch atomic writes replace")
+    })
 }

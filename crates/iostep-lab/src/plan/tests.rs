@@ -62,13 +62,15 @@ fn lists_are_crossed_and_name_the_axes() {
 
 #[test]
 fn switches_of_sqlite_are_its_flags() {
-    let text = format!("{SQLITE}journal='truncate'\nswitches=['', 'F', 'W', 'F+E+W', 'waldio']");
+    let text =
+        format!("{SQLITE}journal='truncate'\nswitches=['', 'F', 'W', 'F+E+W', 'waldio', 'F+A']");
     let expected = [
         "--journal=truncate --fsync",
         "--journal=truncate",
         "--journal=wal --fsync",
         "--journal=wal",
         "--journal=waldio",
+        "--journal=truncate --batch-atomic",
     ];
     assert_eq!(arguments(&text), expected);
     let lab = lab(&text);
@@ -77,7 +79,7 @@ fn switches_of_sqlite_are_its_flags() {
         .iter()
         .map(|c| c.storage.external_journal)
         .collect();
-    assert_eq!(external, [false, false, false, true, false]);
+    assert_eq!(external, [false, false, false, true, false, false]);
 }
 
 #[test]
@@ -123,6 +125,7 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
         ),
         (sqlite("switches='W+waldio'"), "two journal modes"),
         (sqlite("fsync=true"), "fsync: switch F"),
+        (sqlite("batch-atomic=true"), "batch-atomic: switch A"),
         (sqlite("output='x'"), "output: no setting of a cell"),
         (sqlite("keep=true"), "keep: no setting of a cell"),
         (sqlite("device-size='big'"), "device-size: big: no size"),

@@ -18,13 +18,15 @@ pub struct Switches {
     pub polled: bool,
     /// `W`: SQLite's write-ahead log.
     pub wal: bool,
+    /// `A`: f2fs's batch atomic writes in place of SQLite's rollback journal.
+    pub batch_atomic: bool,
     /// `waldio`: the write-ahead log of waldio.
     pub waldio: bool,
 }
 
 /// A word that is no switch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?}: no switch; join F, E, P, W, waldio by +, as F+E")]
+#[error("{0:?}: no switch; join F, E, P, W, A, waldio by +, as F+E")]
 pub struct UnknownSwitch(pub String);
 
 impl Switches {
@@ -34,6 +36,7 @@ impl Switches {
             (self.external_journal, "E"),
             (self.polled, "P"),
             (self.wal, "W"),
+            (self.batch_atomic, "A"),
             (self.waldio, "waldio"),
         ]
         .into_iter()
@@ -59,6 +62,7 @@ impl FromStr for Switches {
                 "e" => &mut switches.external_journal,
                 "p" => &mut switches.polled,
                 "w" => &mut switches.wal,
+                "a" => &mut switches.batch_atomic,
                 "waldio" => &mut switches.waldio,
                 _ => return Err(UnknownSwitch(word.chars().take(32).collect())),
             };
@@ -87,7 +91,7 @@ mod tests {
 
     #[test]
     fn switches_read_back_in_the_order_of_the_paper() {
-        for text in ["", "F", "F+E+P", "F+E+P+W", "waldio"] {
+        for text in ["", "F", "F+E+P", "F+E+P+W", "F+A", "waldio"] {
             assert_eq!(text.parse::<Switches>().expect(text).to_string(), text);
         }
         let mixed: Switches = " w + f".parse().expect("two switches");

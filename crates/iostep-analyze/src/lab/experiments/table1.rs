@@ -42,6 +42,17 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             found: "An insert is nine I/Os in DELETE mode, twelve in PERSIST and three in WAL; the journal files' first commits are 24, 16 and 8 KB in DELETE, TRUNCATE and PERSIST.",
             differs: "Means of 20 inserts. Below is the block pattern of the last one, in place of the figure. The sync of a journal's header finds nothing to commit today, which is two or three I/Os less.",
         },
+        View {
+            title: "One insert of 100 bytes on f2fs, with batch atomic writes",
+            source: "",
+            at: &[("filesystem", "f2fs"), ("journal", "delete")],
+            rows: &["switches"],
+            columns: &[],
+            measures: VOLUMES,
+            baseline: &[("switches", "F")],
+            found: "",
+            differs: "With A SQLite commits by F2FS_IOC_COMMIT_ATOMIC_WRITE in place of a journal, which the papers do not have.",
+        },
     ],
     findings,
 };
