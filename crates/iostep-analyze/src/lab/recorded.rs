@@ -93,6 +93,21 @@ fn one_insert_writes_on_ext4_what_the_paper_says() {
 }
 
 #[test]
+fn batch_atomic_writes_leave_f2fs_the_pages_alone() {
+    const TABLE: &str = "One insert of 100 bytes on f2fs, with batch atomic writes";
+    let report = report("table1");
+    let of = |switches| {
+        let columns = ["data each", "written each", "flushes each"];
+        columns.map(|column| median(&report, TABLE, &[switches], column))
+    };
+    let [data, written, flushes] = of("F+A");
+    // The leaf and the page with the change counter.
+    assert_eq!(data, 8192.0);
+    let [_, with_journal, more_flushes] = of("F");
+    assert!(written < with_journal && flushes < more_flushes);
+}
+
+#[test]
 fn a_synced_write_makes_the_requests_of_figure_3() {
     const TABLE: &str = "4 KiB appended, fsync";
     let report = report("fsync-patterns");
