@@ -354,7 +354,7 @@ const F2FS_FIRST: Claim = Claim {
     name: "f2fs-first",
     claim: "f2fs is the fastest filesystem for most of the journal modes.",
     source: "ATC'13 section 6.2, figure 7",
-    explanation: "",
+    explanation: "f2fs and nilfs2 were compared in a guest whose device is memory and whose processor is emulated: there a sync costs instructions, and bytes, of which nilfs2 writes several times as many, cost nothing.",
 };
 
 const F2FS_FEWER_IOS: Claim = Claim {
@@ -368,7 +368,7 @@ const F2FS_FEWER_BYTES: Claim = Claim {
     name: "f2fs-fewer-bytes",
     claim: "f2fs writes fewer bytes than ext4 for an insert in each of the modes.",
     source: "ATC'13 section 6.2",
-    explanation: "",
+    explanation: "In PERSIST mode both write about as much: two of the four syncs find nothing to commit on ext4, since on a fast device they fall into the tick of the clock that the times of an inode have (lab table1), and f2fs writes a node for each.",
 };
 
 const BTRFS_LAST: Claim = Claim {
