@@ -22,7 +22,7 @@ mod inbox;
 mod tests;
 mod watch;
 
-use disks::{Disk, disks};
+use disks::{GuestDisk, disks};
 use inbox::{Inbox, Tail};
 use watch::Watch;
 
@@ -206,13 +206,13 @@ impl Guests<'_> {
         Ok(Some(fault(ended, &watch, &complaints)))
     }
 
-    fn options(&self, device: Device, disks: &[Disk], share: &Path) -> Options {
+    fn options(&self, device: Device, disks: &[GuestDisk], share: &Path) -> Options {
         Options {
             kernel: self.kernel.clone(),
             agent: Some(self.program.clone()),
             memory_bytes: MEMORY_BYTES,
             device,
-            backings: disks.iter().map(Disk::backing).collect(),
+            backings: disks.iter().map(GuestDisk::backing).collect(),
             shares: vec![share.to_owned()],
             ..Options::default()
         }

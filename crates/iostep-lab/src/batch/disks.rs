@@ -15,21 +15,21 @@ use crate::storage::JOURNAL_BYTES;
 const MEMORY: &str = "/dev/shm";
 
 /// What lies behind a guest's device.
-pub(super) enum Disk {
+pub(super) enum GuestDisk {
     /// A nameless file in memory.
     Memory(File),
     /// A sparse file of this many bytes in the directory for temporary files.
     Elsewhere(u64),
 }
 
-impl Disk {
+impl GuestDisk {
     pub fn backing(&self) -> Backing {
         match self {
-            Disk::Memory(file) => {
+            GuestDisk::Memory(file) => {
                 let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
                 Backing::Image(path.into())
             }
-            Disk::Elsewhere(bytes) => Backing::New(*bytes),
+            GuestDisk::Elsewhere(bytes) => Backing::New(*bytes),
         }
     }
 }
@@ -37,7 +37,7 @@ impl Disk {
 /// The devices that these cells need: the filesystem's, and the journal's if one has its own. In
 /// memory if there is room for all of them and for the guest's own `guest_bytes`: each flush of the
 /// guest would wait for the host's disk.
-pub(super) fn disks(cells: &[&Cell], guest_bytes: u64) -> Result<Vec<Disk>> {
+pub(super) fn disks(cells: &[&Cell], guest_bytes: u64) -> Result<Vec<GuestDisk>> {
     let largest = cells.iter().map(|cell| cell.storage.device_bytes).max();
     let journal = cells.iter().any(|cell| cell.storage.external_journal);
     let sizes = largest.into_iter().chain(journal.then_some(JOURNAL_BYTES));
@@ -45,13 +45,13 @@ pub(super) fn disks(cells: &[&Cell], guest_bytes: u64) -> Result<Vec<Disk>> {
     let memory = Path::new(MEMORY);
     let needed = sizes.iter().copied().fold(guest_bytes, u64::saturating_add);
     if room::free_bytes(memory).is_ok_and(|free| needed > free) {
-        return Ok(sizes.into_iter().map(Disk::Elsewhere).collect());
+        return Ok(sizes.into_iter().map(GuestDisk::Elsewhere).collect());
     }
     let file = |bytes| {
         let file = tempfile::tempfile_in(memory).map_err(Error::io(memory, "create a file in"))?;
         file.set_len(bytes)
             .map_err(Error::io(memory, "make a sparse file in"))?;
-        Ok(Disk::Memory(file))
+        Ok(GuestDisk::Memory(file))
     };
     sizes.into_iter().map(file).collect()
 }

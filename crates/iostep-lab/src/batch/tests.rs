@@ -149,10 +149,10 @@ fn cells_of_a_block_that_is_polled_need_nvme() {
 fn one_device_is_large_enough_for_every_cell() {
     let (small, mut large) = (cell(1), cell(3));
     large.storage.external_journal = true;
-    let bytes = |disks: &[Disk]| -> Vec<u64> {
-        let length = |disk: &Disk| match disk {
-            Disk::Memory(file) => file.metadata().expect("it is open").len(),
-            Disk::Elsewhere(bytes) => *bytes,
+    let bytes = |disks: &[GuestDisk]| -> Vec<u64> {
+        let length = |disk: &GuestDisk| match disk {
+            GuestDisk::Memory(file) => file.metadata().expect("it is open").len(),
+            GuestDisk::Elsewhere(bytes) => *bytes,
         };
         disks.iter().map(length).collect()
     };

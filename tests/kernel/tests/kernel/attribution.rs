@@ -86,7 +86,7 @@ pub const fn scenario(name: &'static str, kind: Kind, mkfs: &'static [&'static s
 }
 
 /// What a test asks of a recording.
-type Judge = fn(&Recording) -> anyhow::Result<()>;
+pub type Judge = fn(&Recording) -> anyhow::Result<()>;
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
@@ -94,13 +94,33 @@ pub fn cases() -> Vec<Case> {
     all.flat_map(cases_of).collect()
 }
 
-/// The tests of a recording.
-pub fn cases_of(scenario: Scenario) -> Vec<Case> {
+fn requirements(scenario: &Scenario) -> Vec<Requirement> {
     let mut requirements = stage::requirements(scenario.kind);
     requirements.push(match scenario.backend {
         "bpf" => Requirement::Btf,
         _ => Requirement::Tracefs,
     });
+    requirements
+}
+
+/// A test of one mode of the workload, on a recording of its own.
+pub fn case_of(
+    scenario: Scenario,
+    modes: &'static [&'static str],
+    name: &str,
+    judge: Judge,
+) -> Case {
+    let scenario = Scenario { modes, ..scenario };
+    let name = format!("{}: {name}", scenario.name);
+    let requirements = requirements(&scenario);
+    Case::new(name, requirements, move || {
+        judge(&Recording::make(&scenario)?)
+    })
+}
+
+/// The tests of a recording.
+pub fn cases_of(scenario: Scenario) -> Vec<Case> {
+    let requirements = requirements(&scenario);
     let shared = Arc::new(OnceLock::new());
     promises(&scenario)
         .into_iter()

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::table::Segment;
 use iostep_model::{Class, SyncKind};
 
-use crate::attribution::{self, scenario};
+use crate::attribution::{self, Judge, scenario};
 use crate::case::Case;
 use crate::recording::{Recording, Scenario};
-use crate::stage;
 
 /// With discards, unmounting would erase the old versions of blocks that the truth is read from.
 const ALL: Scenario = Scenario {
@@ -40,15 +38,8 @@ pub fn cases() -> Vec<Case> {
         .into_iter()
         .flat_map(attribution::cases_of)
         .collect();
-    let mut needs = stage::requirements(Kind::F2fs);
-    needs.push(Requirement::Btf);
-    let mut case = |name: &str, mode, judge: fn(&Recording) -> anyhow::Result<()>| {
-        let modes: &'static [&'static str] = mode;
-        all.push(Case::new(
-            format!("f2fs: {name}"),
-            needs.clone(),
-            move || judge(&Recording::make(&Scenario { modes, ..ALL })?),
-        ));
+    let mut case = |name: &str, modes, judge: Judge| {
+        all.push(attribution::case_of(ALL, modes, name, judge));
     };
     case(
         "a write and fsync of 4 KiB are one block of data and one of nodes",
@@ -68,31 +59,9 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-/// Bytes by class of what was written because of each sync call of a kind, in the order of calls.
-pub fn written_for(recording: &Recording, kind: SyncKind) -> Vec<BTreeMap<Class, u64>> {
-    let trace = &recording.trace;
-    let mut written = BTreeMap::new();
-    for (row, _) in (0u32..).zip(&trace.syncs).filter(|(_, s)| s.kind == kind) {
-        written.insert(row, BTreeMap::new());
-    }
-    for segment in writes(recording) {
-        let classes = segment.cause.and_then(|cause| written.get_mut(&cause));
-        if let Some(classes) = classes {
-            *classes.entry(segment.class).or_insert(0) += u64::from(segment.bytes);
-        }
-    }
-    written.into_values().collect()
-}
-
-fn writes(recording: &Recording) -> impl Iterator<Item = &Segment> {
-    let trace = &recording.trace;
-    let requests = trace.requests.iter().filter(|r| r.operation.is_write());
-    requests.flat_map(|request| trace.segments_of(request))
-}
-
 /// ATC'13, figure 3. The first call makes a checkpoint, since the directory is new.
 fn two_writes(recording: &Recording) -> anyhow::Result<()> {
-    let written = written_for(recording, SyncKind::Fsync);
+    let written = recording.written_for(SyncKind::Fsync);
     println!("    first: {:?}", written.first());
     anyhow::ensure!(written.len() == 32, "{} calls", written.len());
     let expected = BTreeMap::from([(Class::FileData, 4096), (Class::NodeBlock, 4096)]);
@@ -103,7 +72,7 @@ fn two_writes(recording: &Recording) -> anyhow::Result<()> {
 }
 
 fn atomic_write(recording: &Recording) -> anyhow::Result<()> {
-    let written = written_for(recording, SyncKind::AtomicCommit);
+    let written = recording.written_for(SyncKind::AtomicCommit);
     anyhow::ensure!(written.len() == 16, "{} commits", written.len());
     for (number, classes) in written.iter().enumerate() {
         let data = classes.get(&Class::FileData).copied().unwrap_or(0);
@@ -116,7 +85,7 @@ fn atomic_write(recording: &Recording) -> anyhow::Result<()> {
         let cause = segment.cause.map(|row| trace.syncs[row as usize].kind);
         cause == Some(SyncKind::AtomicCommit)
     };
-    for segment in writes(recording).filter(commits) {
+    for segment in recording.writes().filter(commits) {
         let file = segment.file.context("no file")?;
         let name = trace.file_name(file);
         anyhow::ensure!(name == "/atomic-write/atomic.db", "{name}: {segment:?}");
@@ -132,7 +101,7 @@ fn atomic_write(recording: &Recording) -> anyhow::Result<()> {
 }
 
 fn moved(recording: &Recording) -> anyhow::Result<()> {
-    let twice = writes(recording).filter(|s| s.class == Class::FileData);
+    let twice = recording.writes().filter(|s| s.class == Class::FileData);
     let mut offsets: BTreeMap<(Option<u32>, Option<u64>), u64> = BTreeMap::new();
     for segment in twice {
         let blocks = u64::from(segment.bytes) / 4096;

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::{Class, SyncKind};
 
 use crate::attribution::{self, scenario};
 use crate::case::Case;
-use crate::f2fs::written_for;
 use crate::recording::{Recording, Scenario};
-use crate::stage;
 
 /// Names in Latin-1, which is what one mode of the workload writes; many kernels take UTF-8 unless
 /// they are told not to.
@@ -57,17 +54,11 @@ pub fn cases() -> Vec<Case> {
         ..scenario("fat32", Kind::Fat32, &[])
     };
     let mut all = attribution::cases_of(all_modes);
-    let mut needs = stage::requirements(Kind::Fat32);
-    needs.push(Requirement::Btf);
-    all.push(Case::new(
-        "fat32: an appended block and its fsync are data, both tables and the directory",
-        needs,
-        || {
-            appended(&Recording::make(&Scenario {
-                modes: &["append-fsync"],
-                ..scenario("fat32", Kind::Fat32, &[])
-            })?)
-        },
+    all.push(attribution::case_of(
+        scenario("fat32", Kind::Fat32, &[]),
+        &["append-fsync"],
+        "an appended block and its fsync are data, both tables and the directory",
+        appended,
     ));
     all
 }
@@ -75,7 +66,7 @@ pub fn cases() -> Vec<Case> {
 /// A cluster is 4 KiB here, so that each block is a new one. The first call makes the directory
 /// durable besides.
 fn appended(recording: &Recording) -> anyhow::Result<()> {
-    let written = written_for(recording, SyncKind::Fsync);
+    let written = recording.written_for(SyncKind::Fsync);
     println!("    first: {:?}", written.first());
     anyhow::ensure!(written.len() == 32, "{} calls", written.len());
     let expected = BTreeMap::from([

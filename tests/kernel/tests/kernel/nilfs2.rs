@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::{Class, SECTOR_BYTES, SyncKind};
 
 use crate::attribution::{self, scenario};
 use crate::case::Case;
-use crate::f2fs::written_for;
 use crate::recording::{Recording, Scenario};
-use crate::stage;
 
 /// Every mode of the workload but the one that preallocates: nilfs2 cannot.
 const MODES: &[&str] = &[
@@ -52,24 +49,18 @@ pub fn cases() -> Vec<Case> {
         ..scenario("nilfs2", Kind::Nilfs2, &[])
     };
     let mut all = attribution::cases_of(all_modes);
-    let mut needs = stage::requirements(Kind::Nilfs2);
-    needs.push(Requirement::Btf);
-    all.push(Case::new(
-        "nilfs2: a write and fsync of 4 KiB are one long write of everything that changed",
-        needs,
-        || {
-            large_write(&Recording::make(&Scenario {
-                modes: &["append-fsync"],
-                ..scenario("nilfs2", Kind::Nilfs2, &[])
-            })?)
-        },
+    all.push(attribution::case_of(
+        scenario("nilfs2", Kind::Nilfs2, &[]),
+        &["append-fsync"],
+        "a write and fsync of 4 KiB are one long write of everything that changed",
+        large_write,
     ));
     all
 }
 
 /// ATC'13, figure 3: the block itself is the smallest part.
 fn large_write(recording: &Recording) -> anyhow::Result<()> {
-    let written = written_for(recording, SyncKind::Fsync);
+    let written = recording.written_for(SyncKind::Fsync);
     anyhow::ensure!(written.len() == 32, "{} calls", written.len());
     for (number, classes) in written.iter().enumerate() {
         let blocks = |class| classes.get(&class).copied().unwrap_or(0) / 4096;

@@ -14,7 +14,8 @@ use iostep_kernel_tests::written::Written;
 use iostep_lab::Kind;
 use iostep_model::manifest::Counters;
 use iostep_model::store;
-use iostep_model::table::Trace;
+use iostep_model::table::{Segment, Trace};
+use iostep_model::{Class, SyncKind};
 
 use crate::stage::Stage;
 
@@ -51,6 +52,31 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The segments of all writes, in the order of their requests.
+    pub fn writes(&self) -> impl Iterator<Item = &Segment> {
+        let requests = self.trace.requests.iter();
+        let writes = requests.filter(|request| request.operation.is_write());
+        writes.flat_map(|request| self.trace.segments_of(request))
+    }
+
+    /// Bytes by class of what was written because of each sync call of a kind, in the order of calls.
+    pub fn written_for(&self, kind: SyncKind) -> Vec<BTreeMap<Class, u64>> {
+        let mut written = BTreeMap::new();
+        for (row, _) in (0u32..)
+            .zip(&self.trace.syncs)
+            .filter(|(_, s)| s.kind == kind)
+        {
+            written.insert(row, BTreeMap::new());
+        }
+        for segment in self.writes() {
+            let classes = segment.cause.and_then(|cause| written.get_mut(&cause));
+            if let Some(classes) = classes {
+                *classes.entry(segment.class).or_insert(0) += u64::from(segment.bytes);
+            }
+        }
+        written.into_values().collect()
+    }
+
     /// Runs the workload under the command, then reads the trace, the image and the counters.
     pub fn make(scenario: &Scenario) -> anyhow::Result<Recording> {
         let stage = Stage::new(scenario.kind, scenario.mkfs, scenario.mount)?;
