@@ -124,7 +124,8 @@
 ** there is COMMIT's error).  The read lock is held meanwhile.  So that there are
 ** others to write, the WRITE lock goes round among all threads of all processes
 ** in the order they asked for it, as long as the busy handler sleeps through the
-** VFS; sqlite3_busy_timeout()'s does.  The queue is in the wal-index.  Whoever
+** VFS; sqlite3_busy_timeout()'s does.  Before it queues, a thread yields its CPU a
+** few times, for the lock is held shortly.  The queue is in the wal-index.  Whoever
 ** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.  Where a
 ** flush takes long, it waits for half that time, 2 ms at most, for those whose
 ** commits the last one made durable: they are likely to commit again.
@@ -339,6 +340,7 @@ typedef struct WdShared WdShared;
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
 #define WD_CLOSE_TRIES     100
+#define WD_YIELDS          20     /* How often it lets others run before that */
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
@@ -2275,6 +2277,7 @@ static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
   u32 iTicket;                    /* Its ticket there, or 0 */
   int bAsked;                     /* ... in the last call */
+  int bYielded;                   /* It let others run instead of that */
   int nFree;                      /* Times it was not held any more */
   i64 nOwed;                      /* Microseconds it was woken too early */
 } wdQueue;
@@ -2284,24 +2287,28 @@ static int wdTurnTaken(u64 iTurn){
   return iTurn!=0 && wdStamp()-(u32)iTurn<WD_TURN_US;
 }
 
+/* The thread waits for nothing. */
+static void wdNewQueue(void){
+  wdQueue.iTicket = 0;
+  wdQueue.bYielded = 0;
+  wdQueue.nFree = 0;
+  wdQueue.nOwed = 0;
+}
+
 static int wdLockWrite(WdDb *p, int flags){
   WdShared *pShared = p->pShared;
   u64 iTurn = __atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST);
   int rc = SQLITE_BUSY;
   if( wdQueue.pDb!=p ){
     wdQueue.pDb = p;
-    wdQueue.iTicket = 0;
-    wdQueue.nFree = 0;
-    wdQueue.nOwed = 0;
+    wdNewQueue();
   }
   if( (u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn) ){
     rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
   }
   wdQueue.bAsked = rc==SQLITE_BUSY;
   if( rc==SQLITE_OK ){
-    wdQueue.iTicket = 0;
-    wdQueue.nFree = 0;
-    wdQueue.nOwed = 0;
+    wdNewQueue();
     p->bHolder = p->bJustLocked = 1;
     __atomic_store_n(&pShared->iHolder, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&pShared->iTurn, 0, __ATOMIC_SEQ_CST);
@@ -2359,6 +2366,26 @@ static int wdUnlockWrite(WdDb *p, int flags){
   return rc;
 }
 
+/* True if the WRITE lock is free and nobody was called to take it. */
+static int wdIsFree(WdShared *pShared){
+  return __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
+      && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST));
+}
+
+/*
+** True if the WRITE lock is free soon.  Where flushes are shared it is held for
+** less time than it takes to put a thread to sleep and to wake it, and those who
+** hold it next may be waiting for nothing but this CPU.  Once for each time the
+** lock is wanted: whoever came too late then waits its turn.
+*/
+static int wdFreeSoon(WdShared *pShared){
+  int i;
+  if( wdQueue.iTicket || wdQueue.bYielded ) return 0;
+  wdQueue.bYielded = 1;
+  for(i=0; i<WD_YIELDS && !wdIsFree(pShared); i++) sched_yield();
+  return i<WD_YIELDS;
+}
+
 /* Wait to be called, for nMicro or a little longer. */
 static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   i64 nLeft = nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro;
@@ -2366,6 +2393,7 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   u32 *pMine = 0;
   u32 iMine = wdQueue.iTicket;
   int i;
+  if( wdFreeSoon(pShared) ) return;
   while( iMine==0 ){
     iMine = __atomic_add_fetch(&pShared->iTicket, 1, __ATOMIC_SEQ_CST);
   }
@@ -2382,10 +2410,7 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
     return;
   }
   while( nLeft>0 && __atomic_load_n(pMine, __ATOMIC_SEQ_CST)==iMine ){
-    if( __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
-     && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST))
-     && wdQueue.nFree<WD_MXFREE
-    ){
+    if( wdQueue.nFree<WD_MXFREE && wdIsFree(pShared) ){
       wdQueue.nFree++;            /* Just given up, and nobody was called */
       sched_yield();
       break;
