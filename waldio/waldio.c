@@ -146,6 +146,9 @@
 ** locking_mode=EXCLUSIVE, or in the child of a fork().  A process may exit at any
 ** time.  Automatic extensions are called for its connection as for others.
 **
+** What was written with O_DIRECT is not in the page cache, and a checkpoint would
+** read it page by page.  Where that would be many pages it has them read ahead.
+**
 ** In waldio_sync=group a commit is written through the page cache and returns,
 ** so the death of the process loses nothing.  A thread flushes the log when
 ** the oldest commit has waited T milliseconds, even if no other follows; the
@@ -333,6 +336,7 @@ typedef struct WdShared WdShared;
 #define WD_MXPAGE          65536
 #define WD_CHUNK           65536  /* unixWrite() takes less than 128 KB */
 #define WD_RUN             (256*1024)   /* Frames written at once */
+#define WD_AHEAD           (128*1024)   /* Bytes read ahead at once */
 #define WD_MXPREALLOC      (4*1024*1024)
 #define WD_MXSTEP          (1024*1024)  /* 1000 frames need little over 4 MiB */
 #define WD_NWAIT           64     /* Places in the queue of writers */
@@ -436,7 +440,8 @@ struct WdShared {
 #define WD_STAT_QUEUED      15    /* Times a thread waited for its turn, */
 #define WD_STAT_QUEUE_US    16    /* for how long, */
 #define WD_STAT_QUEUE_MAX   17    /* and the longest */
-#define WD_STAT_NCOUNT      18
+#define WD_STAT_AHEAD       18    /* Checkpoints that had the log read ahead */
+#define WD_STAT_NCOUNT      19
 
 /*
 ** One database in this process, however many handles are open on it.
@@ -545,6 +550,11 @@ struct WdLog {
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
   u8 aPend[WAL_FRAME_HDRSIZE];    /* Its header */
+  u32 iDirect, iDirectEnd;        /* Frames that are not in the page cache since
+                                  ** the last checkpoint, from and up to */
+  u32 nRead;                      /* Reads of the log */
+  u32 nReadBefore;                /* ... before the checkpoint under way */
+  u8 bAhead;                      /* The last checkpoint read many of them */
   u32 iRun;                       /* First frame in aRun */
   int nRun, mxRun;                /* Frames in aRun, and room for */
   u8 *aRun;                       /* Slots as they will be in the file */
@@ -1377,6 +1387,7 @@ static int wdPrealloc(WdLog *p, i64 iEnd){
 static void wdUseLayout(WdLog *p, u32 m){
   p->lay = wdLayoutOf(m);
   p->mLayout = m;
+  p->iDirect = p->iDirectEnd = 0;
   __atomic_store_n(&p->pDb->pBase->mLayout, m, __ATOMIC_RELAXED);
   sqlite3_free(p->pRunAlloc);
   p->pRunAlloc = 0;
@@ -1631,6 +1642,10 @@ static int wdPutRun(WdLog *p, int bCommit){
     if( rc==SQLITE_OK ){
       p->bDurable = 1;
       wdCount(p->pDb, WD_STAT_DURABLE, 1);
+      if( p->iDirect==0 || p->iRun<p->iDirect ) p->iDirect = p->iRun;
+      if( p->iRun+(u32)p->nRun>p->iDirectEnd ){
+        p->iDirectEnd = p->iRun + (u32)p->nRun;
+      }
     }
     if( rc!=SQLITE_NOTFOUND ) return rc;
   }
@@ -1948,6 +1963,7 @@ static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
   u8 *a = (u8*)pBuf;
   int bShort = 0;
   int rc;
+  p->nRead++;
   if( wdLogStock(p, &rc) ){
     return LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
   }
@@ -1975,6 +1991,30 @@ static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
     a += m; iOfst += m; n -= m;
   }
   return rc==SQLITE_OK && bShort ? SQLITE_IOERR_SHORT_READ : rc;
+}
+
+/*
+** A checkpoint begins, and ends.  It reads one frame after the other, in the order
+** of their pages; those written with O_DIRECT each from the device.  Where the last
+** checkpoint read many of its frames, and not a few pages that were written again
+** and again, they are all asked for at once.  Of one
+** call Linux takes no more than the device's read_ahead_kb.
+*/
+static void wdReadAhead(WdLog *p){
+  i64 iOfst, iEnd;
+  p->nReadBefore = p->nRead;
+  if( !p->bAhead || p->iDirect==0 || p->fd<0 ) return;
+  wdCount(p->pDb, WD_STAT_AHEAD, 1);
+  iEnd = wdSlot(&p->lay, p->iDirectEnd);
+  for(iOfst=wdSlot(&p->lay, p->iDirect); iOfst<iEnd; iOfst+=WD_AHEAD){
+    (void)posix_fadvise(p->fd, iOfst, WD_AHEAD, POSIX_FADV_WILLNEED);
+  }
+}
+static void wdReadOver(WdLog *p){
+  if( p->iDirect ){
+    p->bAhead = p->nRead-p->nReadBefore > (p->iDirectEnd-p->iDirect)/8;
+  }
+  p->iDirect = p->iDirectEnd = 0;
 }
 
 static int wdLogTruncate(sqlite3_file *pFile, i64 size){
@@ -2649,6 +2689,10 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     int bDelegated = p->bDelegate;
     p->bDelegate = bAfterCommit && wdDelegate(p);
     if( (flags & SQLITE_SHM_UNLOCK) && bDelegated ) wdWakeCkpt(p->pBase);
+    if( p->bMarked && p->pLog && !p->bDelegate && !bDelegated ){
+      if( flags & SQLITE_SHM_LOCK ) wdReadAhead(p->pLog);
+      else wdReadOver(p->pLog);
+    }
   }
   return SQLITE_OK;
 }
@@ -3492,7 +3536,8 @@ static const char wdStatSchema[] =
   " handles INT, commits INT, frames INT, bytes INT, durable_writes INT,"
   " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
   " waits INT, moved INT, write_zeroes INT, checkpoints INT, wait_us INT,"
-  " longest_wait_us INT, queued INT, queue_us INT, longest_queue_us INT)";
+  " longest_wait_us INT, queued INT, queue_us INT, longest_queue_us INT,"
+  " read_ahead INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
 
 typedef struct WdRow WdRow;
