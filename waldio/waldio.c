@@ -2096,6 +2096,17 @@ static int wdLogFileSize(sqlite3_file *pFile, i64 *pSize){
 }
 
 /*
+** True if the log has not the mode SQLite would give it now, that of the database,
+** or, for root, not its owner.
+*/
+static int wdModeDiffers(WdDb *p){
+  struct stat st, stDb;
+  if( !wd.bUnix || stat(p->zWal, &st) || stat(p->zName, &stDb) ) return 0;
+  return ((st.st_mode ^ stDb.st_mode) & 0777)!=0
+      || (geteuid()==0 && (st.st_uid!=stDb.st_uid || st.st_gid!=stDb.st_gid));
+}
+
+/*
 ** The database was used by this connection alone and is complete without the
 ** log.  Leave a plain WAL database behind: an empty log, whose blocks the next
 ** session uses again, and byte 19 as SQLite writes it.  The log is emptied
@@ -2122,7 +2133,7 @@ static void wdCleanClose(WdLog *p){
   }
   if( rc==SQLITE_OK ){
     pDb->bMarked = 0;
-    pDb->bKept = pDb->bRecycle;
+    pDb->bKept = pDb->bRecycle && !wdModeDiffers(pDb);
   }
 }
 
@@ -2170,25 +2181,28 @@ static void wdReason(WdDb *p, const char *zReason){
   __atomic_store_n(&p->pBase->zReason, zReason, __ATOMIC_RELAXED);
 }
 
-/* True if there is a log of waldio's beside the database. */
-static int wdLogIsOurs(WdDb *p, int *pRc){
+/* The first n bytes of the log, which may be open or not. */
+static int wdPeekLog(WdDb *p, u8 *a, int n){
   sqlite3_vfs *pLow = wd.pLower;
   sqlite3_file *pFile = sqlite3_malloc(pLow->szOsFile);
   int flags = SQLITE_OPEN_READONLY|SQLITE_OPEN_WAL;
-  u8 a[8];
-  int bOurs = 0;
-  if( pFile==0 ){
-    *pRc = SQLITE_NOMEM;
-    return 0;
-  }
+  int rc;
+  if( pFile==0 ) return SQLITE_NOMEM;
   pFile->pMethods = 0;
-  if( pLow->xOpen(pLow, p->zWal, pFile, flags, &flags)==SQLITE_OK ){
-    bOurs = pFile->pMethods->xRead(pFile, a, 8, 0)==SQLITE_OK
-         && (get4(a) & ~1u)==WAL_MAGIC && get4(&a[4])==WD_WAL_VERSION;
-  }
+  rc = pLow->xOpen(pLow, p->zWal, pFile, flags, &flags);
+  if( rc==SQLITE_OK ) rc = pFile->pMethods->xRead(pFile, a, n, 0);
   if( pFile->pMethods ) pFile->pMethods->xClose(pFile);
   sqlite3_free(pFile);
-  return bOurs;
+  return rc;
+}
+
+/* True if there is a log of waldio's beside the database. */
+static int wdLogIsOurs(WdDb *p, int *pRc){
+  u8 a[8];
+  int rc = wdPeekLog(p, a, sizeof(a));
+  if( rc==SQLITE_NOMEM ) *pRc = rc;
+  return rc==SQLITE_OK && (get4(a) & ~1u)==WAL_MAGIC
+      && get4(&a[4])==WD_WAL_VERSION;
 }
 
 /*
@@ -2210,6 +2224,20 @@ static int wdReadVersion(WdDb *p, u8 *pVersion){
 }
 
 /*
+** Nobody else uses the database.  An empty log that was kept from the session
+** before has the mode the database had then.  If that was changed, make way for
+** a new one, or those it was changed for could not write.
+*/
+static void wdDropKept(WdDb *p){
+  u8 a[WAL_HDRSIZE];
+  if( wdModeDiffers(p) && wdPeekLog(p, a, sizeof(a))==SQLITE_OK
+   && isZero(a, sizeof(a))
+  ){
+    (void)wd.pLower->xDelete(wd.pLower, p->zWal, 0);
+  }
+}
+
+/*
 ** A SHARED lock is held, the database is a WAL database, and not waldio's.
 ** Mark it if this connection is the only one: an EXCLUSIVE lock tells.  A
 ** connection of stock SQLite that stays open would go on to use the log.
@@ -2219,6 +2247,7 @@ static int wdAdopt(WdDb *p){
   const u8 eMark = WD_MARK;
   int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   if( rc==SQLITE_OK ){
+    wdDropKept(p);
     rc = LOWER(p)->pMethods->xWrite(LOWER(p), &eMark, 1, 19);
     p->bMarked = p->bUnused = rc==SQLITE_OK;
     wdReason(p, rc==SQLITE_OK ? 0 : "the database cannot be written");
@@ -3088,7 +3117,7 @@ static int wdPersistWal(WdDb *p, int *pArg){
     p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
                || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
     p->bPersist = *pArg>0;
-    if( p->bRecycle ) *pArg = 1;
+    if( p->bRecycle && !wdModeDiffers(p) ) *pArg = 1;
   }
   return rc;
 }

@@ -373,6 +373,80 @@ static void flushedOnce(void){
   plain("u.db", 5);
 }
 
+static unsigned long inode(const char *zName){
+  struct stat st;
+  return stat(zName, &st)==0 ? (unsigned long)st.st_ino : 0;
+}
+
+/* A log is kept for those who can write the database, and for them alone. */
+static void keptMode(void){
+  const char *zOpen = "file:u.db?vfs=waldio";
+  sqlite3 *db = create(zOpen);
+  unsigned long i;
+  testBegin("a log is kept");
+  sqlite3_close(db);
+  i = inode("u.db-wal");
+  CHECK( i!=0 );
+  db = testOpen(zOpen);
+  testExec(db, "INSERT INTO t VALUES(2,2)");
+  CHECK( inode("u.db-wal")==i );
+  testBegin("chmod between two sessions");
+  sqlite3_close(db);
+  CHECK_INT( chmod("u.db", 0666), 0 );
+  db = testOpen(zOpen);
+  testExec(db, "INSERT INTO t VALUES(3,3)");
+  CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+  CHECK_INT( testShell("test `stat -c %%a u.db-wal` = 666"), 0 );
+  testBegin("chmod of an open database");
+  CHECK_INT( chmod("u.db", 0640), 0 );
+  sqlite3_close(db);
+  CHECK( fileSize("u.db-wal")<0 );
+  testBegin("chmod, and frames in the log");
+  db = testOpen(zOpen);
+  testExec(db, "INSERT INTO t VALUES(4,4)");
+  CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal && chmod 600 v.db"),
+             0 );
+  sqlite3_close(db);
+  db = testOpen("file:v.db?vfs=waldio");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "4" );
+  testExec(db, "INSERT INTO t VALUES(5,5)");
+  sqlite3_close(db);
+  plain("u.db", 4);
+  plain("v.db", 5);
+}
+
+/*
+** A checkpoint that has to read many frames from the device asks for them at once,
+** if the one before read many, too.
+*/
+static void readAhead(void){
+  const char *zCount = "SELECT read_ahead FROM waldio_stat";
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  int i, j;
+  testBegin("a checkpoint of many pages");
+  testExec(db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+               "WITH n(i) AS (VALUES(2) UNION ALL SELECT i+1 FROM n LIMIT 100)"
+               "INSERT INTO t SELECT i, randomblob(3000) FROM n;"
+               "PRAGMA wal_checkpoint");
+  CHECK_STR( testText(db, zCount), "0" );
+  for(i=0; i<3; i++){
+    for(j=2; j<=100; j++){
+      testExec(db, "UPDATE t SET b=randomblob(3000) WHERE a=%d", j);
+    }
+    CHECK_STR( testText(db, "SELECT durable_writes>90 FROM waldio_stat"), "1" );
+    testExec(db, "PRAGMA wal_checkpoint");
+    CHECK_INT( atoi(testText(db, zCount)), i+1 );
+  }
+  testBegin("a checkpoint of few pages");
+  for(i=0; i<3; i++){
+    for(j=0; j<100; j++) testExec(db, "UPDATE t SET b=b+1 WHERE a=1");
+    testExec(db, "PRAGMA wal_checkpoint");
+    CHECK_INT( atoi(testText(db, zCount)), 4 );
+  }
+  sqlite3_close(db);
+  plain("u.db", 101);
+}
+
 /* A memory-mapped database shows page 1 as SQLite wants it. */
 static void mapped(void){
   sqlite3 *db = create("file:u.db?vfs=waldio");
@@ -442,6 +516,8 @@ int main(void){
   appended("PRAGMA synchronous=NORMAL");
   appended("PRAGMA waldio_sync=normal");
   flushedOnce();
+  keptMode();
+  readAhead();
   otherFormat('1');
   otherFormat('3');
   testLeave("use");
