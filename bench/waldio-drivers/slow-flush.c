@@ -3,13 +3,14 @@
  *
  *   SLOW_FLUSH_US=1000 LD_PRELOAD=slow-flush.so PROGRAM...
  *
- * Every call that makes something durable takes so much longer: fsync, fdatasync, and writes with
- * RWF_DSYNC or RWF_SYNC. Calls of several threads take their time side by side, as flushes that a
+ * Every call that makes something durable takes so much longer: fsync, fdatasync, writes with
+ * RWF_DSYNC or RWF_SYNC, and pwrite to a file that was opened with O_DSYNC or O_SYNC. Calls of several threads take their time side by side, as flushes that a
  * device merges do.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -19,6 +20,7 @@
 
 typedef int sync_call(int);
 typedef ssize_t write_call(int, const struct iovec *, int, off_t, int);
+typedef ssize_t pwrite_call(int, const void *, size_t, off_t);
 
 /* The function that this library hides. A flush that is not slow would be a wrong result. */
 static void *next(const char *name)
@@ -71,4 +73,19 @@ ssize_t pwritev2(int file, const struct iovec *vectors, int count, off_t offset,
 ssize_t pwritev64v2(int file, const struct iovec *vectors, int count, off_t offset, int flags)
 {
 	return pwritev2(file, vectors, count, offset, flags);
+}
+
+/* O_SYNC has the bit of O_DSYNC. */
+ssize_t pwrite(int file, const void *data, size_t size, off_t offset)
+{
+	pwrite_call *below = next("pwrite");
+
+	if (fcntl(file, F_GETFL) & O_DSYNC)
+		take_time();
+	return below(file, data, size, offset);
+}
+
+ssize_t pwrite64(int file, const void *data, size_t size, off_t offset)
+{
+	return pwrite(file, data, size, offset);
 }

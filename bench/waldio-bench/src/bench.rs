@@ -92,7 +92,7 @@ impl Bench {
             for number in stats::order(round, table.rows.len()) {
                 let row = &table.rows[number];
                 let sample = self
-                    .run(table.place, &row.work)
+                    .run(table.place, &row.work, table.slow_flush_us)
                     .with_context(|| format!("table {}, {}", table.name, row.label))?;
                 measured[number].push(sample);
             }
@@ -100,10 +100,15 @@ impl Bench {
         Ok(measured)
     }
 
-    /// One measurement.
-    pub fn run(&mut self, place: Place, work: &Work) -> Result<Sample> {
+    /// One measurement, on a device whose flush takes so many microseconds more.
+    fn run(&mut self, place: Place, work: &Work, slow_flush_us: u32) -> Result<Sample> {
         let root = self.root(place)?;
-        let text = self.call(self.command(&root, work))?;
+        let mut command = self.command(&root, work);
+        if slow_flush_us > 0 {
+            command.env("LD_PRELOAD", self.programs.drivers.join("slow-flush.so"));
+            command.env("SLOW_FLUSH_US", slow_flush_us.to_string());
+        }
+        let text = self.call(command)?;
         match work {
             Work::Sqlite(_) => Sample::from_iostep(&text),
             Work::Peer(_) => {
@@ -145,7 +150,7 @@ impl Bench {
         let mut last = [f64::INFINITY, 0.0, 0.0];
         for _ in 0..TIMES {
             last.rotate_right(1);
-            last[0] = self.run(place, &Work::Floor("fdatasync"))?.p50_us;
+            last[0] = self.run(place, &Work::Floor("fdatasync"), 0)?.p50_us;
             let most = last.into_iter().fold(0.0, f64::max);
             let least = last.into_iter().fold(f64::INFINITY, f64::min);
             if most <= least * ALIKE {
@@ -199,7 +204,6 @@ impl Bench {
             processes,
             count,
             again,
-            slow_flush,
         } = work
         else {
             return command;
@@ -216,9 +220,6 @@ impl Bench {
             .arg(if *again { "again" } else { "steady" })
             .arg(ramp_ms.to_string())
             .arg(self.pace.long_ms.to_string());
-        if *slow_flush {
-            command.env("LD_PRELOAD", self.programs.drivers.join("slow-flush.so"));
-        }
         command
     }
 

@@ -19,6 +19,9 @@ pub enum Goal {
         name: &'static str,
         /// How many times.
         by: f64,
+        /// Rows whose commits take as long, one after the other, as those of the fastest program
+        /// that could be; none if that is not known.
+        floor: Vec<usize>,
     },
     /// At most that share of the bytes of row `than`.
     Lighter {
@@ -73,12 +76,23 @@ impl Goal {
     pub fn judge(&self, row: usize, measured: &Measured) -> Verdict {
         let of_row = |get: fn(&Sample) -> Option<f64>| Spread::of(column(&measured[row], get));
         match self {
-            Goal::Faster { than, name, by } => at_least(
-                format!("at least {by:.2} times the commits/s of {name}"),
-                ratio(row, *than, measured, |s| Some(s.per_second)),
-                *by,
-                |x| format!("{x:.2} times"),
-            ),
+            Goal::Faster {
+                than,
+                name,
+                by,
+                floor,
+            } => {
+                let mut verdict = at_least(
+                    format!("at least {by:.2} times the commits/s of {name}"),
+                    ratio(row, *than, measured, |s| Some(s.per_second)),
+                    *by,
+                    |x| format!("{x:.2} times"),
+                );
+                if let Some(most) = Spread::of(possible(*than, floor, measured)) {
+                    verdict.measured += &format!("; the floor allows {:.2}", most.median);
+                }
+                verdict
+            }
             Goal::Lighter { than, name, by } => at_most(
                 format!("at most {by:.2} times the bytes of {name}"),
                 ratio(row, *than, measured, |s| s.kb),
@@ -117,6 +131,24 @@ fn beyond(row: usize, of: &[usize], measured: &Measured) -> Vec<f64> {
         }
     }
     more
+}
+
+/// How many times the rate of row `than` it would be to do what the rows `floor` do, one after the
+/// other, in each round.
+fn possible(than: usize, floor: &[usize], measured: &Measured) -> Vec<f64> {
+    let seconds = |row: usize| column(&measured[row], |s| Some(1.0 / s.per_second));
+    let mut theirs = seconds(than);
+    let mut sum = vec![0.0; theirs.len()];
+    for row in floor {
+        for (sum, seconds) in sum.iter_mut().zip(seconds(*row)) {
+            *sum += seconds;
+        }
+    }
+    for (value, sum) in theirs.iter_mut().zip(sum) {
+        *value /= sum;
+    }
+    theirs.retain(|ratio| ratio.is_finite());
+    theirs
 }
 
 /// The ratio to another row, in each round.
@@ -193,6 +225,7 @@ mod tests {
             than: 0,
             name: "stock",
             by,
+            floor: Vec::new(),
         }
     }
 
@@ -203,6 +236,20 @@ mod tests {
         assert_eq!(verdict.goal, "at least 2.50 times the commits/s of stock");
         assert_eq!(verdict.measured, "2.55 times (2.50 to 2.60)");
         assert_eq!(faster(2.56).judge(1, &measured()).word(), "missed");
+    }
+
+    #[test]
+    fn a_ratio_stands_beside_what_the_floor_allows() {
+        let goal = Goal::Faster {
+            than: 0,
+            name: "stock",
+            by: 2.0,
+            floor: vec![1, 1],
+        };
+        // 100/s beside twice 1/260 s, 200/s beside twice 1/500 s.
+        let verdict = goal.judge(1, &measured());
+        let expected = "2.55 times (2.50 to 2.60); the floor allows 1.27";
+        assert_eq!(verdict.measured, expected);
     }
 
     #[test]

@@ -43,7 +43,7 @@ struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     tables: Vec<String>,
     /// Rounds
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// A third of the time for each run
     #[arg(long)]
@@ -133,9 +133,9 @@ fn chosen(names: &[String]) -> Result<Vec<Table>> {
 
 fn new_bench(arguments: &Arguments, interrupted: Arc<AtomicBool>) -> Bench {
     let (ms, long_ms) = if arguments.quick {
-        (150, 300)
+        (70, 140)
     } else {
-        (500, 1000)
+        (200, 400)
     };
     let pace = Pace {
         rounds: arguments.rounds as usize,

@@ -242,6 +242,7 @@ mod tests {
             than: 0,
             name: "stock",
             by,
+            floor: Vec::new(),
         };
         table.goal(faster(2.0));
         table.goal(faster(3.0));

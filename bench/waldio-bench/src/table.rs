@@ -39,8 +39,6 @@ pub enum Work {
         count: u32,
         /// With the log of a session before, and from the first commit on.
         again: bool,
-        /// Every flush takes a millisecond more: `slow-flush.c`.
-        slow_flush: bool,
     },
     /// `floor.c` with this mode.
     Floor(&'static str),
@@ -72,6 +70,8 @@ pub struct Table {
     pub title: String,
     /// Where.
     pub place: Place,
+    /// So many microseconds more each flush takes: `slow-flush.c`.
+    pub slow_flush_us: u32,
     /// Its lines, which are measured by turns.
     pub rows: Vec<Row>,
 }
@@ -82,6 +82,7 @@ impl Table {
             name: name.to_owned(),
             title: title.to_owned(),
             place,
+            slow_flush_us: 0,
             rows: Vec::new(),
         }
     }
