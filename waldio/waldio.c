@@ -135,9 +135,12 @@
 ** finds all of it in the database.  Writers without a pause never find that, and
 ** the log would grow for ever.  So when connections commit at once, a thread of
 ** waldio's checkpoints, by a connection of its own that it opens each time.  It
-** copies while the others write, then queues for the WRITE lock, holds it while
-** it copies the last few frames and the readers of the log leave (5 ms at most),
-** and the next writer restarts the log.  This replaces SQLite's checkpoint alone:
+** copies while the others write, then takes the WRITE lock, holds it while it
+** copies the last few frames, flushes the database, and the readers of the log
+** leave (the time of two flushes, 5 ms at most), and the next writer restarts the
+** log.  It has precedence for the lock at a moment when the log is durable, so that
+** it needs not flush that, too, and queues if there is none for the time of four
+** flushes (10 ms at most).  This replaces SQLite's checkpoint alone:
 ** a passive one that follows a COMMIT at once, also out of a hook of
 ** sqlite3_wal_hook(), does nothing but wake the thread.  With
 ** wal_autocheckpoint=0 and no such hook there is none, and other checkpoints are
@@ -351,7 +354,9 @@ typedef struct WdShared WdShared;
 #define WD_GATHER_MIN_US   100    /* A flush for many waits so long, or not, */
 #define WD_GATHER_MAX_US   2000   /* for those who just committed, or this long */
 #define WD_GATHER_MXFAIL   5      /* When they did not come, not 2^5 times */
-#define WD_PAUSE_US        5000   /* How long a checkpoint waits for readers */
+#define WD_PAUSE_MAX_US    5000   /* How long a checkpoint waits for readers: two
+                                  ** flushes, a millisecond, but no more */
+#define WD_QUIET_MAX_US    10000  /* ... and before that, for a durable log: four */
 #define WD_CKPT_FEW        100    /* Frames it copies while writers wait */
 #define WD_CKPT_ROUNDS     8      /* Times it tries to have so few */
 #define WD_CKPT_TRIES      50     /* Times it tries to get a lock */
@@ -419,6 +424,7 @@ struct WdShared {
   u32 nGatherFail;                /* Times in a row that they did not come */
   u32 nGatherSkip;                /* Flushes that do not wait, therefore */
   u32 bQueue;                     /* 0 if nothing is in aWait[] */
+  u32 iCkpt;                      /* Ticket of a checkpointer that waits, or 0 */
 };
 
 /* What is counted; columns of waldio_stat. */
@@ -441,7 +447,9 @@ struct WdShared {
 #define WD_STAT_QUEUE_US    16    /* for how long, */
 #define WD_STAT_QUEUE_MAX   17    /* and the longest */
 #define WD_STAT_AHEAD       18    /* Checkpoints that had the log read ahead */
-#define WD_STAT_NCOUNT      19
+#define WD_STAT_HELD        19    /* Flushes of the log by a checkpointer that had
+                                  ** the WRITE lock */
+#define WD_STAT_NCOUNT      20
 
 /*
 ** One database in this process, however many handles are open on it.
@@ -1030,6 +1038,7 @@ static int wdFlush(WdLog *p, int flags){
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
+  if( p->pDb->bCkpt && p->pDb->bHolder ) wdCount(p->pDb, WD_STAT_HELD, 1);
   if( p->fd>=0 && wdSyncedDir(p) ){
     rc = fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
   }else{
@@ -1140,6 +1149,53 @@ static int wdFlushAll(WdLog *p){
 }
 
 /*
+** True if all that was written to the log is durable.  Nobody knows that of a log
+** that was there before the wal-index, as after the death of all processes: then
+** iWritten is 0.
+*/
+static int wdAllDurable(WdLog *p){
+  u64 iDurable = __atomic_load_n(&p->pDb->pShared->iDurable, __ATOMIC_SEQ_CST);
+  u64 iWritten = wdWritten(p);
+  return iWritten!=0 && iDurable>=iWritten;
+}
+
+/* True if a ticket has the turn to write, and did not miss it. */
+static int wdTurnTaken(u64 iTurn){
+  return iTurn!=0 && wdStamp()-(u32)iTurn<WD_TURN_US;
+}
+
+/* True if the WRITE lock is free and nobody was called to take it. */
+static int wdIsFree(WdShared *pShared){
+  return __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
+      && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST));
+}
+
+static void wdGiveTurn(WdShared *pShared, u32 iTicket){
+  u64 iTurn = ((u64)iTicket<<32) | wdStamp();
+  __atomic_store_n(&pShared->iTurn, iTurn, __ATOMIC_SEQ_CST);
+}
+
+/* Call the one who is next; its place in the queue is free again. */
+static void wdCall(u32 *pNext, u32 iTicket){
+  if( pNext && __atomic_compare_exchange_n(pNext, &iTicket, 0, 0,
+                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
+    wdFutexWake(pNext);
+  }
+}
+
+/*
+** All that was written is durable, and nobody writes: the moment for a checkpointer
+** to have the WRITE lock, for now it needs not flush the log while it holds it.
+*/
+static void wdCallCkpt(WdLog *p){
+  WdShared *pShared = p->pDb->pShared;
+  u32 iTicket = __atomic_load_n(&pShared->iCkpt, __ATOMIC_SEQ_CST);
+  if( iTicket==0 || !wdAllDurable(p) || !wdIsFree(pShared) ) return;
+  wdGiveTurn(pShared, iTicket);
+  wdCall(&pShared->iCkpt, iTicket);
+}
+
+/*
 ** Wait until all writes up to iTo are durable.  The first that comes flushes;
 ** those that come meanwhile wait, and the first of them flushes for all next.
 ** Flushes may overlap, so whoever believes that the other one died may flush.
@@ -1166,6 +1222,7 @@ static int wdWaitDurable(WdLog *p, u64 iTo){
       __atomic_compare_exchange_n(&pShared->iFlushing, &iNow, 0, 0,
           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
       __atomic_fetch_add(&pShared->iFlushed, 1, __ATOMIC_SEQ_CST);
+      if( rc==SQLITE_OK ) wdCallCkpt(p);
       wdFutexWake(&pShared->iFlushed);
     }
   }
@@ -1603,17 +1660,6 @@ static int wdStorePage(WdLog *p, u32 iFrame, const u8 *aPage){
 static void wdCountRun(WdBase *p, int nFrame, int bSpill){
   __atomic_fetch_add(&p->nWritten, (u32)nFrame, __ATOMIC_RELAXED);
   if( bSpill ) __atomic_fetch_add(&p->nSpill, 1, __ATOMIC_RELAXED);
-}
-
-/*
-** True if all that was written to the log is durable.  Nobody knows that of a log
-** that was there before the wal-index, as after the death of all processes: then
-** iWritten is 0.
-*/
-static int wdAllDurable(WdLog *p){
-  u64 iDurable = __atomic_load_n(&p->pDb->pShared->iDurable, __ATOMIC_SEQ_CST);
-  u64 iWritten = wdWritten(p);
-  return iWritten!=0 && iDurable>=iWritten;
 }
 
 /*
@@ -2342,6 +2388,7 @@ static int wdDbShmMap(
 ** waits, in the xSleep() the busy handler calls, until it is called; nobody else
 ** gets the lock meanwhile.
 */
+static __thread int wdIsCkpt;     /* This thread is a checkpointer */
 static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
   u32 iTicket;                    /* Its ticket there, or 0 */
@@ -2350,11 +2397,6 @@ static __thread struct {
   int nFree;                      /* Times it was not held any more */
   i64 nOwed;                      /* Microseconds it was woken too early */
 } wdQueue;
-
-/* True if a ticket has the turn to write, and did not miss it. */
-static int wdTurnTaken(u64 iTurn){
-  return iTurn!=0 && wdStamp()-(u32)iTurn<WD_TURN_US;
-}
 
 /* The thread waits for nothing. */
 static void wdNewQueue(void){
@@ -2387,7 +2429,8 @@ static int wdLockWrite(WdDb *p, int flags){
 
 /*
 ** The WRITE lock is about to be given up: choose who is next.  The turn begins
-** before the lock is free, so that nobody can come between.
+** before the lock is free, so that nobody can come between.  A checkpointer has
+** precedence where it finds a durable log.
 */
 static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
   WdShared *pShared = p->pShared;
@@ -2399,6 +2442,11 @@ static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
   if( p->bJustLocked ) wdQueue.bAsked = 1;
   p->bHolder = p->bJustLocked = 0;
   __atomic_store_n(&pShared->iHolder, 0, __ATOMIC_SEQ_CST);
+  *piTicket = __atomic_load_n(&pShared->iCkpt, __ATOMIC_SEQ_CST);
+  if( *piTicket!=0 && wdAllDurable(p->pLog) ){
+    wdGiveTurn(pShared, *piTicket);
+    return &pShared->iCkpt;
+  }
   *piTicket = 0;
   if( __atomic_load_n(&pShared->bQueue, __ATOMIC_SEQ_CST)==0 ) return 0;
   __atomic_store_n(&pShared->bQueue, 0, __ATOMIC_SEQ_CST);
@@ -2411,20 +2459,11 @@ static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
   }
   if( pNext ){
     __atomic_store_n(&pShared->bQueue, 1, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&pShared->iTurn, ((u64)iNext<<32)|wdStamp(),
-                     __ATOMIC_SEQ_CST);
+    wdGiveTurn(pShared, iNext);
     wdSetGroup(pShared);
   }
   *piTicket = iNext;
   return pNext;
-}
-
-/* Call the one who is next; its place in the queue is free again. */
-static void wdCall(u32 *pNext, u32 iTicket){
-  if( pNext && __atomic_compare_exchange_n(pNext, &iTicket, 0, 0,
-                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
-    wdFutexWake(pNext);
-  }
 }
 
 static int wdUnlockWrite(WdDb *p, int flags){
@@ -2433,12 +2472,6 @@ static int wdUnlockWrite(WdDb *p, int flags){
   int rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
   wdCall(pNext, iTicket);
   return rc;
-}
-
-/* True if the WRITE lock is free and nobody was called to take it. */
-static int wdIsFree(WdShared *pShared){
-  return __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
-      && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST));
 }
 
 /*
@@ -2455,6 +2488,48 @@ static int wdFreeSoon(WdShared *pShared){
   return i<WD_YIELDS;
 }
 
+/* A ticket that is not 0. */
+static u32 wdTicket(WdShared *pShared){
+  u32 i = 0;
+  while( i==0 ) i = __atomic_add_fetch(&pShared->iTicket, 1, __ATOMIC_SEQ_CST);
+  return i;
+}
+
+/* As long as n flushes for several commits take, a millisecond at least and nMax
+** at most; 0 if there was no such flush. */
+static i64 wdFlushes(WdShared *p, int n, i64 nMax){
+  i64 nTook = n*(i64)__atomic_load_n(&p->nFlushUs, __ATOMIC_RELAXED);
+  if( nTook==0 ) return 0;
+  return nTook<1000 ? 1000 : nTook>nMax ? nMax : nTook;
+}
+
+/*
+** The checkpointer waits a while for a moment when the whole log is durable and
+** nobody writes, before it queues like others: then those who write next wait for
+** the flush of the database alone.  True if it was called, or there is no need.
+*/
+static int wdWaitQuiet(WdDb *p){
+  WdShared *pShared = p->pShared;
+  i64 nLeft = wdFlushes(pShared, 4, WD_QUIET_MAX_US);
+  i64 iUntil = wdNow() + nLeft;
+  u32 iMine, iNone = 0;
+  int bQuiet = 0;
+  if( wdQueue.iTicket || wdQueue.bYielded || p->pLog==0 || nLeft==0 ) return 0;
+  wdQueue.bYielded = 1;
+  iMine = wdTicket(pShared);
+  if( !__atomic_compare_exchange_n(&pShared->iCkpt, &iNone, iMine, 0,
+           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) return 0;
+  wdQueue.iTicket = iMine;
+  while( !bQuiet && wdNow()<iUntil ){
+    wdFutexWait(&pShared->iCkpt, iMine, 1000);
+    bQuiet = __atomic_load_n(&pShared->iCkpt, __ATOMIC_SEQ_CST)!=iMine
+          || (wdIsFree(pShared) && wdAllDurable(p->pLog));
+  }
+  if( !__atomic_compare_exchange_n(&pShared->iCkpt, &iMine, 0, 0,
+           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) bQuiet = 1;
+  return bQuiet;
+}
+
 /* Wait to be called, for nMicro or a little longer. */
 static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   i64 nLeft = nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro;
@@ -2462,10 +2537,7 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   u32 *pMine = 0;
   u32 iMine = wdQueue.iTicket;
   int i;
-  if( wdFreeSoon(pShared) ) return;
-  while( iMine==0 ){
-    iMine = __atomic_add_fetch(&pShared->iTicket, 1, __ATOMIC_SEQ_CST);
-  }
+  if( iMine==0 ) iMine = wdTicket(pShared);
   wdQueue.iTicket = iMine;
   for(i=0; i<WD_NWAIT && pMine==0; i++){
     u32 iFree = 0;
@@ -2493,8 +2565,6 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
 
 /************************* Database: checkpointer ***************************/
 
-static __thread int wdIsCkpt;     /* This thread is a checkpointer */
-
 /* True if the checkpointer has to stop. */
 static int wdCkptHeld(WdBase *p){
   int b;
@@ -2514,13 +2584,15 @@ struct WdCkpt {
 };
 static int wdCkptBusy(void *pArg, int n){
   WdCkpt *p = (WdCkpt*)pArg;
+  i64 nPause;
   if( n>1000 || wdCkptHeld(p->pBase) ) return 0;
   if( !p->pDb->bHolder ){
     wdVfs.xSleep(&wdVfs, 1000);
     return 1;
   }
   if( p->iHeld==0 ) p->iHeld = wdNow();
-  if( wdNow()-p->iHeld>WD_PAUSE_US ) return 0;
+  nPause = wdFlushes(p->pDb->pShared, 2, WD_PAUSE_MAX_US);
+  if( wdNow()-p->iHeld>(nPause ? nPause : WD_PAUSE_MAX_US) ) return 0;
   wd.pLower->xSleep(wd.pLower, 100);
   return 1;
 }
@@ -3499,7 +3571,9 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
   iBegin = wdNow();
   nWant = nMicro + wdQueue.nOwed;
-  wdWaitTurn(pShared, nWant);
+  if( !(wdIsCkpt ? wdWaitQuiet(p) : wdFreeSoon(pShared)) ){
+    wdWaitTurn(pShared, nWant);
+  }
   nWant -= wdNow() - iBegin;
   wdQueue.nOwed = nWant>0 ? nWant : 0;
   wdCountWait(p, WD_STAT_QUEUED, WD_STAT_QUEUE_US, iBegin);
@@ -3566,7 +3640,7 @@ static const char wdStatSchema[] =
   " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
   " waits INT, moved INT, write_zeroes INT, checkpoints INT, wait_us INT,"
   " longest_wait_us INT, queued INT, queue_us INT, longest_queue_us INT,"
-  " read_ahead INT)";
+  " read_ahead INT, held_flushes INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
 
 typedef struct WdRow WdRow;

@@ -182,11 +182,11 @@ static void killed(int nKill, int bOther){
 ** all the same; not while a reader of it stays, but then. */
 static int bWritersEnd;
 static int nBusy;                 /* What the writers added */
+static char zNormal[] = "NORMAL", zFull[] = "FULL";
 static void *busyMain(void *pArg){
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
-  (void)pArg;
   sqlite3_busy_timeout(db, 60000);
-  testExec(db, "PRAGMA synchronous=NORMAL");
+  testExec(db, "PRAGMA synchronous=%s", (char*)pArg);
   while( !__atomic_load_n(&bWritersEnd, __ATOMIC_RELAXED) ){
     testExec(db, "UPDATE n SET n=n+1");
     __atomic_fetch_add(&nBusy, 1, __ATOMIC_RELAXED);
@@ -229,7 +229,9 @@ static void bounded(int nReader, int bStays){
   for(i=0; i<nReader; i++){
     CHECK_INT( pthread_create(&aReader[i], 0, readerMain, 0), 0 );
   }
-  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_create(&a[i], 0, busyMain, 0), 0 );
+  for(i=0; i<NTHREAD; i++){
+    CHECK_INT( pthread_create(&a[i], 0, busyMain, zNormal), 0 );
+  }
   if( bStays ){
     while( __atomic_load_n(&nBusy, __ATOMIC_RELAXED)<6000 ) usleep(1000);
     CHECK_INT( restarts(), n );
@@ -241,6 +243,32 @@ static void bounded(int nReader, int bStays){
   for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
   for(i=0; i<nReader; i++) CHECK_INT( pthread_join(aReader[i], 0), 0 );
   CHECK( atoi(testText(db, "SELECT checkpoints FROM waldio_stat"))>0 );
+  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), nBusy );
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(db);
+}
+
+/* The checkpointer has the WRITE lock when the log needs no flush, as far as it
+** can: then writers wait for one flush, of the database. */
+static void oneFlush(void){
+  pthread_t a[NTHREAD];
+  sqlite3 *db;
+  int i, n = 0;
+  testBegin("%d writers wait for one flush of a checkpoint", NTHREAD);
+  create();
+  bWritersEnd = nBusy = 0;
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "UPDATE n SET n=0");
+  for(i=0; i<NTHREAD; i++){
+    CHECK_INT( pthread_create(&a[i], 0, busyMain, zFull), 0 );
+  }
+  while( n<10 ){
+    usleep(1000);
+    n = atoi(testText(db, "SELECT checkpoints FROM waldio_stat"));
+  }
+  CHECK_STR( testText(db, "SELECT held_flushes<checkpoints FROM waldio_stat"), "1" );
+  __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
+  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
   CHECK_INT( atoi(testText(db, "SELECT n FROM n")), nBusy );
   CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
   sqlite3_close(db);
@@ -517,6 +545,7 @@ int main(void){
   inQueue(1);
   unknownHolder();
   hostile();
+  oneFlush();
   checkpointer();
   bounded(0, 0);
   bounded(4, 0);
