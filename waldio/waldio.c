@@ -447,9 +447,11 @@ struct WdShared {
 #define WD_STAT_QUEUE_US    16    /* for how long, */
 #define WD_STAT_QUEUE_MAX   17    /* and the longest */
 #define WD_STAT_AHEAD       18    /* Checkpoints that had the log read ahead */
-#define WD_STAT_HELD        19    /* Flushes of the log by a checkpointer that had
-                                  ** the WRITE lock */
-#define WD_STAT_NCOUNT      20
+#define WD_STAT_HOLDS       19    /* Times a checkpointer had the WRITE lock, */
+#define WD_STAT_HELD_US     20    /* for how long, */
+#define WD_STAT_HELD_MAX    21    /* and the longest */
+#define WD_STAT_QUIET       22    /* Those that began with a durable log */
+#define WD_STAT_NCOUNT      23
 
 /*
 ** One database in this process, however many handles are open on it.
@@ -521,6 +523,7 @@ struct WdDb {
   u8 bReadonlyShm;                /* pShared must not be written */
   u8 eCkpt;                       /* waldio_checkpointer, WD_CKPT_... */
   u8 bCkpt;                       /* This is the checkpointer's handle */
+  u8 bQuiet;                      /* ... and it waits for a durable log */
   u8 bAfterCommit;                /* A checkpoint now is a COMMIT's */
   u8 bDelegate;                   /* ... and left to the checkpointer */
   u8 bHolder;                     /* Holds the WRITE lock, */
@@ -1038,7 +1041,6 @@ static int wdFlush(WdLog *p, int flags){
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
-  if( p->pDb->bCkpt && p->pDb->bHolder ) wdCount(p->pDb, WD_STAT_HELD, 1);
   if( p->fd>=0 && wdSyncedDir(p) ){
     rc = fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
   }else{
@@ -2388,7 +2390,6 @@ static int wdDbShmMap(
 ** waits, in the xSleep() the busy handler calls, until it is called; nobody else
 ** gets the lock meanwhile.
 */
-static __thread int wdIsCkpt;     /* This thread is a checkpointer */
 static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
   u32 iTicket;                    /* Its ticket there, or 0 */
@@ -2396,6 +2397,7 @@ static __thread struct {
   int bYielded;                   /* It let others run instead of that */
   int nFree;                      /* Times it was not held any more */
   i64 nOwed;                      /* Microseconds it was woken too early */
+  i64 iHeld;                      /* When it got the lock, if a checkpointer */
 } wdQueue;
 
 /* The thread waits for nothing. */
@@ -2414,13 +2416,19 @@ static int wdLockWrite(WdDb *p, int flags){
     wdQueue.pDb = p;
     wdNewQueue();
   }
-  if( (u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn) ){
+  if( ((u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn))
+   && (!p->bQuiet || wdAllDurable(p->pLog))
+  ){
     rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
   }
   wdQueue.bAsked = rc==SQLITE_BUSY;
   if( rc==SQLITE_OK ){
     wdNewQueue();
     p->bHolder = p->bJustLocked = 1;
+    if( p->bCkpt ){
+      wdQueue.iHeld = wdNow();
+      wdCount(p, WD_STAT_QUIET, wdAllDurable(p->pLog));
+    }
     __atomic_store_n(&pShared->iHolder, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&pShared->iTurn, 0, __ATOMIC_SEQ_CST);
   }
@@ -2468,8 +2476,13 @@ static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
 
 static int wdUnlockWrite(WdDb *p, int flags){
   u32 iTicket;
-  u32 *pNext = wdNextTurn(p, &iTicket);
-  int rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
+  u32 *pNext;
+  int rc;
+  if( p->bCkpt && p->bHolder ){
+    wdCountWait(p, WD_STAT_HOLDS, WD_STAT_HELD_US, wdQueue.iHeld);
+  }
+  pNext = wdNextTurn(p, &iTicket);
+  rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
   wdCall(pNext, iTicket);
   return rc;
 }
@@ -2514,8 +2527,8 @@ static int wdWaitQuiet(WdDb *p){
   i64 iUntil = wdNow() + nLeft;
   u32 iMine, iNone = 0;
   int bQuiet = 0;
-  if( wdQueue.iTicket || wdQueue.bYielded || p->pLog==0 || nLeft==0 ) return 0;
-  wdQueue.bYielded = 1;
+  p->bQuiet = 0;
+  if( p->pLog==0 || nLeft==0 ) return 0;
   iMine = wdTicket(pShared);
   if( !__atomic_compare_exchange_n(&pShared->iCkpt, &iNone, iMine, 0,
            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) return 0;
@@ -2564,6 +2577,8 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
 }
 
 /************************* Database: checkpointer ***************************/
+
+static __thread int wdIsCkpt;     /* This thread is a checkpointer */
 
 /* True if the checkpointer has to stop. */
 static int wdCkptHeld(WdBase *p){
@@ -2630,7 +2645,10 @@ static int wdCkptCopy(WdCkpt *p, sqlite3 *db){
     if( nLog-nDone<WD_CKPT_FEW ) break;
   }
   wdCount(p->pDb, WD_STAT_CHECKPOINTS, 1);
-  return wdCkptCall(p, db, SQLITE_CHECKPOINT_RESTART, 0, 0);
+  p->pDb->bQuiet = 1;
+  rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_RESTART, 0, 0);
+  p->pDb->bQuiet = 0;
+  return rc;
 }
 
 /* One checkpoint.  The file of that name may be another one by now. */
@@ -3571,7 +3589,7 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
   iBegin = wdNow();
   nWant = nMicro + wdQueue.nOwed;
-  if( !(wdIsCkpt ? wdWaitQuiet(p) : wdFreeSoon(pShared)) ){
+  if( !(p->bQuiet ? wdWaitQuiet(p) : wdFreeSoon(pShared)) ){
     wdWaitTurn(pShared, nWant);
   }
   nWant -= wdNow() - iBegin;
@@ -3640,7 +3658,8 @@ static const char wdStatSchema[] =
   " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
   " waits INT, moved INT, write_zeroes INT, checkpoints INT, wait_us INT,"
   " longest_wait_us INT, queued INT, queue_us INT, longest_queue_us INT,"
-  " read_ahead INT, held_flushes INT)";
+  " read_ahead INT, holds INT, held_us INT, longest_held_us INT,"
+  " quiet_holds INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
 
 typedef struct WdRow WdRow;
