@@ -140,11 +140,10 @@
 ** leave (the time of two flushes, 5 ms at most), and the next writer restarts the
 ** log.  It has precedence for the lock at a moment when the log is durable, so that
 ** it needs not flush that, too, and queues if there is none for the time of four
-** flushes (10 ms at most).  This replaces SQLite's checkpoint alone:
-** a passive one that follows a COMMIT at once, also out of a hook of
-** sqlite3_wal_hook(), does nothing but wake the thread.  With
-** wal_autocheckpoint=0 and no such hook there is none, and other checkpoints are
-** what they always were.  The thread takes no signals, ends before the last
+** flushes (10 ms at most).  This replaces SQLite's checkpoint alone: a passive one
+** that follows a COMMIT at once, also out of a hook of sqlite3_wal_hook(), does
+** nothing but wake the thread.  With wal_autocheckpoint=0 and no such hook there is
+** none, and other checkpoints are what they always were.  The thread takes no signals, ends before the last
 ** connection is closed, and does not exist for read-only connections, with
 ** locking_mode=EXCLUSIVE, or in the child of a fork().  A process may exit at any
 ** time.  Automatic extensions are called for its connection as for others.
@@ -2045,8 +2044,8 @@ static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
 ** A checkpoint begins, and ends.  It reads one frame after the other, in the order
 ** of their pages; those written with O_DIRECT each from the device.  Where the last
 ** checkpoint read many of its frames, and not a few pages that were written again
-** and again, they are all asked for at once.  Of one
-** call Linux takes no more than the device's read_ahead_kb.
+** and again, they are all asked for at once.  Of one call Linux takes no more than
+** the device's read_ahead_kb.
 */
 static void wdReadAhead(WdLog *p){
   i64 iOfst, iEnd;
@@ -2508,7 +2507,7 @@ static u32 wdTicket(WdShared *pShared){
   return i;
 }
 
-/* As long as n flushes for several commits take, a millisecond at least and nMax
+/* The microseconds that n flushes for several commits take, 1000 at least and nMax
 ** at most; 0 if there was no such flush. */
 static i64 wdFlushes(WdShared *p, int n, i64 nMax){
   i64 nTook = n*(i64)__atomic_load_n(&p->nFlushUs, __ATOMIC_RELAXED);

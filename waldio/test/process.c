@@ -268,21 +268,21 @@ static void oneFlush(void){
   bWritersEnd = nBusy = 0;
   db = testOpen("file:p.db?vfs=waldio");
   testExec(db, "UPDATE n SET n=0");
+  nSlowUs = 2000;
   for(i=0; i<NTHREAD; i++){
     CHECK_INT( pthread_create(&a[i], 0, busyMain, zFull), 0 );
   }
-  nSlowUs = 2000;
   while( n<8 ){
     usleep(1000);
     n = atoi(testText(db, "SELECT checkpoints FROM waldio_stat"));
   }
   CHECK_STR( testText(db, "SELECT quiet_holds*2>holds FROM waldio_stat"), "1" );
-  nSlowUs = 0;
   __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
   for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
   CHECK_INT( atoi(testText(db, "SELECT n FROM n")), nBusy );
   CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
   sqlite3_close(db);
+  nSlowUs = 0;
 }
 
 /* The checkpointer of a single connection: it checkpoints when SQLite would and
