@@ -350,7 +350,7 @@ typedef struct WdShared WdShared;
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
-#define WD_GATHER_MIN_US   100    /* A flush for many waits so long, or not, */
+#define WD_GATHER_MIN_US   50     /* A flush for many waits so long, or not, */
 #define WD_GATHER_MAX_US   2000   /* for those who just committed, or this long */
 #define WD_GATHER_MXFAIL   5      /* When they did not come, not 2^5 times */
 #define WD_PAUSE_MAX_US    5000   /* How long a checkpoint waits for readers: two
