@@ -80,6 +80,11 @@ impl Bench {
         }
     }
 
+    /// The directory of the filesystems' images.
+    pub fn images(&self) -> &Path {
+        &self.images
+    }
+
     /// Whether there is what the table needs.
     pub fn can_measure(&self, table: &Table) -> bool {
         !table.needs_peers() || self.programs.drivers.join("peers").exists()

@@ -167,10 +167,11 @@ fn prepare(bench: &mut Bench, tables: &[Table]) -> Result<String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     Ok(format!(
-        "Linux {}, {cpus} CPUs; filesystems on loop devices, whose images are on disk; {rounds} \
+        "Linux {}, {cpus} CPUs; filesystems on loop devices, whose images are in {}; {rounds} \
          rounds; {ms} ms a run, {long_ms} ms with several writers, or {count} transactions. A \
          write of 4 KiB with its flush took {:.0} µs at the start.\n",
         release.trim().split('-').next().unwrap_or_default(),
+        bench.images().display(),
         floor_us
     ))
 }
