@@ -523,6 +523,9 @@ struct WdDb {
   u8 eCkpt;                       /* waldio_checkpointer, WD_CKPT_... */
   u8 bCkpt;                       /* This is the checkpointer's handle */
   u8 bQuiet;                      /* ... and it waits for a durable log */
+  u8 bCkptLock;                   /* Holds the CKPT lock alone, */
+  u64 iCkptSalt;                  /* ... since the log had these salts, or 0 */
+  void volatile *pIndex;          /* SQLite's first region of the wal-index */
   u8 bAfterCommit;                /* A checkpoint now is a COMMIT's */
   u8 bDelegate;                   /* ... and left to the checkpointer */
   u8 bHolder;                     /* Holds the WRITE lock, */
@@ -2363,12 +2366,13 @@ static int wdDbShmMap(
 ){
   WdDb *p = (WdDb*)pFile;
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
+  int rc;
   if( !p->bMarked ){
     return pLow->xShmMap(LOWER(p), iRegion, szRegion, bExtend, pp);
   }
   if( p->pShared==&p->priv ){
     void volatile *pGuard = 0;
-    int rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, &pGuard);
+    rc = pLow->xShmMap(LOWER(p), 0, szRegion, bExtend, &pGuard);
     /* SQLite keeps what *pp is even if this fails. */
     *pp = 0;
     if( (rc!=SQLITE_OK && rc!=SQLITE_READONLY) || pGuard==0 ) return rc;
@@ -2378,7 +2382,9 @@ static int wdDbShmMap(
     p->pShared = (WdShared*)((u8*)pGuard + WD_SHARED_OFST);
     pthread_mutex_unlock(&wd.mutex);
   }
-  return pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
+  rc = pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
+  if( iRegion==0 ) p->pIndex = *pp;
+  return rc;
 }
 
 /*
@@ -2772,6 +2778,26 @@ static void wdEndCkpt(WdBase *p){
   wdReleaseCkpt(p);
 }
 
+/* The salts of the log, from SQLite's header of the wal-index; a restart of the
+** log changes them. */
+static u64 wdSalt(WdDb *p){
+  u32 *a = (u32*)p->pIndex;
+  if( a==0 ) return 0;
+  return ((u64)__atomic_load_n(&a[8], __ATOMIC_SEQ_CST)<<32)
+       | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
+}
+
+/*
+** A checkpoint locks readers out of the database, to copy the frames that it found
+** in the wal-index.  SQLite before 3.51.3 does not notice if the log was restarted
+** since it looked, and copies slots of the new log over pages they are not (its
+** "WAL-reset bug").  Such a checkpoint has nothing to copy, and is told that there
+** are readers.
+*/
+static int wdCkptIsLate(WdDb *p){
+  return p->bCkptLock && p->iCkptSalt!=0 && wdSalt(p)!=p->iCkptSalt;
+}
+
 static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   WdDb *p = (WdDb*)pFile;
   int bWrite = p->bMarked && p->pLog && iOfst==WAL_WRITE_LOCK
@@ -2798,6 +2824,17 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   }
   rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
   if( rc!=SQLITE_OK ) return rc;
+  if( iOfst==WAL_READ_LOCK0 && n==1 && p->bMarked
+   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE) && wdCkptIsLate(p)
+  ){
+    flags = SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE;
+    (void)LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+    return SQLITE_BUSY;
+  }
+  if( iOfst==WAL_CKPT_LOCK && n==1 ){
+    p->bCkptLock = (flags & SQLITE_SHM_LOCK)!=0;
+    p->iCkptSalt = wdSalt(p);
+  }
   if( iOfst>=WAL_READ_LOCK0 && p->bDurableReads && p->bMarked
    && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_SHARED) && p->pLog
   ){
@@ -2822,6 +2859,8 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   p->iWait = p->iRead = 0;
   if( p->bHolder ) (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
   memset(&p->priv, 0, sizeof(p->priv));
+  p->pIndex = 0;
+  p->bCkptLock = 0;
   pthread_mutex_lock(&wd.mutex);
   p->pShared = &p->priv;
   pthread_mutex_unlock(&wd.mutex);
