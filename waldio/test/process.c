@@ -285,6 +285,50 @@ static void oneFlush(void){
   nSlowUs = 0;
 }
 
+/* SQLite's WAL-reset bug: a checkpoint has read the wal-index, finds there that it
+** changed, and calls xUnfetch; then another connection restarts the log. */
+static sqlite3 *dbRestarts;
+static int (*xUnfetchBelow)(sqlite3_file*, sqlite3_int64, void*);
+static int restartThenUnfetch(sqlite3_file *p, sqlite3_int64 iOfst, void *pPage){
+  sqlite3 *db = dbRestarts;
+  dbRestarts = 0;
+  if( db ) testExec(db, "INSERT INTO t VALUES(2,0,'')");
+  return xUnfetchBelow(p, iOfst, pPage);
+}
+static void restartedMeanwhile(void){
+  sqlite3_io_methods methods;
+  sqlite3_file *pFile = 0;
+  sqlite3 *db, *db2;
+  int i, n;
+  testBegin("a log that is restarted while a checkpoint begins");
+  create();
+  db = testOpen("file:p.db?vfs=waldio");
+  db2 = testOpen("file:p.db?vfs=waldio");
+  testExec(db2, "PRAGMA wal_autocheckpoint=0; UPDATE n SET n=1");
+  CHECK_STR( testText(db, "SELECT n FROM n"), "1" );
+  for(i=0; i<40; i++) testExec(db2, "INSERT INTO t VALUES(1,%d,'')", i);
+  testExec(db2, "PRAGMA wal_checkpoint");
+  n = restarts();
+  CHECK_INT( sqlite3_file_control(db, 0, SQLITE_FCNTL_FILE_POINTER, &pFile),
+             SQLITE_OK );
+  methods = *pFile->pMethods;
+  xUnfetchBelow = methods.xUnfetch;
+  methods.xUnfetch = restartThenUnfetch;
+  pFile->pMethods = &methods;
+  dbRestarts = db2;
+  testExec(db, "PRAGMA wal_checkpoint");
+  CHECK( dbRestarts==0 );
+  CHECK_INT( restarts(), n+1 );
+  /* Fewer frames than it would have taken for copied */
+  for(i=1; i<8; i++) testExec(db2, "INSERT INTO t VALUES(2,%d,'')", i);
+  sqlite3_close(db2);
+  sqlite3_close(db);
+  db = testOpen("file:p.db?vfs=waldio");
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "48" );
+  sqlite3_close(db);
+}
+
 /* The checkpointer of a single connection: it checkpoints when SQLite would and
 ** only then, and closing the database is a match for it. */
 static void checkpointer(void){
@@ -557,6 +601,7 @@ int main(void){
   unknownHolder();
   hostile();
   oneFlush();
+  restartedMeanwhile();
   checkpointer();
   bounded(0, 0);
   bounded(4, 0);
