@@ -346,7 +346,7 @@ typedef struct WdShared WdShared;
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
 #define WD_CLOSE_TRIES     100
-#define WD_YIELDS          20     /* How often it lets others run before that */
+#define WD_YIELDS          20     /* Times a thread yields before it queues */
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
@@ -2399,7 +2399,7 @@ static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
   u32 iTicket;                    /* Its ticket there, or 0 */
   int bAsked;                     /* ... in the last call */
-  int bYielded;                   /* It let others run instead of that */
+  int bYielded;                   /* It yielded instead of that */
   int nFree;                      /* Times it was not held any more */
   i64 nOwed;                      /* Microseconds it was woken too early */
   i64 iHeld;                      /* When it got the lock, if a checkpointer */

@@ -401,8 +401,8 @@ static void keptMode(void){
   CHECK_INT( chmod("u.db", 0640), 0 );
   sqlite3_close(db);
   CHECK( fileSize("u.db-wal")<0 );
-  testBegin("chmod, and frames in the log");
-  db = testOpen(zOpen);
+  testBegin("chmod, and frames in a stock log");
+  db = testOpen("file:u.db?vfs=unix");
   testExec(db, "INSERT INTO t VALUES(4,4)");
   CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal && chmod 600 v.db"),
              0 );
