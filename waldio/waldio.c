@@ -2387,6 +2387,15 @@ static int wdDbShmMap(
   return rc;
 }
 
+/* The salts of the log, from SQLite's header of the wal-index; a restart of the
+** log changes them. */
+static u64 wdSalt(WdDb *p){
+  u32 *a = (u32*)p->pIndex;
+  if( a==0 ) return 0;
+  return ((u64)__atomic_load_n(&a[8], __ATOMIC_SEQ_CST)<<32)
+       | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
+}
+
 /*
 ** The WRITE lock goes round among those who want it, threads and processes, in
 ** the order they asked for it.  SQLite's busy handler sleeps longer and longer,
@@ -2430,6 +2439,7 @@ static int wdLockWrite(WdDb *p, int flags){
   if( rc==SQLITE_OK ){
     wdNewQueue();
     p->bHolder = p->bJustLocked = 1;
+    if( p->bCkptLock ) p->iCkptSalt = wdSalt(p);
     if( p->bCkpt ){
       wdQueue.iHeld = wdNow();
       wdCount(p, WD_STAT_QUIET, wdAllDurable(p->pLog));
@@ -2778,21 +2788,13 @@ static void wdEndCkpt(WdBase *p){
   wdReleaseCkpt(p);
 }
 
-/* The salts of the log, from SQLite's header of the wal-index; a restart of the
-** log changes them. */
-static u64 wdSalt(WdDb *p){
-  u32 *a = (u32*)p->pIndex;
-  if( a==0 ) return 0;
-  return ((u64)__atomic_load_n(&a[8], __ATOMIC_SEQ_CST)<<32)
-       | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
-}
-
 /*
 ** A checkpoint locks readers out of the database, to copy the frames that it found
 ** in the wal-index.  SQLite before 3.51.3 does not notice if the log was restarted
 ** since it looked, and copies slots of the new log over pages they are not (its
 ** "WAL-reset bug").  Such a checkpoint has nothing to copy, and is told that there
-** are readers.
+** are readers.  It looks after it has the CKPT lock, and after it waited for the
+** WRITE lock, if it wants that, too.
 */
 static int wdCkptIsLate(WdDb *p){
   return p->bCkptLock && p->iCkptSalt!=0 && wdSalt(p)!=p->iCkptSalt;

@@ -285,6 +285,18 @@ static void oneFlush(void){
   nSlowUs = 0;
 }
 
+/* Two connections to a new database: the first has read what the other, which does
+** not checkpoint by itself, committed. */
+static sqlite3 *openTwo(sqlite3 **pDb2){
+  sqlite3 *db;
+  create();
+  db = testOpen("file:p.db?vfs=waldio");
+  *pDb2 = testOpen("file:p.db?vfs=waldio");
+  testExec(*pDb2, "PRAGMA wal_autocheckpoint=0; UPDATE n SET n=1");
+  CHECK_STR( testText(db, "SELECT n FROM n"), "1" );
+  return db;
+}
+
 /* SQLite's WAL-reset bug: a checkpoint has read the wal-index, finds there that it
 ** changed, and calls xUnfetch; then another connection restarts the log. */
 static sqlite3 *dbRestarts;
@@ -301,11 +313,7 @@ static void restartedMeanwhile(void){
   sqlite3 *db, *db2;
   int i, n;
   testBegin("a log that is restarted while a checkpoint begins");
-  create();
-  db = testOpen("file:p.db?vfs=waldio");
-  db2 = testOpen("file:p.db?vfs=waldio");
-  testExec(db2, "PRAGMA wal_autocheckpoint=0; UPDATE n SET n=1");
-  CHECK_STR( testText(db, "SELECT n FROM n"), "1" );
+  db = openTwo(&db2);
   for(i=0; i<40; i++) testExec(db2, "INSERT INTO t VALUES(1,%d,'')", i);
   testExec(db2, "PRAGMA wal_checkpoint");
   n = restarts();
@@ -326,6 +334,28 @@ static void restartedMeanwhile(void){
   db = testOpen("file:p.db?vfs=waldio");
   CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
   CHECK_STR( testText(db, "SELECT count(*) FROM t"), "48" );
+  sqlite3_close(db);
+}
+
+/* ... and one that waits for the WRITE lock reads the wal-index when it has it: it
+** is not late. */
+static int commitWhenBusy(void *pArg, int n){
+  if( n==0 ) testExec((sqlite3*)pArg, "INSERT INTO t VALUES(3,0,''); COMMIT");
+  return n<20;
+}
+static void restartedBefore(void){
+  sqlite3 *db, *db2;
+  int n, nLog = -1, nDone = -1;
+  testBegin("a log that is restarted while a checkpoint waits for a writer");
+  db = openTwo(&db2);
+  testExec(db2, "PRAGMA wal_checkpoint; BEGIN IMMEDIATE");
+  n = restarts();
+  sqlite3_busy_handler(db, commitWhenBusy, db2);
+  CHECK_INT( sqlite3_wal_checkpoint_v2(db, 0, SQLITE_CHECKPOINT_RESTART, &nLog,
+                                       &nDone), SQLITE_OK );
+  CHECK_INT( restarts(), n+1 );
+  CHECK( nLog>0 && nDone==nLog );
+  sqlite3_close(db2);
   sqlite3_close(db);
 }
 
@@ -602,6 +632,7 @@ int main(void){
   hostile();
   oneFlush();
   restartedMeanwhile();
+  restartedBefore();
   checkpointer();
   bounded(0, 0);
   bounded(4, 0);
