@@ -249,12 +249,18 @@ static void fixFrames(u8 *a, long n){
 /***************************** The comparison *******************************/
 
 static struct Count {
-  long nInput, nFrame, nCommit, nImage;
+  long nInput, nFrame, nCommit, nImage, nOther;
 } count;
+
+/* A log whose pages have another size than the database's, which is refused. */
+static int isOfOtherSize(const Log *p, const struct Base *pBase){
+  long n = pBase->a[16]*256 + pBase->a[17];
+  return p->eKind==VALID && p->szPage!=(n==1 ? 65536 : n);
+}
 
 /* Every frame in the file, as waldio shows it to SQLite, in two ways: as SQLite
 ** reads, and in one piece from the middle of one to the middle of the next. */
-static void sameFrames(sqlite3 *db, const Log *p){
+static void sameFrames(sqlite3 *db, const Log *p, const struct Base *pBase){
   static u8 aWant[2*(65536+24)], aGot[2*(65536+24)];
   sqlite3_file *pFile = 0;
   sqlite3_int64 n = -1;
@@ -264,6 +270,11 @@ static void sameFrames(sqlite3 *db, const Log *p){
   if( pFile==0 || pFile->pMethods==0 || p->eKind!=VALID ) return;
   CHECK_INT( pFile->pMethods->xFileSize(pFile, &n), SQLITE_OK );
   CHECK_INT( n, 32 + p->nSlot*szFrame );
+  if( isOfOtherSize(p, pBase) ){
+    CHECK_INT( pFile->pMethods->xRead(pFile, aGot, 32, 0), SQLITE_CANTOPEN );
+    count.nOther++;
+    return;
+  }
   CHECK_INT( pFile->pMethods->xRead(pFile, aGot, 32, 0), SQLITE_OK );
   CHECK( memcmp(aGot, p->aHdr, 32)==0 );
   for(i=1; i<=p->nSlot && i<=MXFRAME; i++){
@@ -334,7 +345,8 @@ static void run(const u8 *a, long n, int iBase, int mFix){
   sqlite3_wal_autocheckpoint(db, 0);
   bRead = testTry(db, "SELECT count(*) FROM sqlite_schema")==SQLITE_OK;
   CHECK( !bRead || log.eKind!=OTHER );
-  sameFrames(db, &log);
+  CHECK( !bRead || log.nSlot==0 || !isOfOtherSize(&log, pBase) );
+  sameFrames(db, &log, pBase);
   if( bRead && log.eKind!=STOCK
    && sqlite3_wal_checkpoint_v2(db, 0, SQLITE_CHECKPOINT_PASSIVE, 0, 0)==0 ){
     sameImage(&log, pBase);
@@ -504,7 +516,7 @@ static void mutate(u8 *a, long *pn){
     long nFrame = (n-8192)/szPage;
     long iFrame = 1 + (long)rnd((u32)(nFrame<60 ? nFrame : 60));
     long iEnd = 8192 + iFrame*szPage;     /* Of a slot of W or T */
-    switch( rnd(7) ){
+    switch( rnd(8) ){
       case 0: aLog[rnd((u32)n)] ^= (u8)(1<<rnd(8)); break;
       case 1: aLog[rnd(64)] ^= (u8)(1<<rnd(8)); break;
       case 2: put4(aLog+iEnd-28, aNumber[rnd(sizeof(aNumber)/4)]); break;
@@ -515,6 +527,8 @@ static void mutate(u8 *a, long *pn){
       case 5: aLog[4096+rnd(4096)] ^= (u8)(1<<rnd(8)); break;
       case 6: memmove(aLog+iEnd-szPage, aLog+8192+szPage*(long)rnd((u32)nFrame-1),
                       (size_t)szPage); break;
+      case 7: put4(aLog+8, 512u<<rnd(8)); put4(aLog+44, get4(aLog+8));
+              a[1] |= FIX_BLOCK0; break;
     }
   }
   *pn = n + 2;
@@ -581,7 +595,7 @@ int main(int argc, char **argv){
       mutations(i, 0, nEach);
       mutations(i, i%3 ? 512 : 4096, nEach);
     }
-    CHECK( count.nCommit>300 && count.nImage>count.nCommit );
+    CHECK( count.nCommit>300 && count.nImage>count.nCommit && count.nOther>100 );
     printf("%ld logs, %ld frames and %ld databases compared, %ld with commits\n",
            count.nInput, count.nFrame, count.nImage, count.nCommit);
   }
