@@ -13,38 +13,8 @@ use crate::recording::{Recording, Scenario};
 /// they are told not to.
 const MOUNT: &str = "iocharset=iso8859-1,utf8=0";
 
-/// Every mode of the workload but those with hard links and with a frozen filesystem, which FAT
-/// does not know.
-const MODES: &[&str] = &[
-    "append-fsync",
-    "overwrite-fdatasync",
-    "o-sync",
-    "o-dsync",
-    "preallocated",
-    "direct-4k",
-    "direct-big",
-    "direct-dsync",
-    "mmap-msync",
-    "mmap-unsynced",
-    "uring-buffered",
-    "uring-direct",
-    "uring-sqpoll",
-    "uring-fsync",
-    "writeback",
-    "buffered-big",
-    "sync-file-range",
-    "fsync-unlink",
-    "create-rename",
-    "rename-open",
-    "inode-reuse",
-    "deep-path",
-    "odd-name",
-    "other-thread",
-    "shared-file",
-    "concurrent-fsync",
-    "directories",
-    "fragments",
-];
+/// FAT knows no hard links, and cannot be frozen.
+const MODES: &[&str] = &["-hard-links", "-freeze"];
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {

@@ -9,38 +9,8 @@ use crate::attribution::{self, scenario};
 use crate::case::Case;
 use crate::recording::{Recording, Scenario};
 
-/// Every mode of the workload but the one that preallocates: nilfs2 cannot.
-const MODES: &[&str] = &[
-    "append-fsync",
-    "overwrite-fdatasync",
-    "o-sync",
-    "o-dsync",
-    "direct-4k",
-    "direct-big",
-    "direct-dsync",
-    "mmap-msync",
-    "mmap-unsynced",
-    "uring-buffered",
-    "uring-direct",
-    "uring-sqpoll",
-    "uring-fsync",
-    "writeback",
-    "buffered-big",
-    "sync-file-range",
-    "fsync-unlink",
-    "create-rename",
-    "rename-open",
-    "inode-reuse",
-    "deep-path",
-    "odd-name",
-    "hard-links",
-    "other-thread",
-    "shared-file",
-    "concurrent-fsync",
-    "directories",
-    "fragments",
-    "freeze",
-];
+/// nilfs2 cannot preallocate.
+const MODES: &[&str] = &["-preallocated"];
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {

@@ -32,7 +32,7 @@ pub struct Scenario {
     pub mount: &'static str,
     /// `--backend`.
     pub backend: &'static str,
-    /// Modes of the workload; none for all.
+    /// Modes of the workload, or with a minus those that it leaves out; none for all.
     pub modes: &'static [&'static str],
 }
 

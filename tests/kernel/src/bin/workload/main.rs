@@ -2,7 +2,7 @@
 //!
 //! `workload run ROOT FACTS [MODE...]` runs each mode in a process of its own, one after the
 //! other; ROOT is a mount point, and each process leaves a JSON object in the directory FACTS.
-//! `workload list` names the modes.
+//! `-MODE` leaves one out. `workload list` names the modes.
 
 mod direct;
 mod f2fs;
@@ -95,15 +95,19 @@ fn main() -> anyhow::Result<()> {
 
 fn run_all(root: &str, facts: &str, wanted: &[&str]) -> anyhow::Result<()> {
     let all = || MODES.iter().chain(SPECIAL);
-    if let Some(unknown) = wanted.iter().find(|w| all().all(|(n, _)| n != *w)) {
+    let (unwanted, wanted): (Vec<&str>, Vec<&str>) =
+        wanted.iter().partition(|word| word.starts_with('-'));
+    let unwanted: Vec<&str> = unwanted.iter().map(|word| &word[1..]).collect();
+    let mut asked = wanted.iter().chain(&unwanted);
+    if let Some(unknown) = asked.find(|w| all().all(|(n, _)| n != *w)) {
         bail!("no mode {unknown}; workload list names them");
     }
     for (number, (name, _)) in (1..).zip(all()) {
-        let is_wanted = match wanted {
+        let is_wanted = match &wanted[..] {
             [] => number <= MODES.len(),
             _ => wanted.contains(name),
         };
-        if !is_wanted {
+        if !is_wanted || unwanted.contains(name) {
             continue;
         }
         let status = Command::new(std::env::current_exe()?)
