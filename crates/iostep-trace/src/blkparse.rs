@@ -239,7 +239,7 @@ impl Reader {
             ));
         }
         if let Some(skips) = text.strip_prefix(b"Skips: ") {
-            self.skipped += line::skipped(skips);
+            self.skipped = self.skipped.saturating_add(line::skipped(skips));
         }
         Ok(LeftOut::Summary)
     }

@@ -232,6 +232,9 @@ fn what_blkparse_skipped_is_told() {
     let text = TEXT.replace("0 forward (0 -   0.0%)", "2 forward (1,234 -   0.1%)");
     assert_eq!(parsed(&text).expect("parse").skipped, 1234);
     assert_eq!(parsed(TEXT).expect("parse").skipped, 0);
+    let most = "Skips: 2 forward (18446744073709551615 -   0.1%)\n";
+    let text = [TEXT, most, most].concat();
+    assert_eq!(parsed(&text).expect("parse").skipped, u64::MAX);
 }
 
 #[test]
