@@ -7,21 +7,34 @@ use anyhow::Context;
 use iostep_model::SECTOR_BYTES;
 use iostep_model::manifest::{Counters, Totals};
 
-/// Reads `/sys/block/X/stat` (Documentation/block/stat.rst) when nothing is under way: a request
-/// is counted a moment after its waiter has been told.
+/// For how long the counters must stand still, and how often they are read for it.
+const STILL: Duration = Duration::from_millis(100);
+const ATTEMPTS: u32 = 50;
+
+/// Reads `/sys/block/X/stat` (Documentation/block/stat.rst) when nothing is under way and nothing
+/// is still to be counted: a request's waiter is told after its bytes were added, and before the
+/// request itself is (`blk_update_request` and `__blk_mq_end_request_acct` of block/blk-mq.c), a
+/// time in which it is not in flight any more.
+///
+/// Errors: no such device; no 100 ms without I/O in five seconds.
 pub fn read(device: &Path) -> anyhow::Result<Counters> {
     let name = device.file_name().context("a device has a name")?;
     let directory = Path::new("/sys/class/block").join(name);
-    for _ in 0..1000 {
-        let in_flight = std::fs::read_to_string(directory.join("inflight"))?;
-        if in_flight.split_whitespace().all(|count| count == "0") {
-            break;
+    let text = |file: &str| {
+        let path = directory.join(file);
+        std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))
+    };
+    let mut before = String::new();
+    for _ in 0..ATTEMPTS {
+        let now = text("stat")?;
+        let idle = text("inflight")?.split_whitespace().all(|n| n == "0");
+        if idle && now == before {
+            return parse(&now).with_context(|| format!("{name:?}: too few fields in its stat"));
         }
-        std::thread::sleep(Duration::from_millis(1));
+        before = now;
+        std::thread::sleep(STILL);
     }
-    let path = directory.join("stat");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-    parse(&text).with_context(|| format!("{}: too few fields", path.display()))
+    anyhow::bail!("{name:?}: never idle for {STILL:?}")
 }
 
 fn parse(text: &str) -> Option<Counters> {
