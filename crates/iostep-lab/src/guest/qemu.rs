@@ -51,7 +51,10 @@ impl Processor {
     fn arguments(self) -> [&'static str; 4] {
         match self {
             Processor::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            Processor::Emulated => ["-accel", "tcg,thread=multi", "-cpu", "max"],
+            // With a thread for each processor, one goes on with its old translation of code that
+            // another has patched (seen with QEMU 7.2): the kernel's own int3 of
+            // arch/x86/kernel/alternative.c, hit for ever after it is gone.
+            Processor::Emulated => ["-accel", "tcg,thread=single", "-cpu", "max"],
         }
     }
 }
