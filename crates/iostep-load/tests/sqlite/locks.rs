@@ -1,7 +1,6 @@
 //! Threads, and what stands in a writer's way.
 
 use iostep_model::bench::RunState;
-use rusqlite::TransactionBehavior;
 
 use super::*;
 
@@ -48,27 +47,18 @@ fn a_lock_that_is_held_too_long_ends_the_run_and_names_the_wait() {
         ..job(directory.path())
     };
     let mut bench = open(&job).expect("open");
-    let mut holder = Connection::open(path(&job, 0, 0)).expect("open");
-    let (run, held) = std::thread::scope(|scope| {
-        let run = scope.spawn(|| bench.run(&mut Quiet));
+    let holder = Connection::open(path(&job, 0, 0)).expect("open");
+    let rows = || -> i64 {
+        let rows = holder.query_row("SELECT count(*) FROM t0", [], |row| row.get(0));
+        rows.unwrap_or(0)
+    };
+    let run = run_and(&mut bench, |running| {
         // Only once it has begun to insert.
-        while holder
-            .query_row("SELECT count(*) FROM t0", [], |row| row.get::<_, i64>(0))
-            .unwrap_or(0)
-            == 0
-        {
-            std::thread::yield_now();
-        }
-        let lock = loop {
-            match holder.transaction_with_behavior(TransactionBehavior::Exclusive) {
-                Ok(lock) => break lock,
-                Err(_) => std::thread::yield_now(),
-            }
-        };
-        let run = run.join().expect("no panic");
-        let held = lock.query_row("SELECT count(*) FROM t0", [], |row| row.get::<_, i64>(0));
-        (run, held.expect("rows"))
+        running.until(|| rows() > 0);
+        running.until(|| holder.execute_batch("BEGIN EXCLUSIVE").is_ok());
+        running.until(|| false);
     });
+    let held = rows();
     let run = run.expect("a run");
     let failure = run.failures.first().expect("a failure");
     assert!(
@@ -103,22 +93,19 @@ fn a_writer_that_waited_says_how_long_and_one_that_is_interrupted_waits_no_longe
         let rows = holder.query_row("SELECT count(*) FROM t0", [], |row| row.get(0));
         rows.unwrap_or(0)
     };
-    let lock = |rows_before: i64| {
-        while rows() <= rows_before || holder.execute_batch("BEGIN EXCLUSIVE").is_err() {
-            std::thread::yield_now();
-        }
+    let lock = |running: &Running, rows_before: i64| {
+        running.until(|| rows() > rows_before && holder.execute_batch("BEGIN EXCLUSIVE").is_ok());
         // Longer than the pause between two transactions: the writer comes and waits.
         std::thread::sleep(std::time::Duration::from_millis(50));
     };
-    let run = std::thread::scope(|scope| {
-        let run = scope.spawn(|| bench.run(&mut Quiet));
-        lock(0);
+    let run = run_and(&mut bench, |running| {
+        lock(running, 0);
         let rows_before = rows();
         holder.execute_batch("COMMIT").expect("unlocked");
-        lock(rows_before);
+        lock(running, rows_before);
         interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
-        run.join().expect("no panic").expect("a run")
     });
+    let run = run.expect("a run");
     assert_eq!(
         (run.state, run.failures.as_slice()),
         (RunState::Interrupted, &[][..])

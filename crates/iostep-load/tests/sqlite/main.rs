@@ -9,6 +9,8 @@ mod waldio;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::ScopedJoinHandle;
 
 use iostep_load::engine::{Observer, Progress};
 use iostep_load::sqlite::Bench;
@@ -30,6 +32,44 @@ impl Observer for Quiet {
     }
 
     fn progress(&mut self, _: Progress) {}
+}
+
+/// Tells when the connections are set up and the threads are about to begin. Who comes before can
+/// be in the way of a setting.
+struct Begun(Sender<()>);
+
+impl Observer for Begun {
+    fn device(&mut self) -> Option<Counters> {
+        // Nobody waits for the second time.
+        let _ = self.0.send(());
+        None
+    }
+
+    fn progress(&mut self, _: Progress) {}
+}
+
+/// Runs a bench in a thread, and calls `meddle` when its threads begin.
+fn run_and(bench: &mut Bench, meddle: impl FnOnce(&Running)) -> Result<Run> {
+    let (begun, wait) = channel();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || bench.run(&mut Begun(begun)));
+        // It fails if the run has ended without having begun.
+        let _ = wait.recv();
+        meddle(&Running(&running));
+        running.join().expect("no panic")
+    })
+}
+
+/// A run in a thread of its own.
+struct Running<'a>(&'a ScopedJoinHandle<'a, Result<Run>>);
+
+impl Running<'_> {
+    /// Waits until something is so, or the run has ended, after which it never would be.
+    fn until(&self, mut fact: impl FnMut() -> bool) {
+        while !self.0.is_finished() && !fact() {
+            std::thread::yield_now();
+        }
+    }
 }
 
 static GO_ON: AtomicBool = AtomicBool::new(false);

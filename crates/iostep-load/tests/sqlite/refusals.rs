@@ -225,19 +225,15 @@ fn an_error_in_the_loop_ends_the_run_with_sqlites_words() {
             ..job(directory.path())
         };
         let mut bench = open(&job).expect("open");
-        let run = std::thread::scope(|scope| {
-            let run = scope.spawn(|| bench.run(&mut Quiet));
+        let run = run_and(&mut bench, |running| {
             let db = Connection::open(path(&job, 0, 0)).expect("open");
             db.busy_timeout(std::time::Duration::from_secs(10))
                 .expect("set");
-            while db
-                .query_row("SELECT count(*) FROM t0", [], |row| row.get::<_, i64>(0))
-                .unwrap_or(0)
-                == 0
-            {}
-            while db.execute_batch("DROP TABLE t0").is_err() {}
-            run.join().expect("no panic").expect("a run")
+            let rows = || db.query_row("SELECT count(*) FROM t0", [], |row| row.get(0));
+            running.until(|| rows().unwrap_or(0i64) > 0);
+            running.until(|| db.execute_batch("DROP TABLE t0").is_ok());
         });
+        let run = run.expect("a run");
         assert_eq!(run.state, RunState::Failed);
         let failure = &run.failures[0];
         assert!(
