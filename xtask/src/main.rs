@@ -8,6 +8,7 @@ mod step;
 mod suites;
 mod tidy;
 mod waldio;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::watch;
+
 /// The steps that are done.
 pub struct Plan {
     done: Vec<(&'static str, Duration)>,
@@ -55,9 +57,10 @@ pub fn cargo() -> Command {
 
 /// Runs a command, its output going to ours.
 ///
-/// Errors: it cannot be started, or it fails.
+/// Errors: it cannot be started, it fails, or it hangs, and is killed.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| cannot_start(command))?;
+    let mut child = command.spawn().with_context(|| cannot_start(command))?;
+    let status = watch::wait(&mut child).with_context(|| format!("{command:?}"))?;
     if !status.success() {
         bail!("{command:?}: {status}");
     }

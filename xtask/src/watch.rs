@@ -1,0 +1,146 @@
+//! An end for commands that hang, and a look at them before it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// Three times what the longest command takes, and little enough that a second one can hang.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// How long processes may take to end once they are killed; one that the kernel holds never does.
+const PATIENCE: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Waits for a command.
+///
+/// Errors: it takes longer than 20 minutes. Then its processes are shown, with where each is in
+/// the kernel, and killed.
+pub fn wait(child: &mut Child) -> Result<ExitStatus> {
+    if let Some(status) = wait_for(child, LIMIT)? {
+        return Ok(status);
+    }
+    let processes = family(child.id());
+    eprintln!("xtask: hung for {LIMIT:?}; its processes:");
+    for pid in &processes {
+        eprintln!("{}", describe(*pid));
+    }
+    let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
+    // Those of root among them need root's kill, which a user does not have; they end by their
+    // own limits.
+    let _ = Command::new("kill").arg("-KILL").args(&pids).status();
+    if wait_for(child, PATIENCE)?.is_none() {
+        eprintln!("xtask: killed, and still there after {PATIENCE:?}");
+    }
+    bail!("hung, and was killed after {LIMIT:?}");
+}
+
+fn wait_for(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let began = Instant::now();
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() || began.elapsed() > limit {
+            return Ok(status);
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// A process and all that descend from it.
+fn family(first: u32) -> BTreeSet<u32> {
+    let all = parents();
+    let mut family = BTreeSet::from([first]);
+    loop {
+        let before = family.len();
+        let children = all.iter().filter(|(_, parent)| family.contains(parent));
+        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        family.extend(children);
+        if family.len() == before {
+            return family;
+        }
+    }
+}
+
+/// Every process with its parent.
+fn parents() -> Vec<(u32, u32)> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names
+        .filter_map(|name| {
+            let pid = name.parse().ok()?;
+            Some((pid, parent_in(&text(pid, "stat"))?))
+        })
+        .collect()
+}
+
+/// The fourth field of `/proc/PID/stat` (proc_pid_stat(5)); the second can hold anything.
+fn parent_in(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn describe(pid: u32) -> String {
+    let command = text(pid, "cmdline").replace('\0', " ");
+    let mut lines = vec![format!("{pid} {}", command.trim_end())];
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        name.to_str()?.parse::<u32>().ok()
+    });
+    for thread in threads {
+        let of = |name: &str| text(pid, &format!("task/{thread}/{name}"));
+        let status = of("status");
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let (name, state) = (field("Name:\t"), field("State:\t"));
+        let (name, state) = (name.unwrap_or("?"), state.unwrap_or("?"));
+        lines.push(format!("    {thread} {name}: {state}, in {}", of("wchan")));
+        // For root alone.
+        let stack = of("stack");
+        lines.extend(stack.lines().map(|frame| format!("        {frame}")));
+    }
+    lines.join("\n")
+}
+
+fn text(pid: u32, name: &str) -> String {
+    fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    #[test]
+    fn a_parent_is_found_behind_any_name() {
+        assert_eq!(parent_in("7 (a) b) S 3 7 7 0"), Some(3));
+        assert_eq!(parent_in("7 (a"), None);
+    }
+
+    #[test]
+    fn a_family_has_the_children_of_children() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 1000 & read line"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let began = Instant::now();
+        let (all, shown) = loop {
+            let all = family(child.id());
+            let shown: String = all.iter().map(|pid| describe(*pid)).collect();
+            if shown.contains("sleep 1000\n    ") || began.elapsed() > PATIENCE {
+                break (all, shown);
+            }
+            std::thread::sleep(INTERVAL);
+        };
+        let pids: Vec<String> = all.iter().map(u32::to_string).collect();
+        let killed = Command::new("kill").arg("-KILL").args(&pids).status();
+        let ended = wait_for(&mut child, PATIENCE).expect("a child");
+        assert!(killed.is_ok_and(|status| status.success()));
+        assert!(ended.is_some_and(|status| !status.success()));
+        assert_eq!(all.len(), 2, "{shown}");
+        assert!(shown.contains("sleep 1000\n    "), "{shown}");
+    }
+}
