@@ -17,18 +17,8 @@ use crate::case::Case;
 use crate::recording::{Recording, Scenario};
 use crate::stage;
 
-const EXT4: &[&str] = &[
-    "-E",
-    "lazy_itable_init=0,lazy_journal_init=0",
-    "-J",
-    "size=64",
-];
-const EXT4_FAST: &[&str] = &[
-    "-E",
-    "lazy_itable_init=0,lazy_journal_init=0",
-    "-O",
-    "fast_commit",
-];
+const EXT4: &[&str] = &["-J", "size=64"];
+const EXT4_FAST: &[&str] = &["-O", "fast_commit"];
 
 /// Three filesystems with everything.
 pub const WHOLE: [Scenario; 3] = [

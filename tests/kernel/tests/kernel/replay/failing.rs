@@ -45,7 +45,7 @@ pub fn cases() -> Vec<Case> {
 
 fn mounted(bytes: u64, memory: &str) -> anyhow::Result<(Mount, Disk)> {
     let disk = Disk::new(bytes, memory)?;
-    iostep_lab::mkfs::<&str>(Kind::Ext4, &disk.image, &[])?;
+    iostep_lab::mkfs(Kind::Ext4, &disk.image, stage::at_once(Kind::Ext4))?;
     let mount = Mount::new(Kind::Ext4, &disk.image, "")?;
     Ok((mount, disk))
 }
