@@ -125,7 +125,14 @@ fn attach(backing: &File, options: &Options) -> Result<(File, PathBuf)> {
         let number = loop_device::free_number(&control)
             .map_err(Error::io(control_path, "find a free loop device through"))?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
-        let device = open(&path)?;
+        let device = match open(&path) {
+            // Somebody else bound it, and it is being detached already (lo_open in
+            // drivers/block/loop.c).
+            Err(Error::Io { source, .. }) if Errno::from_io_error(&source) == Some(Errno::NXIO) => {
+                continue;
+            }
+            opened => opened?,
+        };
         let bound = loop_device::configure(
             &device,
             backing.as_fd(),
