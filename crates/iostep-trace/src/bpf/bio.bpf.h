@@ -571,6 +571,8 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	if (!sync && fsync_is_silent)
 		walk->queue.sync_enter_ns = sync_of_worker(pid);
 	add(POINT_QUEUED, walk->queue.opf, 1, walk->queue.bytes);
+	if (!walk->queue.bytes && (walk->queue.opf & 0xff) == 1)
+		count(COUNTER_EMPTY);
 	if (walk->kind == END_IO_BUFFER_HEAD) {
 		commit = bpf_map_lookup_elem(&committing, &pid);
 		walk->commit = commit ? *commit : 0;

@@ -251,14 +251,19 @@ impl Decoder {
 }
 
 /// A request at the driver that was not seen to come back, as if it came back now.
-pub(super) fn pending(bytes: &[u8], flags: KernelFlags) -> Option<Transfer> {
+pub(super) fn pending(bytes: &[u8], flags: KernelFlags) -> Option<Completion> {
     let slot: types::wire_pending = read(bytes).ok()?;
-    (slot.valid != 0).then(|| Transfer {
+    let transfer = || Transfer {
         mono_ns: crate::session::mono_ns(),
         sector: slot.sector,
         bytes: slot.bytes,
         operation: Operation::from_kernel(slot.opf as u8),
         flags: flags.translate(slot.opf),
+    };
+    (slot.valid != 0).then(|| Completion {
+        transfer: transfer(),
+        status: 0,
+        in_flush_sequence: slot.in_flush_sequence != 0,
     })
 }
 

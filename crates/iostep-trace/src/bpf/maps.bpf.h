@@ -71,8 +71,14 @@ struct {
 	__type(value, struct wire_sum);
 } sums SEC(".maps");
 
-/* Bios merged, bios split, completions told late. */
-enum counter { COUNTER_MERGES = 0, COUNTER_SPLITS = 1, COUNTER_LATE = 2, COUNTERS = 3 };
+/* Bios merged, bios split, completions told late, bios that only flush. */
+enum counter {
+	COUNTER_MERGES = 0,
+	COUNTER_SPLITS = 1,
+	COUNTER_LATE = 2,
+	COUNTER_EMPTY = 3,
+	COUNTERS = 4
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

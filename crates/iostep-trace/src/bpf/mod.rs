@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-use iostep_model::event::{Completion, Event};
+use iostep_model::event::Event;
 use iostep_model::manifest::{Counters, Totals};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
@@ -94,6 +94,20 @@ pub struct Sums {
     pub splits: u64,
     /// Completions that were told late: after the fact, because no program saw them.
     pub late: u64,
+    /// Bios without data. Each is a write request that is never issued, only its flush.
+    pub flush_bios: u64,
+}
+
+impl Sums {
+    /// On an idle device: write requests that are over, and no program saw it. Most are flushes
+    /// without data and the ends of flush sequences.
+    fn unseen_writes(&self) -> u64 {
+        // A device of bios has no requests at all.
+        if self.issued == Counters::default() {
+            return 0;
+        }
+        (self.issued.write.ios + self.flush_bios).saturating_sub(self.completed.write.ios)
+    }
 }
 
 /// The attached programs. Dropping it detaches and unloads them; so does the kernel when the
@@ -248,6 +262,7 @@ impl<'object> Probe<'object> {
             late: told.count + self.per_cpu_total(&self.skel.maps.counters, 2)?,
             merges: self.per_cpu_total(&self.skel.maps.counters, 0)?,
             splits: self.per_cpu_total(&self.skel.maps.counters, 1)?,
+            flush_bios: self.per_cpu_total(&self.skel.maps.counters, 3)?,
         })
     }
 
@@ -260,6 +275,7 @@ impl<'object> Probe<'object> {
         if before.issued.read.bytes == before.completed.read.bytes
             && before.issued.write.bytes == before.completed.write.bytes
             && before.issued.discard.bytes == before.completed.discard.bytes
+            && before.unseen_writes() == 0
         {
             return Ok(Vec::new());
         }
@@ -268,30 +284,33 @@ impl<'object> Probe<'object> {
             let key = slot.to_ne_bytes();
             let value = self.skel.maps.pending.lookup(&key, MapFlags::ANY);
             let value = value.map_err(Error::kernel("read a BPF map"))?;
-            let transfer = value.and_then(|bytes| decode::pending(&bytes, self.flags));
-            late.extend(transfer.map(|transfer| (key, transfer)));
+            let completion = value.and_then(|bytes| decode::pending(&bytes, self.flags));
+            late.extend(completion.map(|completion| (key, completion)));
         }
         // What went to the device meanwhile is under way, not late.
         if target.in_flight()? > 0 || self.sums()? != before {
             return Ok(Vec::new());
         }
         let mut told = self.told.get();
-        for (key, transfer) in &late {
+        for (key, completion) in &late {
             let empty = [0; size_of::<programs::types::wire_pending>()];
             let updated = self.skel.maps.pending.update(key, &empty, MapFlags::ANY);
             updated.map_err(Error::kernel("write a BPF map"))?;
-            told.completed
-                .add(transfer.operation, u64::from(transfer.bytes));
+            let transfer = &completion.transfer;
+            let bytes = u64::from(transfer.bytes);
+            match completion.in_flush_sequence {
+                true => told.completed.write.bytes += bytes,
+                false => told.completed.add(transfer.operation, bytes),
+            }
             told.count += 1;
         }
         self.told.set(told);
-        let events = late.into_iter().map(|(_, transfer)| {
-            Event::Complete(Completion {
-                transfer,
-                status: 0,
-                in_flush_sequence: false,
-            })
-        });
+        // What has no tag: counted, but there is nothing more to tell.
+        let unseen = self.sums()?.unseen_writes();
+        told.completed.write.ios += unseen;
+        told.count += unseen;
+        self.told.set(told);
+        let events = late.into_iter().map(|(_, done)| Event::Complete(done));
         Ok(events.collect())
     }
 
@@ -442,4 +461,39 @@ pub(crate) fn word(bytes: &[u8], index: usize) -> u64 {
     bytes.map_or(0, |b| {
         u64::from_ne_bytes(b.try_into().expect("eight bytes"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writes(ios: u64) -> Counters {
+        Counters {
+            write: Totals { ios, bytes: 0 },
+            ..Counters::default()
+        }
+    }
+
+    #[test]
+    fn what_was_issued_or_only_flushes_has_to_complete() {
+        let sums = |completed: u64| Sums {
+            issued: writes(5),
+            flush_bios: 2,
+            completed: writes(completed),
+            ..Sums::default()
+        };
+        assert_eq!(sums(4).unseen_writes(), 3);
+        assert_eq!(sums(7).unseen_writes(), 0);
+        // Requests from before the programs.
+        assert_eq!(sums(8).unseen_writes(), 0);
+    }
+
+    #[test]
+    fn a_device_without_requests_completes_none() {
+        let sums = Sums {
+            flush_bios: 2,
+            ..Sums::default()
+        };
+        assert_eq!(sums.unseen_writes(), 0);
+    }
 }

@@ -3,6 +3,11 @@
 #ifndef IOSTEP_REQUESTS_H
 #define IOSTEP_REQUESTS_H
 
+static __always_inline bool is_flush(struct request *request)
+{
+	return (request->cmd_flags & 0xff) == 2;
+}
+
 static __always_inline bool is_traced_request(struct request *request)
 {
 	struct block_device *part = request->part;
@@ -12,7 +17,7 @@ static __always_inline bool is_traced_request(struct request *request)
 	if (part)
 		return part->bd_dev == traced_partition;
 	/* A flush is the whole disk's; the analysis drops those that this partition did not ask for. */
-	return (request->cmd_flags & 0xff) == 2 && request->q->disk->part0->bd_dev == traced_disk;
+	return is_flush(request) && request->q->disk->part0->bd_dev == traced_disk;
 }
 
 static __always_inline bool in_flush_sequence(struct request *request)
@@ -31,7 +36,7 @@ static __always_inline bool in_flush_sequence(struct request *request)
  * the tracepoint fires (perf counts them all), and counts nothing; presumably an interrupt found a
  * program running. But a tag is given away again only when its request is over: the next request
  * with the tag tells the completion late, and user space tells what is left when the device is
- * idle.
+ * idle. What comes back at the end of a flush sequence has no tag of its own: user space counts it.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -58,11 +63,12 @@ static __always_inline void begin_pending(struct request *request)
 		return;
 	if (slot->valid) {
 		count(COUNTER_LATE);
-		add(POINT_COMPLETED, slot->opf, 1, slot->bytes);
+		add(POINT_COMPLETED, slot->opf, !slot->in_flush_sequence, slot->bytes);
 		record = reserve(sizeof(*record));
 		if (record) {
 			__builtin_memset(record, 0, sizeof(*record));
 			record->type = WIRE_COMPLETE;
+			record->in_flush_sequence = slot->in_flush_sequence;
 			record->bytes = slot->bytes;
 			record->mono_ns = bpf_ktime_get_ns();
 			record->sector = slot->sector;
@@ -74,6 +80,7 @@ static __always_inline void begin_pending(struct request *request)
 	slot->bytes = request->__data_len;
 	slot->opf = request->cmd_flags;
 	slot->valid = 1;
+	slot->in_flush_sequence = !is_flush(request) && in_flush_sequence(request);
 }
 
 static __always_inline void end_pending(struct request *request, __u32 bytes)
@@ -137,8 +144,7 @@ int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned
 		return 0;
 	end_pending(request, bytes);
 	add(POINT_COMPLETED, request->cmd_flags,
-	    (request->cmd_flags & 0xff) == 2 ||
-		    (!in_flush_sequence(request) && bytes >= request->__data_len),
+	    is_flush(request) || (!in_flush_sequence(request) && bytes >= request->__data_len),
 	    bytes);
 	tell(request, WIRE_COMPLETE, bytes, status);
 	return 0;

@@ -208,7 +208,8 @@ struct wire_pending {
 	unsigned int bytes;
 	unsigned int opf;
 	unsigned int valid;
-	unsigned int reserved;
+	/* It comes back once more, without data, and counts then. */
+	unsigned int in_flush_sequence;
 };
 
 #define PENDING_SLOTS (1 << 16)
