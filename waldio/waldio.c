@@ -3549,24 +3549,26 @@ static int wdOpen(
 }
 
 /*
-** A hot journal was rolled back and is deleted.  If the log is there already,
-** as one that was kept is, then no flush of a new file's directory will follow
-** before the log is used; and the journal, were it to come back after a power
-** loss, would be rolled back once more, over what was committed since.
+** A journal is deleted.  Were it to come back after a power loss, it would be
+** rolled back over what was committed to the log since.  No flush of a new
+** file's directory need come before that: the log may be there already, as one
+** that was kept is, or another connection may create it than the one that
+** flushes it first.
 */
 static int wdDelete(sqlite3_vfs *pVfs, const char *zName, int bSyncDir){
   sqlite3_vfs *pLower = LOWERVFS(pVfs);
-  const char *zWal = 0;
   const WdDb *p;
+  u8 aVersion[2] = { 2, 2 };      /* Above 1 in a WAL database */
   int bLog = 0;
   pthread_mutex_lock(&wd.mutex);
   for(p=wd.pDbs; p && p->zJournal!=zName; p=p->pNext){}
-  if( p ) zWal = p->zWal;
   pthread_mutex_unlock(&wd.mutex);
-  if( zWal && !bSyncDir
-   && pLower->xAccess(pLower, zWal, SQLITE_ACCESS_READWRITE, &bLog)==SQLITE_OK
-  ){
-    bSyncDir = bLog;
+  if( p && !bSyncDir ){
+    (void)LOWER(p)->pMethods->xRead(LOWER(p), aVersion, 2, 18);
+    if( p->zWal ){
+      (void)pLower->xAccess(pLower, p->zWal, SQLITE_ACCESS_READWRITE, &bLog);
+    }
+    bSyncDir = bLog || aVersion[0]>1 || aVersion[1]>1;
   }
   return pLower->xDelete(pLower, zName, bSyncDir);
 }

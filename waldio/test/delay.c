@@ -160,12 +160,13 @@ static void orphaned(int iLayout){
   sqlite3_close(db);
 }
 
-/* A journal that was rolled back, beside a log that was kept, does not come back
-** once there are commits. */
-static void hotJournal(void){
-  sqlite3 *db;
+/* A journal that was rolled back does not come back once there are commits: not
+** beside a log that was kept, and not where one connection creates the log and
+** another one flushes it first. */
+static void hotJournal(int bLog){
+  sqlite3 *db, *db2;
   Choice c;
-  testBegin("hot journal beside a kept log");
+  testBegin("hot journal beside %s", bLog ? "a kept log" : "no log");
   begin(0);
   memset(&c, 0, sizeof(c));
   c.eHow = HOW_NONE;
@@ -179,13 +180,17 @@ static void hotJournal(void){
     buildState(&state, &c);
   }while( !state.aFile[NAME_JOURNAL].bThere || !state.aFile[NAME_WAL].bThere
        || rec.aOp[iStep].eOp!=OP_UNLINK );
+  state.aFile[NAME_WAL].bThere = bLog;
   beginWith(&state);
   db = openAs("synchronous=FULL", 0);
-  addRow(db, 2);
-  addRow(db, 3);
-  testExec(db, "PRAGMA wal_checkpoint(RESTART)");
-  addRow(db, 4);
+  if( !bLog ) CHECK_STR( testText(db, "SELECT count(*) FROM t"), "1" );
+  db2 = bLog ? db : openAs("synchronous=FULL", 0);
+  addRow(db2, 2);
+  addRow(db2, 3);
+  testExec(db2, "PRAGMA wal_checkpoint(RESTART)");
+  addRow(db2, 4);
   CHECK_INT( lost(0), 4 );
+  if( db2!=db ) sqlite3_close(db2);
   sqlite3_close(db);
 }
 
@@ -223,7 +228,8 @@ int main(void){
   durableReads("synchronous=NORMAL");
   durableReads("waldio_sync='group'");
   stockLog();
-  hotJournal();
+  hotJournal(1);
+  hotJournal(0);
   testLeave("delay");
   return 0;
 }
