@@ -1,7 +1,7 @@
 //! Steps with a name and a time, and the commands that they run.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -57,10 +57,22 @@ pub fn cargo() -> Command {
 
 /// Runs a command, its output going to ours.
 ///
-/// Errors: it cannot be started, it fails, or it hangs, and is killed.
+/// Errors: it cannot be started, or it fails.
 pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| cannot_start(command))?;
+    succeeded(command, status)
+}
+
+/// Runs tests, which can hang, where a compiler is only slow.
+///
+/// Errors: they cannot be started, they fail, or they hang, and are killed.
+pub fn run_tests(command: &mut Command) -> Result<()> {
     let mut child = command.spawn().with_context(|| cannot_start(command))?;
     let status = watch::wait(&mut child).with_context(|| format!("{command:?}"))?;
+    succeeded(command, status)
+}
+
+fn succeeded(command: &Command, status: ExitStatus) -> Result<()> {
     if !status.success() {
         bail!("{command:?}: {status}");
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::metadata;
-use crate::step::{cargo, output_of, root, run};
+use crate::step::{cargo, output_of, root, run, run_tests};
 
 /// What tests may ask of a machine. Where CI runs all of it is there, named here or not.
 const REQUIREMENTS: &str = "root,btf,ext4,xfs,btrfs,all";
@@ -43,10 +43,10 @@ pub fn test() -> Result<()> {
     all.args(["test", "--workspace", "--no-fail-fast", "--locked"]);
     if is_root()? {
         require(&mut all);
-        return run(&mut all);
+        return run_tests(&mut all);
     }
     // What the caller requires is required of the run as root.
-    run(all.env_remove("IOSTEP_REQUIRE"))?;
+    run_tests(all.env_remove("IOSTEP_REQUIRE"))?;
     run_as_root(&suites_for_root()?)
 }
 
@@ -83,7 +83,7 @@ fn run_as_root(suites: &[Suite]) -> Result<()> {
     }
     let failed: Vec<String> = suites
         .iter()
-        .filter_map(|suite| run(&mut suite.with_sudo()).err())
+        .filter_map(|suite| run_tests(&mut suite.with_sudo()).err())
         .map(|error| error.to_string())
         .collect();
     if !failed.is_empty() {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::step::{root, run};
+use crate::step::{root, run_tests};
 use crate::{metadata, suites};
 
 /// The crate that has the SQLite inside of iostep.
@@ -37,7 +37,7 @@ pub fn test() -> Result<()> {
         if is_inside {
             make.arg(format!("SQLITE_AMALGAMATION={}", inside.display()));
         }
-        run(&mut make)?;
+        run_tests(&mut make)?;
     }
     Ok(())
 }
