@@ -33,6 +33,11 @@ test: ## Check everything: format, lints, docs, licences, unit and kernel tests
 test-sqlite: ## Run SQLite's own tests on waldio, in every layout (30 min)
 	scripts/sqlite-suite
 
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a reader, a minute each (25 min the first time)
+	scripts/setup fuzz
+	scripts/fuzz
+
 .PHONY: bench-trace
 bench-trace: ## Measure what tracing costs, with and without by turns (root)
 	scripts/setup test
