@@ -508,8 +508,8 @@ static int dkShmUnmap(sqlite3_file *pFile, int bDelete){
 
 /********************************* The VFS **********************************/
 
-/* As unixOpen() does, the first flush of a new log or journal covers its name
-** as well. */
+/* The first flush of a new log or journal covers all names, but only by the
+** connection that created it; with unixOpen() that of every connection does. */
 static int dkOpen(sqlite3_vfs *pVfs, const char *zName, sqlite3_file *pFile,
                   int flags, int *pOut){
   static const sqlite3_io_methods methods = {

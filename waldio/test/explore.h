@@ -8,8 +8,7 @@
 ** since it was flushed, or as far as its data reach; names come and go in their
 ** order, or in any, and what a file holds where nothing was written is zero.
 ** A truncation is there or not, and without it nothing that came after it.
-** A flush of a new file makes its name durable, as on ext4, XFS and F2FS: SQLite
-** flushes the directory only for a file that the same connection has created.
+** A flush of a new file makes its name durable, as on ext4, XFS and F2FS.
 **
 ** Few pieces are tried in every combination.  Of many there are samples:
 ** prefixes, torn ones, all but one, one alone, one file without the other, and

@@ -96,6 +96,15 @@ impl Kind {
         }
     }
 
+    /// Arguments that have its mkfs write at once what the kernel would write some seconds after
+    /// the mount, into somebody's counters.
+    pub fn at_once(self) -> &'static [&'static str] {
+        match self {
+            Kind::Ext4 => &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
+            _ => &[],
+        }
+    }
+
     /// Quiet, and over whatever was there before.
     fn first_arguments(self) -> &'static [&'static str] {
         match self {

@@ -219,17 +219,19 @@ fn add(options: &mut String, further: &str) {
 }
 
 /// Blocks of 4 KiB, which mkfs.ext4 does not choose for a small device, and nothing that the
-/// kernel finishes later: its writes would be counted.
+/// kernel finishes later.
 fn first_options(filesystem: Filesystem) -> Vec<String> {
     let features = match filesystem {
         Filesystem::Ext4FastCommit => Some("fast_commit"),
         Filesystem::Ext4NoJournal => Some("^has_journal"),
         _ => None,
     };
-    let mut options: Vec<&str> = match Kind::from(filesystem) {
-        Kind::Ext4 => vec!["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    let kind = Kind::from(filesystem);
+    let mut options: Vec<&str> = match kind {
+        Kind::Ext4 => vec!["-b", "4096"],
         _ => Vec::new(),
     };
+    options.extend(kind.at_once());
     options.extend(features.iter().flat_map(|features| ["-O", features]));
     options.into_iter().map(str::to_owned).collect()
 }

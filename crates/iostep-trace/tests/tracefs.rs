@@ -117,7 +117,7 @@ impl Stage {
         mkfs(
             Kind::Ext4,
             &image,
-            &["-E", "lazy_itable_init=0,lazy_journal_init=0", "-b", "4096"],
+            &[Kind::Ext4.at_once(), &["-b", "4096"]].concat(),
         )?;
         let mount = Mount::new(Kind::Ext4, &image, "")?;
         // What mounting left to write must not come during a recording.

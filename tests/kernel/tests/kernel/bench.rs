@@ -27,7 +27,6 @@ use rustix::process::{Pid, Signal};
 
 use crate::bad_input::TempMount;
 use crate::case::Case;
-use crate::stage;
 
 pub use self::database::sqlite3;
 
@@ -126,7 +125,7 @@ impl Ground {
 
     fn with(kind: Kind, bytes: u64, options: &str) -> anyhow::Result<Ground> {
         let disk = Disk::new(bytes, "100%")?;
-        iostep_lab::mkfs(kind, &disk.image, stage::at_once(kind))?;
+        iostep_lab::mkfs(kind, &disk.image, kind.at_once())?;
         let mount = Mount::new(kind, &disk.image, options)?;
         Ok(Ground { mount, disk })
     }

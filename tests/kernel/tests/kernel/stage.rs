@@ -13,15 +13,6 @@ use tempfile::TempDir;
 /// Large enough for each filesystem's own rules, small enough to scan in a second.
 const IMAGE_BYTES: u64 = 512 << 20;
 
-/// What mkfs has to do at once, since the kernel would write it some seconds after the mount: into
-/// the counters of a test.
-pub fn at_once(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Ext4 => &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
-        _ => &[],
-    }
-}
-
 /// What every test with a filesystem needs.
 pub fn requirements(kind: Kind) -> Vec<Requirement> {
     let mut all = vec![Requirement::Root, Requirement::Loop];
@@ -60,7 +51,7 @@ impl Stage {
             bytes: IMAGE_BYTES,
             ..Options::default()
         })?;
-        iostep_lab::mkfs(kind, &image, &[at_once(kind), mkfs].concat())?;
+        iostep_lab::mkfs(kind, &image, &[kind.at_once(), mkfs].concat())?;
         let mount = Mount::new(kind, &image, options)?;
         let stage = Stage {
             mount,

@@ -45,7 +45,7 @@ pub fn cases() -> Vec<Case> {
 
 fn mounted(bytes: u64, memory: &str) -> anyhow::Result<(Mount, Disk)> {
     let disk = Disk::new(bytes, memory)?;
-    iostep_lab::mkfs(Kind::Ext4, &disk.image, stage::at_once(Kind::Ext4))?;
+    iostep_lab::mkfs(Kind::Ext4, &disk.image, Kind::Ext4.at_once())?;
     let mount = Mount::new(Kind::Ext4, &disk.image, "")?;
     Ok((mount, disk))
 }
