@@ -175,9 +175,7 @@ fn remove_all(directory: BorrowedFd<'_>) -> Looked<()> {
     loop {
         match first_directory_after_removing_files(&current)? {
             Some(name) => {
-                let below = rustix::fs::openat(&current, &name, flags, Mode::empty())?;
-                // A directory without permissions must not stop the owner.
-                let _ = rustix::fs::fchmod(&below, Mode::RWXU);
+                let below = open_own(&current, &name, flags)?;
                 way.push((std::mem::replace(&mut current, below), name));
                 if way.len() >= MAX_DEPTH {
                     shorten(&mut way, directory)?;
@@ -193,6 +191,15 @@ fn remove_all(directory: BorrowedFd<'_>) -> Looked<()> {
             }
         }
     }
+}
+
+/// Opens a directory, whose permissions must not stop the owner: without the right to read it, it
+/// is found first, and then given all rights.
+fn open_own(above: &OwnedFd, name: &CStr, flags: OFlags) -> Looked<OwnedFd> {
+    let found = rustix::fs::openat(above, name, flags | OFlags::PATH, Mode::empty())?;
+    // If this is not allowed, the next call says why.
+    let _ = rustix::fs::chmod(magic_link(&found), Mode::RWXU);
+    rustix::fs::openat(&found, c".", flags, Mode::empty())
 }
 
 /// Descriptors that are held on the way down.

@@ -528,6 +528,17 @@ fn two_thousand_threads_are_started_and_keep_the_order() {
     assert_eq!(found.len(), 3 * 1999);
 }
 
+/// Takes all rights from the directories `d/d/...` at these depths, which are in order.
+fn take_rights(root: &Path, depths: &[usize]) {
+    use std::os::unix::fs::PermissionsExt;
+    // The deepest first: below it nothing can be reached any more.
+    for depth in depths.iter().rev() {
+        let directory = root.join(vec!["d"; *depth].join("/"));
+        let none = std::fs::Permissions::from_mode(0o000);
+        std::fs::set_permissions(directory, none).expect("the directory is ours");
+    }
+}
+
 #[test]
 fn a_deep_tree_is_removed_whole() {
     let parent = tempfile::tempdir().expect("a directory");
@@ -536,10 +547,12 @@ fn a_deep_tree_is_removed_whole() {
     for _ in 0..700 {
         path.push_str("/d");
         let path = script.path(&path);
-        script.ok(Syscall::Mkdir, Operation::MakeDirectory { path, mode: 0 });
+        let mode = 0o700;
+        script.ok(Syscall::Mkdir, Operation::MakeDirectory { path, mode });
     }
     let replay = script.perform(parent.path(), Threads::Original);
     assert!(done(&replay).iter().all(|value| *value == 0));
+    take_rights(&parent.path().join("iostep-replay"), &[1, 300, 700]);
     let watch = Watch::default();
     let empty = Recording::default();
     drop(Stage::set(&empty, parent.path(), None, false, &watch).expect("a stage"));
