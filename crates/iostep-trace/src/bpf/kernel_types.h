@@ -206,6 +206,8 @@ struct blk_mq_hw_ctx {
 struct request {
 	struct blk_mq_hw_ctx *mq_hctx;
 	int tag;
+	/* The elevator's. */
+	int internal_tag;
 	unsigned int cmd_flags;
 	unsigned int rq_flags;
 	unsigned int __data_len;

@@ -41,7 +41,7 @@ mod programs {
 use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 
 /// `WIRE_POINTS` and `WIRE_GROUPS` of wire.h.
-const POINTS: usize = 4;
+const POINTS: usize = 5;
 const GROUPS: usize = 5;
 /// Slots of the map of requests at the driver.
 const PENDING_SLOTS: u32 = 1 << 16;
@@ -253,12 +253,12 @@ impl<'object> Probe<'object> {
         for (point, counters) in points.iter_mut().enumerate() {
             *counters = self.counters_at(point)?;
         }
-        let [queued, issued, completed, requeued] = points;
+        let [queued, issued, completed, requeued, late] = points;
         let told = self.told.get();
         Ok(Sums {
             queued,
             issued: issued.since(requeued),
-            completed: completed.and(told.completed),
+            completed: completed.and(late).and(told.completed),
             late: told.count + self.per_cpu_total(&self.skel.maps.counters, 2)?,
             merges: self.per_cpu_total(&self.skel.maps.counters, 0)?,
             splits: self.per_cpu_total(&self.skel.maps.counters, 1)?,

@@ -30,7 +30,9 @@ static __always_inline bool in_flush_sequence(struct request *request)
 }
 
 /*
- * Requests at the driver, by queue and tag.
+ * Requests at the driver, by queue and tag. With an elevator the tag is the elevator's: the driver's
+ * is given back before block_rq_requeue (__blk_mq_requeue_request, block/blk-mq.c, 6.12), so that
+ * another request has it by the time its old owner is sought.
  *
  * On a busy machine the kernel now and then runs no program for a burst of completions although
  * the tracepoint fires (perf counts them all), and counts nothing; presumably an interrupt found a
@@ -45,40 +47,88 @@ struct {
 	__type(value, struct wire_pending);
 } pending SEC(".maps");
 
-static __always_inline struct wire_pending *pending_of(struct request *request)
-{
-	__u32 slot = (request->mq_hctx->queue_num << 11) + (__u32)request->tag;
+/* Those whose slot another queue's request has: some hosts have more tags than a slot's share. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PENDING_COLLISIONS);
+	__type(key, __u32);
+	__type(value, struct wire_pending);
+} pending_collided SEC(".maps");
 
-	slot &= PENDING_SLOTS - 1;
+static __always_inline __u32 key_of(struct request *request)
+{
+	int tag = request->internal_tag;
+
+	return request->mq_hctx->queue_num << 16 | (__u16)(tag < 0 ? request->tag : tag);
+}
+
+/* Queues may overlap in it: whose the slot is, its key says. */
+static __always_inline struct wire_pending *slot_of(__u32 key)
+{
+	__u32 slot = ((key >> 16 << 11) + (__u16)key) & (PENDING_SLOTS - 1);
+
 	return bpf_map_lookup_elem(&pending, &slot);
 }
 
-/* A request goes to the driver; whatever had its tag before is over. */
+static __always_inline struct wire_pending *free_slot(__u32 key)
+{
+	struct wire_pending empty = {};
+	struct wire_pending *slot = slot_of(key);
+
+	if (!slot || !slot->valid || slot->key == key)
+		return slot;
+	bpf_map_update_elem(&pending_collided, &key, &empty, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&pending_collided, &key);
+}
+
+/* NULL if the programs did not see it go to the driver, or saw it come back. */
+static __always_inline struct wire_pending *pending_of(struct request *request)
+{
+	__u32 key = key_of(request);
+	struct wire_pending *slot = slot_of(key);
+
+	if (!slot || !slot->valid || slot->request != (__u64)request)
+		slot = bpf_map_lookup_elem(&pending_collided, &key);
+	if (!slot || !slot->valid || slot->request != (__u64)request)
+		return NULL;
+	return slot;
+}
+
+/* Whatever had the tag before is over, and nobody saw it. */
+static __always_inline void tell_late(struct wire_pending *slot)
+{
+	struct wire_transfer *record;
+
+	count(COUNTER_LATE);
+	add(POINT_LATE, slot->opf, !slot->in_flush_sequence, slot->bytes);
+	record = reserve(sizeof(*record));
+	if (!record)
+		return;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = WIRE_COMPLETE;
+	record->in_flush_sequence = slot->in_flush_sequence;
+	record->bytes = slot->bytes;
+	record->mono_ns = bpf_ktime_get_ns();
+	record->sector = slot->sector;
+	record->opf = slot->opf;
+	submit(record);
+}
+
+/* A request goes to the driver. */
 static __always_inline void begin_pending(struct request *request)
 {
-	struct wire_pending *slot = pending_of(request);
-	struct wire_transfer *record;
+	__u32 key = key_of(request);
+	struct wire_pending *slot = free_slot(key);
 
 	if (!slot)
 		return;
-	if (slot->valid) {
-		count(COUNTER_LATE);
-		add(POINT_COMPLETED, slot->opf, !slot->in_flush_sequence, slot->bytes);
-		record = reserve(sizeof(*record));
-		if (record) {
-			__builtin_memset(record, 0, sizeof(*record));
-			record->type = WIRE_COMPLETE;
-			record->in_flush_sequence = slot->in_flush_sequence;
-			record->bytes = slot->bytes;
-			record->mono_ns = bpf_ktime_get_ns();
-			record->sector = slot->sector;
-			record->opf = slot->opf;
-			submit(record);
-		}
-	}
+	if (slot->valid)
+		tell_late(slot);
+	slot->request = (__u64)request;
 	slot->sector = request->__sector;
 	slot->bytes = request->__data_len;
 	slot->opf = request->cmd_flags;
+	slot->key = key;
 	slot->valid = 1;
 	slot->in_flush_sequence = !is_flush(request) && in_flush_sequence(request);
 }
@@ -87,7 +137,7 @@ static __always_inline void end_pending(struct request *request, __u32 bytes)
 {
 	struct wire_pending *slot = pending_of(request);
 
-	if (!slot || !slot->valid)
+	if (!slot)
 		return;
 	slot->sector += bytes >> 9;
 	slot->bytes -= bytes < slot->bytes ? bytes : slot->bytes;
@@ -122,12 +172,21 @@ int BPF_PROG(on_issue, struct request *request)
 	return 0;
 }
 
+/*
+ * A driver without room for a request gives it back too, often before it began: that one was never
+ * issued (scsi_queue_rq, nvme_queue_rq).
+ */
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_requeue, struct request *request)
 {
+	struct wire_pending *slot;
+
 	if (!is_traced_request(request))
 		return 0;
-	end_pending(request, request->__data_len);
+	slot = pending_of(request);
+	if (!slot)
+		return 0;
+	slot->valid = 0;
 	add(POINT_REQUEUED, request->cmd_flags, 1, request->__data_len);
 	tell(request, WIRE_REQUEUE, request->__data_len, 0);
 	return 0;

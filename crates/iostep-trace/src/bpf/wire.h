@@ -203,19 +203,31 @@ struct wire_file_deleted {
 
 /* A request at the driver, in a map. */
 struct wire_pending {
+	/* Its address: requests are made with the queue and used again and again. */
+	unsigned long long request;
 	unsigned long long sector;
 	/* What has not been seen to come back. */
 	unsigned int bytes;
 	unsigned int opf;
-	unsigned int valid;
+	/* Queue and tag. */
+	unsigned int key;
+	unsigned short valid;
 	/* It comes back once more, without data, and counts then. */
-	unsigned int in_flush_sequence;
+	unsigned short in_flush_sequence;
 };
 
 #define PENDING_SLOTS (1 << 16)
+#define PENDING_COLLISIONS (1 << 13)
 
 /* Indices of the program's own sums: point * GROUPS + group. */
-enum wire_point { POINT_QUEUED = 0, POINT_ISSUED = 1, POINT_COMPLETED = 2, POINT_REQUEUED = 3 };
+enum wire_point {
+	POINT_QUEUED = 0,
+	POINT_ISSUED = 1,
+	POINT_COMPLETED = 2,
+	POINT_REQUEUED = 3,
+	/* Apart from the other completions: an interrupt may come between reading and writing a sum. */
+	POINT_LATE = 4,
+};
 enum wire_group {
 	GROUP_READ = 0,
 	GROUP_WRITE = 1,
@@ -224,7 +236,7 @@ enum wire_group {
 	GROUP_NONE = 4
 };
 #define WIRE_GROUPS 5
-#define WIRE_POINTS 4
+#define WIRE_POINTS 5
 
 struct wire_sum {
 	unsigned long long ios;
