@@ -21,6 +21,7 @@ struct bio_walk {
 	struct wire_segment segments[MAX_SEGMENTS];
 	/* The walk's place. */
 	__u64 vector;
+	__u64 end_io;
 	__u64 private;
 	__u32 vector_offset;
 	__u32 left;
@@ -75,10 +76,12 @@ static __always_inline __u32 order_of(__u64 head)
 
 static __always_inline void send(struct bio_walk *walk)
 {
-	__u64 bytes =
-		sizeof(struct wire_queue) + walk->queue.segments * sizeof(struct wire_segment);
+	__u64 segments = walk->queue.segments, bytes = sizeof(struct wire_queue);
 
-	bytes = at_most(bytes, sizeof(struct wire_queue) + sizeof(walk->segments));
+	/* Bounded by a mask: Linux 6.12 loses a bound that was compared (R3 min value is negative). */
+	asm volatile("" : "+r"(segments));
+	if (segments)
+		bytes += (((segments - 1) & (MAX_SEGMENTS - 1)) + 1) * sizeof(struct wire_segment);
 	if (bpf_ringbuf_output(&events, walk, bytes, wakeup()))
 		count_lost(LOST_RING_FULL);
 	walk->queue.continues_at_bytes = walk->done_bytes;
@@ -189,9 +192,11 @@ static __always_inline bool set_file_buffer(struct wire_segment *segment,
 static __always_inline void set_buffer(struct wire_segment *segment, struct bio_walk *walk)
 {
 	struct buffer_head *buffer = (struct buffer_head *)walk->private;
-	__u64 end_io = (__u64)BPF_CORE_READ(buffer, b_end_io);
 	void *bytes = BPF_CORE_READ(buffer, b_data);
+	__u64 end_io = walk->end_io;
 
+	if (bpf_core_field_exists(struct buffer_head, b_end_io))
+		end_io = (__u64)BPF_CORE_READ(buffer, b_end_io);
 	if (bytes)
 		bpf_probe_read_kernel(segment->head, sizeof(segment->head), bytes);
 	if (jbd2_end_io && end_io == jbd2_end_io)
@@ -256,6 +261,31 @@ static __always_inline void set_direct(struct wire_segment *segment, struct bio_
 			 BPF_CORE_READ(iocb, ki_pos) + BPF_CORE_READ(dio, size) - segment->bytes,
 			 CONTENT_FILE_DIRECT);
 	}
+	segment->dirtier_pid = walk->queue.pid;
+	segment->dirtier_tgid = walk->queue.tgid;
+}
+
+/* The request of a direct I/O of one bio. */
+static __always_inline struct kiocb *simple_request(struct bio *bio)
+{
+	struct iomap_dio_simple *owner;
+
+	if (!bpf_core_type_exists(struct iomap_dio_simple))
+		return NULL;
+	owner = (void *)bio - bpf_core_field_offset(struct iomap_dio_simple, bio);
+	return BPF_CORE_READ(owner, iocb);
+}
+
+static __always_inline void set_simple_direct(struct wire_segment *segment, struct bio_walk *walk,
+					      struct bio *bio)
+{
+	struct kiocb *iocb = simple_request(bio);
+	struct inode *inode = iocb ? BPF_CORE_READ(iocb, ki_filp, f_inode) : NULL;
+
+	if (!inode)
+		return;
+	know_file(inode, SLOT_QUEUE);
+	set_file(segment, inode, BPF_CORE_READ(iocb, ki_pos), CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
 }
@@ -472,14 +502,14 @@ static long walk_step(__u32 step, void *context)
 }
 
 /* Bios whose submitter says what they are, without a look at the pages. */
-static __always_inline bool whole_segment(struct bio_walk *walk)
+static __always_inline bool whole_segment(struct bio_walk *walk, struct bio *bio)
 {
 	struct wire_segment *segment;
 
 	if (walk->kind != END_IO_IOMAP_DIRECT && walk->kind != END_IO_BUFFER_HEAD &&
 	    walk->kind != END_IO_XFS_LOG && walk->kind != END_IO_XFS_BUFFER &&
 	    walk->kind != END_IO_BTRFS_SUPERBLOCK && walk->kind != END_IO_DEVICE_DIRECT &&
-	    walk->kind != END_IO_DIO)
+	    walk->kind != END_IO_DIO && walk->kind != END_IO_IOMAP_SIMPLE)
 		return false;
 	segment = &walk->segments[0];
 	__builtin_memset(segment, 0, sizeof(*segment));
@@ -504,18 +534,29 @@ static __always_inline bool whole_segment(struct bio_walk *walk)
 	case END_IO_DIO:
 		set_dio(segment, walk);
 		break;
+	case END_IO_IOMAP_SIMPLE:
+		set_simple_direct(segment, walk, bio);
+		break;
 	default:
 		segment->content = CONTENT_BTRFS_SUPERBLOCK;
 	}
 	return true;
 }
 
-/* A direct write that carries its own durability: the sync call that it is. */
-static __always_inline __u64 sync_of_direct_write(struct bio_walk *walk)
+/* The request that a bio of iomap's direct I/O is a part of. */
+static __always_inline struct kiocb *request_of(struct bio_walk *walk, struct bio *bio)
 {
 	struct iomap_dio *dio = (struct iomap_dio *)walk->private;
+
+	if (walk->kind == END_IO_IOMAP_SIMPLE)
+		return simple_request(bio);
+	return BPF_CORE_READ(dio, iocb);
+}
+
+/* A direct write that carries its own durability: the sync call that it is. */
+static __always_inline __u64 sync_of_direct_write(struct bio_walk *walk, struct kiocb *iocb)
+{
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
 	int flags = BPF_CORE_READ(iocb, ki_flags);
 	struct pt_regs *regs;
 	bool closes = false;
@@ -528,6 +569,15 @@ static __always_inline __u64 sync_of_direct_write(struct bio_walk *walk)
 	}
 	return open_sync(BPF_CORE_READ(iocb, ki_filp, f_inode), SYNC_VIA_DIRECT_WRITE,
 			 !(flags & IOCB_SYNC), closes);
+}
+
+static __always_inline __u32 done_in_vector(struct bio *bio)
+{
+	struct bvec_iter___with_offset *iter = (void *)&bio->bi_iter;
+
+	if (bpf_core_field_exists(iter->bi_offset))
+		return BPF_CORE_READ(iter, bi_offset);
+	return bio->bi_iter.bi_bvec_done;
 }
 
 SEC("tp_btf/block_bio_queue")
@@ -556,6 +606,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	walk->queue.pid = pid;
 	walk->queue.tgid = pid_tgid >> 32;
 	walk->queue.continues_at_bytes = 0;
+	walk->end_io = end_io;
 	walk->private = (__u64)bio->bi_private;
 	walk->left = walk->queue.bytes;
 	walk->done_bytes = 0;
@@ -565,8 +616,8 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	walk->commit = 0;
 	sync = current_sync(pid);
 	walk->queue.sync_enter_ns = sync ? sync->enter_ns : 0;
-	if (!sync && walk->kind == END_IO_IOMAP_DIRECT)
-		walk->queue.sync_enter_ns = sync_of_direct_write(walk);
+	if (!sync && (walk->kind == END_IO_IOMAP_DIRECT || walk->kind == END_IO_IOMAP_SIMPLE))
+		walk->queue.sync_enter_ns = sync_of_direct_write(walk, request_of(walk, bio));
 	know_current_thread(pid_tgid);
 	if (!sync && fsync_is_silent)
 		walk->queue.sync_enter_ns = sync_of_worker(pid);
@@ -578,9 +629,9 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 		walk->commit = commit ? *commit : 0;
 	}
 	/* Only reads and writes carry pages of an owner. */
-	if (walk->left && (walk->queue.opf & 0xff) < 2 && !whole_segment(walk)) {
+	if (walk->left && (walk->queue.opf & 0xff) < 2 && !whole_segment(walk, bio)) {
 		walk->vector = (__u64)bio->bi_io_vec + sizeof(struct bio_vec) * bio->bi_iter.bi_idx;
-		walk->vector_offset = bio->bi_iter.bi_bvec_done;
+		walk->vector_offset = done_in_vector(bio);
 		if (!walk_step(0, &bio))
 			bpf_loop(MAX_STEPS, walk_step, &bio, 0);
 		if (walk->left)

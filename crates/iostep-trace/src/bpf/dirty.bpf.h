@@ -29,9 +29,17 @@ struct {
 
 static __always_inline __u64 head_of(__u64 page)
 {
-	__u64 head = BPF_CORE_READ((struct page *)page, compound_head);
+	__u64 size = bpf_core_type_size(struct page), head;
 
-	return (head & 1) ? head - 1 : page;
+	if (!bpf_core_field_exists(struct page___with_info, compound_info)) {
+		head = BPF_CORE_READ((struct page *)page, compound_head);
+		return (head & 1) ? head - 1 : page;
+	}
+	head = BPF_CORE_READ((struct page___with_info *)page, compound_info);
+	if (!(head & 1))
+		return page;
+	/* A mask where the size of struct page is a power of 2: compound_info_has_mask(). */
+	return size & (size - 1) ? head - 1 : page & head;
 }
 
 /*

@@ -9,7 +9,7 @@ int BPF_PROG(on_f2fs_fsync, struct inode *inode)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
-	if (is_traced_super(inode->i_sb))
+	if (inode && is_traced_super(inode->i_sb))
 		filesystem_sync(inode, state ? state->data_only : 0, true);
 	return 0;
 }
@@ -30,12 +30,14 @@ int BPF_PROG(on_f2fs_fsync_exit, struct inode *inode, int checkpoint_reason, int
 SEC("tp_btf/f2fs_evict_inode")
 int BPF_PROG(on_f2fs_evict, struct inode *inode)
 {
-	__u64 number = inode->i_ino;
+	__u64 number;
 
-	/* The blocks of an atomic write were the file's all along. */
-	if (!is_traced_super(inode->i_sb) || !bpf_map_delete_elem(&f2fs_atomic_files, &number))
+	if (!inode || !is_traced_super(inode->i_sb))
 		return 0;
-	inode_leaves(inode);
+	number = inode->i_ino;
+	/* The blocks of an atomic write were the file's all along. */
+	if (bpf_map_delete_elem(&f2fs_atomic_files, &number))
+		inode_leaves(inode);
 	return 0;
 }
 

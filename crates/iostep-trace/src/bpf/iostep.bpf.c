@@ -14,6 +14,10 @@
  * requests   block_rq_issue, block_rq_complete: the hot path
  *
  * Tracepoints only: no kprobe, no fentry (some kernels refuse them).
+ *
+ * To verifiers since Linux 6.12 ("bpf: Augment raw_tp arguments with PTR_MAYBE_NULL", also in stable
+ * kernels) every argument of a module's tracepoint may be null, and a filesystem mostly is a module:
+ * its hooks look before they follow one.
  */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>

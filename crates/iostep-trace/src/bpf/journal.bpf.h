@@ -29,10 +29,11 @@ SEC("tp_btf/jbd2_start_commit")
 int BPF_PROG(on_commit_start, journal_t *journal, transaction_t *transaction)
 {
 	__u32 pid = bpf_get_current_pid_tgid();
-	__u64 commit = transaction->t_tid;
+	__u64 commit;
 
-	if (!is_traced(journal->j_fs_dev))
+	if (!journal || !transaction || !is_traced(journal->j_fs_dev))
 		return 0;
+	commit = transaction->t_tid;
 	bpf_map_update_elem(&committing, &pid, &commit, BPF_ANY);
 	tell_commit(WIRE_COMMIT_START, commit);
 	return 0;
@@ -43,7 +44,7 @@ int BPF_PROG(on_commit_end, journal_t *journal, transaction_t *transaction)
 {
 	__u32 pid = bpf_get_current_pid_tgid();
 
-	if (!is_traced(journal->j_fs_dev))
+	if (!journal || !transaction || !is_traced(journal->j_fs_dev))
 		return 0;
 	bpf_map_delete_elem(&committing, &pid);
 	tell_commit(WIRE_COMMIT_END, transaction->t_tid);
@@ -56,7 +57,7 @@ static __always_inline void inode_leaves(struct inode *inode)
 	struct wire_file_deleted *record;
 	__u64 address = (__u64)inode;
 
-	if (!is_traced_super(inode->i_sb))
+	if (!inode || !is_traced_super(inode->i_sb))
 		return;
 	bpf_map_delete_elem(&known_files, &address);
 	if (inode->i_nlink)
@@ -82,7 +83,8 @@ int BPF_PROG(on_ext4_evict, struct inode *inode)
 SEC("tp_btf/xfs_destroy_inode")
 int BPF_PROG(on_xfs_destroy, struct xfs_inode *file)
 {
-	inode_leaves(&file->i_vnode);
+	if (file)
+		inode_leaves(&file->i_vnode);
 	return 0;
 }
 

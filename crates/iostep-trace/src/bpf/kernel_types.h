@@ -107,6 +107,13 @@ struct dentry {
 	struct qstr d_name;
 	union {
 		struct hlist_node d_alias;
+	};
+} KERNEL_TYPE;
+
+/* Linux 6.18 has a name for the union, 7.2 has none. */
+struct dentry___named_union {
+	union {
+		struct hlist_node d_alias;
 	} d_u;
 } KERNEL_TYPE;
 
@@ -163,6 +170,11 @@ struct page {
 	unsigned long compound_head;
 } KERNEL_TYPE;
 
+/* By Linux 7.2 ("mm: rework compound_head() for power-of-2 sizeof(struct page)"). */
+struct page___with_info {
+	unsigned long compound_info;
+} KERNEL_TYPE;
+
 struct folio {
 	struct address_space *mapping;
 	unsigned long index;
@@ -188,6 +200,11 @@ struct bvec_iter {
 	unsigned int bi_size;
 	unsigned int bi_idx;
 	unsigned int bi_bvec_done;
+} KERNEL_TYPE;
+
+/* By Linux 7.3 the same has another name. */
+struct bvec_iter___with_offset {
+	unsigned int bi_offset;
 } KERNEL_TYPE;
 
 struct bio {
@@ -236,6 +253,12 @@ struct iomap_dio {
 	__s64 size;
 } KERNEL_TYPE;
 
+/* By Linux 7.3: a direct I/O of one bio. */
+struct iomap_dio_simple {
+	struct kiocb *iocb;
+	struct bio bio;
+} KERNEL_TYPE;
+
 /* ext4 and jbd2. */
 
 struct buffer_head {
@@ -243,6 +266,7 @@ struct buffer_head {
 	__u64 b_blocknr;
 	char *b_data;
 	struct page *b_page;
+	/* Gone by Linux 7.2: bh_submit() gives the bio itself this function. */
 	void *b_end_io;
 	void *b_private;
 } KERNEL_TYPE;
@@ -476,6 +500,40 @@ struct io_rw {
 
 struct filename {
 	const char *name;
+} KERNEL_TYPE;
+
+/*
+ * By Linux 7.2: what io_uring's requests have in the place of a struct filename *, and the same
+ * pointer until it is used (fs/namei.c).
+ */
+struct delayed_filename {
+	struct filename *__incomplete_filename;
+} KERNEL_TYPE;
+
+struct io_open___delayed {
+	struct delayed_filename filename;
+} KERNEL_TYPE;
+
+struct io_statx___delayed {
+	struct delayed_filename filename;
+} KERNEL_TYPE;
+
+struct io_unlink___delayed {
+	struct delayed_filename filename;
+} KERNEL_TYPE;
+
+struct io_mkdir___delayed {
+	struct delayed_filename filename;
+} KERNEL_TYPE;
+
+struct io_rename___delayed {
+	struct delayed_filename oldpath;
+	struct delayed_filename newpath;
+} KERNEL_TYPE;
+
+struct io_link___delayed {
+	struct delayed_filename oldpath;
+	struct delayed_filename newpath;
 } KERNEL_TYPE;
 
 struct open_how {

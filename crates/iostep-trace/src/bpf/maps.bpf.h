@@ -45,6 +45,8 @@ enum end_io_kind {
 	END_IO_WAIT = 8,
 	/* Direct I/O by fs/direct-io.c. */
 	END_IO_DIO = 9,
+	/* Direct I/O of a file in one bio, which is a part of the control block. */
+	END_IO_IOMAP_SIMPLE = 10,
 };
 
 struct {

@@ -47,9 +47,17 @@ const GROUPS: usize = 5;
 const PENDING_SLOTS: u32 = 1 << 16;
 
 /// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
-const END_IO_KINDS: [(&str, u32); 14] = [
+const END_IO_KINDS: [(&str, u32); 23] = [
     ("iomap_dio_bio_end_io", 1),
     ("end_bio_bh_io_sync", 2),
+    // By Linux 7.2 the completion of a buffer is its bio's own.
+    ("bh_end_read", 2),
+    ("bh_end_write", 2),
+    ("bh_end_async_read", 2),
+    ("bh_end_async_write", 2),
+    ("ext4_end_bitmap_read", 2),
+    ("journal_end_buffer_io_sync", 2),
+    ("ext4_end_buffer_io_sync", 2),
     ("xlog_bio_end_io", 3),
     ("xfs_buf_bio_end_io", 4),
     ("btrfs_simple_end_io", 5),
@@ -60,16 +68,13 @@ const END_IO_KINDS: [(&str, u32); 14] = [
     ("blkdev_bio_end_io", 7),
     ("blkdev_bio_end_io_async", 7),
     ("submit_bio_wait_endio", 8),
+    ("bio_wait_end_io", 8),
     ("dio_bio_end_io", 9),
     ("dio_bio_end_aio", 9),
+    ("iomap_dio_simple_end_io", 10),
 ];
 
-const OTHER_SYMBOLS: [&str; 4] = [
-    "vmemmap_base",
-    "page_offset_base",
-    "journal_end_buffer_io_sync",
-    "ext4_end_buffer_io_sync",
-];
+const OTHER_SYMBOLS: [&str; 2] = ["vmemmap_base", "page_offset_base"];
 
 /// x86-64 without KASLR of the memory map, four-level page tables (Documentation/arch/x86/x86_64/mm.rst).
 #[cfg(target_arch = "x86_64")]

@@ -132,7 +132,10 @@ static __always_inline struct dentry *first_name(struct inode *inode)
 
 	if (!node)
 		return NULL;
-	return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
+	if (bpf_core_field_exists(struct dentry___named_union, d_u))
+		return (void *)node -
+		       bpf_core_field_offset(struct dentry___named_union, d_u.d_alias);
+	return (void *)node - bpf_core_field_offset(struct dentry, d_alias);
 }
 
 struct path_walk {

@@ -102,13 +102,13 @@ static __always_inline void end_log(__u32 pid, __u64 commit)
 SEC("tp_btf/nilfs2_collection_stage_transition")
 int BPF_PROG(on_nilfs_stage, struct nilfs_sc_info *builder)
 {
-	int stage = BPF_CORE_READ(builder, sc_stage.scnt);
 	__u32 pid = bpf_get_current_pid_tgid();
-	struct super_block *super = builder->sc_super;
 	__u64 *open, commit;
+	int stage;
 
-	if (!is_traced_super(super))
+	if (!builder || !is_traced_super(builder->sc_super))
 		return 0;
+	stage = BPF_CORE_READ(builder, sc_stage.scnt);
 	open = bpf_map_lookup_elem(&committing, &pid);
 	if (stage == NILFS_ST_INIT) {
 		if (open)
@@ -117,7 +117,7 @@ int BPF_PROG(on_nilfs_stage, struct nilfs_sc_info *builder)
 	}
 	if (open && stage != NILFS_ST_DONE)
 		return 0;
-	commit = open ? *open : log_id(super);
+	commit = open ? *open : log_id(builder->sc_super);
 	if (!open) {
 		bpf_map_update_elem(&committing, &pid, &commit, BPF_ANY);
 		tell_commit(WIRE_COMMIT_START, commit);
@@ -134,7 +134,7 @@ int BPF_PROG(on_nilfs_transaction, struct super_block *super, void *transaction,
 	__u32 pid = bpf_get_current_pid_tgid();
 	__u64 *open;
 
-	if (state != NILFS_TRANSACTION_UNLOCK || !is_traced_super(super))
+	if (!super || state != NILFS_TRANSACTION_UNLOCK || !is_traced_super(super))
 		return 0;
 	open = bpf_map_lookup_elem(&committing, &pid);
 	if (open)

@@ -254,9 +254,9 @@ static __always_inline void filesystem_sync(struct inode *inode, __u32 data_only
 SEC("tp_btf/ext4_sync_file_enter")
 int BPF_PROG(on_ext4_fsync, struct file *file, int datasync)
 {
-	struct inode *inode = file->f_inode;
+	struct inode *inode = file ? file->f_inode : NULL;
 
-	if (is_traced_super(inode->i_sb))
+	if (inode && is_traced_super(inode->i_sb))
 		filesystem_sync(inode, datasync != 0, true);
 	return 0;
 }
@@ -268,7 +268,7 @@ int BPF_PROG(on_ext4_fsync_exit, struct inode *inode, int result)
 	struct ext4_inode_info *owner;
 	__u32 commit;
 
-	if (!state || state->inode != (__u64)inode)
+	if (!inode || !state || state->inode != (__u64)inode)
 		return 0;
 	owner = (void *)inode - bpf_core_field_offset(struct ext4_inode_info, vfs_inode);
 	commit = state->data_only ? BPF_CORE_READ(owner, i_datasync_tid)
@@ -283,20 +283,16 @@ int BPF_PROG(on_ext4_fsync_exit, struct inode *inode, int result)
 SEC("tp_btf/xfs_file_fsync")
 int BPF_PROG(on_xfs_fsync, struct xfs_inode *file)
 {
-	struct inode *inode = &file->i_vnode;
-
-	if (is_traced_super(inode->i_sb))
-		filesystem_sync(inode, 0, false);
+	if (file && is_traced_super(file->i_vnode.i_sb))
+		filesystem_sync(&file->i_vnode, 0, false);
 	return 0;
 }
 
 SEC("tp_btf/xfs_dir_fsync")
 int BPF_PROG(on_xfs_directory_fsync, struct xfs_inode *file)
 {
-	struct inode *inode = &file->i_vnode;
-
-	if (is_traced_super(inode->i_sb))
-		filesystem_sync(inode, 0, false);
+	if (file && is_traced_super(file->i_vnode.i_sb))
+		filesystem_sync(&file->i_vnode, 0, false);
 	return 0;
 }
 
@@ -306,7 +302,7 @@ int BPF_PROG(on_xfs_log_force, struct xfs_mount *mount, __s64 sequence)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
-	if (state && sequence && is_traced_super(mount->m_super))
+	if (mount && state && sequence && is_traced_super(mount->m_super))
 		tell_needs(state, sequence);
 	return 0;
 }
@@ -314,10 +310,33 @@ int BPF_PROG(on_xfs_log_force, struct xfs_mount *mount, __s64 sequence)
 SEC("tp_btf/btrfs_sync_file")
 int BPF_PROG(on_btrfs_fsync, const struct file *file, int datasync)
 {
-	struct inode *inode = file->f_inode;
+	struct inode *inode = file ? file->f_inode : NULL;
 
-	if (is_traced_super(inode->i_sb))
+	if (inode && is_traced_super(inode->i_sb))
 		filesystem_sync(inode, datasync != 0, false);
+	return 0;
+}
+
+/* By Linux 7.2 there are two in the place of btrfs_sync_file. */
+SEC("tp_btf/btrfs_sync_file_enter")
+int BPF_PROG(on_btrfs_fsync_enter, const struct file *file, int datasync)
+{
+	struct inode *inode = file ? file->f_inode : NULL;
+
+	if (inode && is_traced_super(inode->i_sb))
+		filesystem_sync(inode, datasync != 0, true);
+	return 0;
+}
+
+SEC("tp_btf/btrfs_sync_file_exit")
+int BPF_PROG(on_btrfs_fsync_exit, const struct file *file, int result)
+{
+	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
+
+	if (!file || !state || state->inode != (__u64)file->f_inode)
+		return 0;
+	if (state->via == SYNC_VIA_URING || state->via == SYNC_VIA_FILESYSTEM)
+		close_sync(state, true, result);
 	return 0;
 }
 

@@ -167,6 +167,13 @@ static __noinline int output_names(struct uring_request *request, struct filenam
 	return 0;
 }
 
+/* A name of a request whose variable is called as its type: struct io_open *open. */
+#define NAME_OF(request, field)                                              \
+	(bpf_core_field_exists(struct io_##request, field)                   \
+		 ? BPF_CORE_READ(request, field)                             \
+		 : BPF_CORE_READ((struct io_##request##___delayed *)request, \
+				 field.__incomplete_filename))
+
 /* Requests that name files by paths. */
 static __always_inline void read_named(struct uring_request *request, struct io_kiocb *kiocb)
 {
@@ -185,36 +192,35 @@ static __always_inline void read_named(struct uring_request *request, struct io_
 		word[2] = BPF_CORE_READ(open, how.flags);
 		word[3] = BPF_CORE_READ(open, how.mode);
 		word[5] = BPF_CORE_READ(open, file_slot);
-		output_names(request, BPF_CORE_READ(open, filename), NULL);
+		output_names(request, NAME_OF(open, filename), NULL);
 		break;
 	case OP_STATX:
 		word[1] = (__u32)BPF_CORE_READ(statx, dfd);
 		word[2] = BPF_CORE_READ(statx, flags);
-		output_names(request, BPF_CORE_READ(statx, filename), NULL);
+		output_names(request, NAME_OF(statx, filename), NULL);
 		break;
 	case OP_UNLINKAT:
 		word[1] = (__u32)BPF_CORE_READ(unlink, dfd);
 		word[2] = (__u32)BPF_CORE_READ(unlink, flags);
-		output_names(request, BPF_CORE_READ(unlink, filename), NULL);
+		output_names(request, NAME_OF(unlink, filename), NULL);
 		break;
 	case OP_MKDIRAT:
 		word[1] = (__u32)BPF_CORE_READ(mkdir, dfd);
 		word[2] = BPF_CORE_READ(mkdir, mode);
-		output_names(request, BPF_CORE_READ(mkdir, filename), NULL);
+		output_names(request, NAME_OF(mkdir, filename), NULL);
 		break;
 	case OP_RENAMEAT:
 		word[1] = (__u32)BPF_CORE_READ(rename, old_dfd);
 		word[2] = (__u32)BPF_CORE_READ(rename, new_dfd);
 		word[3] = (__u32)BPF_CORE_READ(rename, flags);
-		output_names(request, BPF_CORE_READ(rename, oldpath),
-			     BPF_CORE_READ(rename, newpath));
+		output_names(request, NAME_OF(rename, oldpath), NAME_OF(rename, newpath));
 		break;
 	case OP_SYMLINKAT:
 	case OP_LINKAT:
 		word[1] = (__u32)BPF_CORE_READ(link, old_dfd);
 		word[2] = (__u32)BPF_CORE_READ(link, new_dfd);
 		word[3] = (__u32)BPF_CORE_READ(link, flags);
-		output_names(request, BPF_CORE_READ(link, oldpath), BPF_CORE_READ(link, newpath));
+		output_names(request, NAME_OF(link, oldpath), NAME_OF(link, newpath));
 		break;
 	}
 }
