@@ -197,7 +197,7 @@ fn all(summary: &Summary) -> Vec<Measure> {
         count("all", "flushes", barriers.flushes),
         count(
             "all",
-            "writes with a flush before them",
+            "writes that ask for a flush first",
             barriers.preflush_writes,
         ),
         count("all", "forced writes (FUA)", barriers.fua_writes),

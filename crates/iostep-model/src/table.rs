@@ -71,6 +71,17 @@ pub struct Request {
     pub by_tracer: bool,
 }
 
+impl Request {
+    /// True for a flush that the device executed, the one thing that is counted as a flush
+    /// anywhere. The kernel counts the same in the 16th field of `/sys/block/X/stat`: one for each
+    /// request that its flush machinery made and that came back (`blk_account_io_flush` in
+    /// block/blk-flush.c, since 5.5). A write that asks for a flush before or after it is none: it
+    /// shares the machinery's request with whoever waits at the same time.
+    pub fn is_executed_flush(&self) -> bool {
+        self.operation == Operation::Flush && self.complete_ns.is_some()
+    }
+}
+
 /// A part of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

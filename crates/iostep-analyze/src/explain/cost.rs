@@ -88,7 +88,7 @@ impl Cost {
         let mut parts = BTreeMap::<Part, (u64, u64)>::new();
         for (request, segments) in sorter.requests(window) {
             if request.operation == Operation::Flush {
-                cost.flushes += u64::from(is_our_flush(request));
+                cost.flushes += u64::from(request.is_executed_flush() && is_our_flush(request));
                 continue;
             }
             let (ours, others): (Vec<_>, Vec<_>) = segments

@@ -66,7 +66,7 @@ fn own_ios<'a>(sorter: &'a Sorter<'a>, window: &Range<u64>) -> impl Iterator<Ite
             .iter()
             .filter(|segment| sorter.belongs(request, segment))
             .collect();
-        let flush = request.operation == Operation::Flush && sorter.may_flush(request);
+        let flush = request.is_executed_flush() && sorter.may_flush(request);
         (flush || !segments.is_empty()).then_some(Io { request, segments })
     })
 }

@@ -20,7 +20,7 @@ pub struct BlockIo {
     pub read_bytes: ByLayer,
     /// Bytes written, by block type.
     pub written_bytes: ByLayer,
-    /// Requests that are a flush, and writes that ask for one before them.
+    /// Flushes that the device executed.
     pub flushes: u64,
     /// Writes that are durable when complete.
     pub forced_writes: u64,
@@ -64,7 +64,7 @@ impl BlockIo {
             whole,
             reads: all.read.requests,
             writes: all.write.requests,
-            flushes: summary.barriers.flushes + summary.barriers.preflush_writes,
+            flushes: summary.barriers.flushes,
             forced_writes: summary.barriers.fua_writes,
             ..BlockIo::default()
         };

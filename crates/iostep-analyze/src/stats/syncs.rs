@@ -1,7 +1,6 @@
 //! What sync calls cost: by call and by kind.
 
 use iostep_model::class::Layer;
-use iostep_model::operation::{Flags, Operation};
 use iostep_model::sync::SyncKind;
 use iostep_model::table::{Request, Segment, Trace};
 use serde::Serialize;
@@ -41,7 +40,8 @@ pub struct Caused {
     pub metadata_bytes: u64,
     /// Write requests with any of these bytes.
     pub writes: u64,
-    /// Flushes that were asked for inside the call, or by these writes.
+    /// Flushes that the device executed in the name of this call: of several that wait for one
+    /// flush, it is the first's.
     pub flushes: u64,
 }
 
@@ -103,9 +103,7 @@ impl Collector {
     }
 
     pub(super) fn add(&mut self, request: &Request, segments: &[Segment]) {
-        let flushes = request.operation == Operation::Flush || request.flags.has(Flags::PREFLUSH);
-        let cause = segments.iter().find_map(|segment| segment.cause);
-        if let Some(sync) = request.sync.or(cause).filter(|_| flushes) {
+        if let Some(sync) = request.sync.filter(|_| request.is_executed_flush()) {
             self.caused[sync as usize].flushes += 1;
         }
         if !request.operation.is_write() {

@@ -1,4 +1,4 @@
-use iostep_model::operation::Operation;
+use iostep_model::operation::{Flags, Operation};
 use proptest::prelude::*;
 
 use super::*;
@@ -279,4 +279,34 @@ fn files_of_one_path_are_one_row_by_path() {
     assert_eq!(database.expect("the database").files, 2);
     let bytes = |rows: Vec<FileRow>| -> u64 { rows.iter().map(|r| r.amounts.sum().bytes).sum() };
     assert_eq!(bytes(after.files_by_path()), bytes(before.files_by_path()));
+}
+
+#[test]
+fn a_flush_is_one_that_the_device_executed() {
+    let mut trace = fixture::sqlite_on_ext4(40);
+    let of = |trace: &Trace| Summary::of(trace).barriers;
+    let before = of(&trace);
+    let position = |of: fn(&&mut Request) -> bool, trace: &mut Trace| {
+        let found = trace.requests.iter_mut().find(of);
+        found.expect("the fixture has one").clone()
+    };
+    // One more write that asks for a flush first, and one more flush that does not come back.
+    let mut asking = position(|r| r.operation.is_write() && r.bytes > 0, &mut trace);
+    asking.flags = Flags::PREFLUSH;
+    let mut lost = position(|r| r.operation == Operation::Flush, &mut trace);
+    lost.complete_ns = None;
+    trace.requests.extend([asking, lost]);
+    let expected = Barriers {
+        preflush_writes: before.preflush_writes + 1,
+        ..before
+    };
+    assert_eq!(of(&trace), expected);
+    let totals = Summary::of(&trace).totals;
+    let rows = totals
+        .iter()
+        .filter(|row| row.operation == Operation::Flush);
+    assert_eq!(
+        rows.map(|row| row.amount.requests).sum::<u64>(),
+        before.flushes
+    );
 }

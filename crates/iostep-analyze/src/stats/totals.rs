@@ -35,9 +35,9 @@ pub struct PhaseLayer {
 /// What made the device put its cache on the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Barriers {
-    /// Requests that are a flush and nothing else.
+    /// Flushes that the device executed ([`Request::is_executed_flush`]).
     pub flushes: u64,
-    /// Writes that ask for a flush before them (`REQ_PREFLUSH`).
+    /// Writes that asked for a flush first (`REQ_PREFLUSH`); the flush itself is in `flushes`.
     pub preflush_writes: u64,
     /// Writes that are durable when complete (`REQ_FUA`).
     pub fua_writes: u64,
@@ -45,13 +45,11 @@ pub struct Barriers {
 
 impl Barriers {
     fn add(&mut self, request: &Request) {
-        let empty = request.bytes == 0 && request.flags.has(Flags::PREFLUSH);
-        if request.operation == Operation::Flush || empty {
-            self.flushes += 1;
-            return;
+        self.flushes += u64::from(request.is_executed_flush());
+        if request.operation.is_write() && request.bytes > 0 {
+            self.preflush_writes += u64::from(request.flags.has(Flags::PREFLUSH));
+            self.fua_writes += u64::from(request.flags.has(Flags::FUA));
         }
-        self.preflush_writes += u64::from(request.flags.has(Flags::PREFLUSH));
-        self.fua_writes += u64::from(request.flags.has(Flags::FUA));
     }
 }
 
@@ -71,9 +69,12 @@ impl Collector {
             }
             return;
         }
-        let phase = request.phase as usize;
-        self.amounts[phase][request.operation as usize].add(request.bytes.into());
         self.barriers.add(request);
+        let phase = request.phase as usize;
+        if request.operation == Operation::Flush && !request.is_executed_flush() {
+            return;
+        }
+        self.amounts[phase][request.operation as usize].add(request.bytes.into());
         let layers = &mut self.layers[phase];
         let mut add = |layer: Layer, bytes: u64| {
             if let Some(side) = layers[layer as usize].side(request.operation) {

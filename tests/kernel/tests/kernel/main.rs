@@ -14,6 +14,7 @@ mod clean;
 mod f2fs;
 mod fat;
 mod faults;
+mod flushes;
 mod ground_truth;
 mod guest;
 mod guest_filesystems;
@@ -47,6 +48,7 @@ fn main() {
     cases.extend(bench::cases());
     cases.extend(clean::cases());
     cases.extend(faults::cases());
+    cases.extend(flushes::cases());
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
     cases.extend(lab::cases());

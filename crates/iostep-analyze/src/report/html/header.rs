@@ -41,13 +41,12 @@ fn totals(summary: &Summary) -> Vec<Fact> {
     let amplification = (joj.data_bytes > 0).then(|| written as f64 / joj.data_bytes as f64);
     let share = quantity::percent(joj.joj_share);
     let barriers = &summary.barriers;
-    let flushes = barriers.flushes + barriers.preflush_writes;
     [
         ("written", quantity::bytes(all.write.bytes)),
         ("read", quantity::bytes(all.read.bytes)),
         ("writes", quantity::count(all.write.requests)),
         ("reads", quantity::count(all.read.requests)),
-        ("flushes", quantity::count(flushes)),
+        ("flushes", quantity::count(barriers.flushes)),
         ("FUA writes", quantity::count(barriers.fua_writes)),
         ("journaling of journal", share),
         (

@@ -25,7 +25,7 @@ pub(super) fn totals(summary: &Summary, style: Style) -> String {
     let barriers = summary.barriers;
     if barriers.flushes + barriers.preflush_writes + barriers.fua_writes > 0 {
         text.push_str(&format!(
-            " flushes {}; writes with a flush before them {}, forced to the medium (FUA) {}\n",
+            " flushes {}; writes that ask for a flush first {}, forced to the medium (FUA) {}\n",
             count(barriers.flushes),
             count(barriers.preflush_writes),
             count(barriers.fua_writes),

@@ -16,9 +16,13 @@ use crate::stage::{self, Stage};
 const KIB: u64 = 1024;
 const WRITES: u64 = 64;
 const READS: u64 = 48;
+/// The last writes, each with a sync behind it that commits.
+const SYNCED: u64 = 24;
 const BYTES: u64 = 256 * KIB;
 /// More than making and removing one empty directory makes a filesystem of this size write.
 const AROUND_BYTES: u64 = 4 << 20;
+/// As many flushes: this test settles once.
+const AROUND_FLUSHES: u64 = 8;
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
@@ -36,17 +40,18 @@ pub fn cases() -> Vec<Case> {
 fn calls() -> Vec<String> {
     let mut calls =
         vec!["0 5 t1 openat path=\"/a\" flags=O_RDWR|O_CREAT|O_DIRECT mode=0600 = h1".to_owned()];
-    let transfers = (0..WRITES)
-        .map(|at| ("pwrite64", at))
-        .chain((0..READS).map(|at| ("pread64", at)));
-    for (number, (call, at)) in (1..).zip(transfers) {
-        let (start, offset) = (10 * number, at * BYTES);
+    let reads = (0..READS).map(|at| ("pread64", at));
+    let writes = (0..WRITES).map(|at| ("pwrite64", at));
+    for (number, (call, at)) in (1..).zip(writes.chain(reads)) {
+        let (start, offset) = (20 * number, at * BYTES);
         calls.push(format!(
             "{start} 5 t1 {call} h1 size={BYTES} offset={offset} = {BYTES}"
         ));
+        if call == "pwrite64" && at >= WRITES - SYNCED {
+            let start = start + 10;
+            calls.push(format!("{start} 5 t1 fsync h1 = 0"));
+        }
     }
-    let end = 10 * (WRITES + READS + 1);
-    calls.push(format!("{end} 5 t1 fsync h1 = 0"));
     calls
 }
 
@@ -107,5 +112,11 @@ fn agree(block: &Value, counted: &Counters, device: &Path) -> anyhow::Result<()>
         let around = sum..=sum + AROUND_BYTES;
         anyhow::ensure!(around.contains(&counted), "{direction}: {sum} of {counted}");
     }
+    let flushes = block["flushes"].as_u64().unwrap_or(0);
+    let around = flushes..=flushes + AROUND_FLUSHES;
+    anyhow::ensure!(
+        flushes > 0 && around.contains(&counted.flush.ios),
+        "{flushes} flushes, {counted:?}"
+    );
     Ok(())
 }

@@ -87,16 +87,13 @@ function buildMarks(data) {
     return marks;
 }
 
-// Requests that order others: flushes, and writes that flush before or are durable at the end.
+// Requests that order others: flushes, and writes that are durable at the end.
 function buildBarriers(data) {
-    const bit = (name) => data.flags.find((flag) => flag[1] === name)[0];
-    const preflush = bit("PREFLUSH");
-    const fua = bit("FUA");
+    const fua = data.flags.find((flag) => flag[1] === "FUA")[0];
     const flushes = [];
     const durable = [];
     data.request.flags.forEach((flags, r) => {
-        const empty = data.operations[data.request.operation[r]] === "flush";
-        if (empty || flags & preflush) flushes.push(r);
+        if (data.operations[data.request.operation[r]] === "flush") flushes.push(r);
         if (flags & fua) durable.push(r);
     });
     return { flushes, durable };
