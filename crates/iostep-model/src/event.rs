@@ -62,7 +62,8 @@ pub enum Event {
         /// jbd2 transaction id.
         commit: u64,
     },
-    /// A thread was seen for the first time, or under a new name.
+    /// A thread was seen for the first time, or under a new name; the first thread of its process
+    /// is told of as well.
     Process(Process),
     /// A file was seen for the first time, or under a new name.
     File(File),
@@ -283,12 +284,20 @@ pub struct Process {
     pub tgid: u32,
     /// Parent's process id.
     pub parent_tgid: u32,
-    /// `comm`, at most 15 bytes.
+    /// The thread's `comm`, at most 15 bytes. Where `pid` is `tgid`, the program's name.
     pub comm: String,
     /// True for a kernel thread.
     pub kernel: bool,
     /// The process's command line, where it could be read in time.
     pub command_line: Option<String>,
+}
+
+impl Process {
+    /// The name of the file in the command line.
+    pub fn file_name(&self) -> Option<&str> {
+        let file = self.command_line.as_ref()?.split(' ').next()?;
+        file.rsplit('/').next().filter(|name| !name.is_empty())
+    }
 }
 
 /// A file's name at a time.

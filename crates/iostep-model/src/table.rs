@@ -162,6 +162,16 @@ pub struct File {
     pub deleted_ns: Option<u64>,
 }
 
+impl File {
+    /// True for a file that no name ever led to: made by `O_TMPFILE`, and not linked. The kernel
+    /// calls it `#` and its inode number (`d_mark_tmpfile`, fs/dcache.c).
+    pub fn is_nameless(&self) -> bool {
+        let name = self.path.as_ref().and_then(|path| path.rsplit('/').next());
+        let number = name.and_then(|name| name.strip_prefix('#')?.parse().ok());
+        self.deleted_ns.is_some() && number == Some(self.key.inode)
+    }
+}
+
 /// A sync call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sync {
@@ -215,14 +225,37 @@ impl Trace {
     pub fn file_name(&self, file: u32) -> String {
         let file = &self.files[file as usize];
         match &file.path {
+            // The next file with the number is called the same.
+            Some(path) if file.is_nameless() => {
+                format!("{path}, generation {}", file.key.generation)
+            }
             Some(path) => path.clone(),
             None => format!("inode {}", file.key.inode),
         }
     }
 
-    /// A name for people: `comm:pid`.
-    pub fn process_name(&self, process: u32) -> String {
-        let process = &self.processes[process as usize];
-        format!("{}:{}", process.comm, process.pid)
+    /// A thread's name for people: `comm:pid` for a process's first thread, and
+    /// `program:process/comm:thread` for another.
+    pub fn thread_name(&self, thread: u32) -> String {
+        let row = &self.processes[thread as usize];
+        let own = format!("{}:{}", row.comm, row.pid);
+        match row.pid == row.tgid {
+            true => own,
+            false => format!("{}:{}/{own}", self.program(thread), row.tgid),
+        }
+    }
+
+    /// The name of the program that a thread runs: the `comm` of its process's first thread, the
+    /// last one told by then. Traces of old do not always have one: then the name is that of the
+    /// file in the command line, or else the thread's own.
+    pub fn program(&self, thread: u32) -> &str {
+        let row = &self.processes[thread as usize];
+        let is_leader = |other: &&Process| other.tgid == row.tgid && other.pid == row.tgid;
+        let (before, after) = self.processes.split_at(thread as usize + 1);
+        let mut leaders = before.iter().rev().chain(after);
+        match leaders.find(is_leader) {
+            Some(leader) => &leader.comm,
+            None => row.file_name().unwrap_or(&row.comm),
+        }
     }
 }

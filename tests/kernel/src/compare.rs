@@ -278,7 +278,7 @@ impl<'a> Comparison<'a> {
         let mut text = format!("sector {sector}, {segment:?}");
         if let Some(cause) = segment.cause {
             let row = &self.trace.syncs[cause as usize];
-            let process = row.process.map(|p| self.trace.process_name(p));
+            let process = row.process.map(|p| self.trace.thread_name(p));
             let file = row.file.map(|f| self.trace.file_name(f));
             text += &format!("; caused by {row:?}, {process:?}, {file:?}");
         }

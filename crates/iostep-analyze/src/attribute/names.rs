@@ -85,9 +85,11 @@ impl Names {
             row.path.clone_from(&file.path);
         }
         row.birth_wall_ns = file.birth_wall_ns.or(row.birth_wall_ns);
-        if file.unlinked {
-            row.deleted_ns.get_or_insert(file.mono_ns);
-        }
+        row.deleted_ns = match file.unlinked {
+            true => row.deleted_ns.or(Some(file.mono_ns)),
+            // linkat(2) names what O_TMPFILE made.
+            false => None,
+        };
         if let Some(row) = self.file(file.file) {
             let told = self.by_inode.entry(file.file.inode).or_default();
             told.push((file.mono_ns, row));
@@ -167,5 +169,41 @@ impl Names {
     /// The tables.
     pub(super) fn into_tables(self) -> (Vec<File>, Vec<ProcessRow>) {
         (self.files, self.processes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(mono_ns: u64, generation: u32, path: &str, unlinked: bool) -> Event {
+        Event::File(event::File {
+            mono_ns,
+            file: FileKey {
+                subvolume: 0,
+                inode: 12,
+                generation,
+            },
+            mode: 0o100_600,
+            path: Some(path.into()),
+            unlinked,
+            birth_wall_ns: None,
+        })
+    }
+
+    #[test]
+    fn a_file_that_is_linked_later_is_not_deleted() {
+        let events = [
+            told(1, 7, "/#12", true),
+            told(2, 7, "/one", false),
+            told(3, 8, "/#12", true),
+        ];
+        let (files, _) = Names::learn(&events).into_tables();
+        let expected = [(Some("/one"), None), (Some("/#12"), Some(3))];
+        let found: Vec<_> = files
+            .iter()
+            .map(|file| (file.path.as_deref(), file.deleted_ns))
+            .collect();
+        assert_eq!(found, expected);
     }
 }

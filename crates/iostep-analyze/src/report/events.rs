@@ -37,7 +37,7 @@ fn line_of(line: &mut String, trace: &Trace, request: &Request, segment: Option<
     let start_ns = trace.manifest.clocks.mono_ns;
     let time = |ns: u64| seconds(ns.saturating_sub(start_ns));
     let thread = |process: Option<u32>| match process {
-        Some(process) => printable(&trace.process_name(process)).into_owned(),
+        Some(process) => printable(&trace.thread_name(process)).into_owned(),
         None => "-".into(),
     };
     let (sector, bytes) = match segment {

@@ -34,7 +34,7 @@ pub struct FileRow {
 pub struct ProcessRow {
     /// Process id.
     pub pid: u32,
-    /// Its name: `comm` of its first thread, or of any.
+    /// Its name: the program's ([`Trace::program`]).
     pub name: String,
     /// True for a kernel thread.
     pub kernel: bool,
@@ -164,9 +164,9 @@ impl Collector {
             .enumerate()
             .map(|(group, thread)| ProcessRow {
                 pid: self.pids[group],
-                name: thread.comm.clone(),
-                kernel: thread.kernel,
-                command_line: thread.command_line.clone(),
+                name: trace.program(thread).to_owned(),
+                kernel: trace.processes[thread as usize].kernel,
+                command_line: trace.processes[thread as usize].command_line.clone(),
                 dirtied: self.dirtied[group].split.write,
                 submitted: self.submitted[group],
                 syncs: syncs[group],
@@ -180,15 +180,12 @@ impl Collector {
         rows
     }
 
-    /// The thread that names each group: the last name of its leader, or else its first thread.
-    fn named<'a>(
-        &self,
-        trace: &'a Trace,
-    ) -> impl Iterator<Item = &'a iostep_model::event::Process> {
+    /// The row that names each group: the last one of its first thread, or else any thread's.
+    fn named(&self, trace: &Trace) -> impl Iterator<Item = u32> {
         let mut names = vec![None; self.pids.len()];
-        for (thread, group) in trace.processes.iter().zip(&self.group_of) {
+        for ((thread, group), row) in trace.processes.iter().zip(&self.group_of).zip(0..) {
             if names[*group].is_none() || thread.pid == thread.tgid {
-                names[*group] = Some(thread);
+                names[*group] = Some(row);
             }
         }
         names.into_iter().flatten()

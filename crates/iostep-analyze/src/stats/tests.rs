@@ -310,3 +310,54 @@ fn a_flush_is_one_that_the_device_executed() {
         before.flushes
     );
 }
+
+/// The fixture's first process, with a thread that does everything instead.
+fn with_a_worker(leader: Option<&str>, command_line: Option<&str>) -> Trace {
+    let mut trace = fixture::sqlite_on_ext4(40);
+    let first = trace.processes[0].clone();
+    let worker = &mut trace.processes[0];
+    worker.pid = first.pid + 1;
+    worker.comm = "worker".into();
+    worker.command_line = command_line.map(str::to_owned);
+    trace.processes.extend(leader.map(|comm| {
+        let mut leader = first.clone();
+        leader.comm = comm.into();
+        leader
+    }));
+    trace
+}
+
+#[test]
+fn a_process_goes_by_its_programs_name() {
+    for (leader, command_line, expected) in [
+        (Some("app"), Some("/usr/bin/program --fast"), "app"),
+        // Traces of old do not always tell of the first thread.
+        (None, Some("/usr/bin/program --fast"), "program"),
+        (None, None, "worker"),
+    ] {
+        let trace = with_a_worker(leader, command_line);
+        let summary = Summary::of(&trace);
+        let pid = trace.processes[0].tgid;
+        let row = summary.processes.iter().find(|row| row.pid == pid);
+        assert_eq!(row.map(|row| row.name.as_str()), Some(expected));
+        let thread = format!("{expected}:{pid}/worker:{}", pid + 1);
+        assert_eq!(trace.thread_name(0), thread);
+    }
+}
+
+#[test]
+fn files_that_never_had_a_name_are_told_apart() {
+    let mut trace = fixture::sqlite_on_ext4(40);
+    let mut nameless = trace.files[0].clone();
+    nameless.path = Some(format!("/tmp/#{}", nameless.key.inode));
+    nameless.deleted_ns = Some(1);
+    let mut next = nameless.clone();
+    next.key.generation += 1;
+    trace.files.extend([nameless, next]);
+    let last = trace.files.len() as u32 - 1;
+    assert_ne!(trace.file_name(last - 1), trace.file_name(last));
+    // That is its name: somebody gave it.
+    trace.files[last as usize].deleted_ns = None;
+    let name = format!("/tmp/#{}", trace.files[0].key.inode);
+    assert_eq!(trace.file_name(last), name);
+}

@@ -23,6 +23,7 @@ pub(super) mod call {
         pub const FSYNC: i32 = 74;
         pub const FDATASYNC: i32 = 75;
         pub const SYNC: i32 = 162;
+        pub const LINKAT: i32 = 265;
         pub const SYNC_FILE_RANGE: i32 = 277;
         pub const PWRITEV: i32 = 296;
         pub const SYNCFS: i32 = 306;
@@ -31,6 +32,7 @@ pub(super) mod call {
     #[cfg(not(target_arch = "x86_64"))]
     mod numbers {
         pub const IOCTL: i32 = 29;
+        pub const LINKAT: i32 = 37;
         pub const WRITE: i32 = 64;
         pub const WRITEV: i32 = 66;
         pub const PWRITE64: i32 = 68;

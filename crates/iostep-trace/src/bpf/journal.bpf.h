@@ -60,6 +60,8 @@ static __always_inline void inode_leaves(struct inode *inode)
 	if (!inode || !is_traced_super(inode->i_sb))
 		return;
 	bpf_map_delete_elem(&known_files, &address);
+	if (has_nameless)
+		bpf_map_delete_elem(&nameless_files, &address);
 	if (inode->i_nlink)
 		return;
 	record = reserve(sizeof(*record));

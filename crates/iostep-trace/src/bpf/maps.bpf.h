@@ -20,7 +20,7 @@ const volatile __u64 fast_commit_end_io = 0;
 const volatile int nr_fsync = -1, nr_fdatasync = -1, nr_sync = -1, nr_syncfs = -1;
 const volatile int nr_sync_file_range = -1;
 const volatile int nr_write = -1, nr_pwrite64 = -1, nr_writev = -1, nr_pwritev = -1;
-const volatile int nr_pwritev2 = -1, nr_ioctl = -1, nr_msync = -1;
+const volatile int nr_pwritev2 = -1, nr_ioctl = -1, nr_msync = -1, nr_linkat = -1;
 
 /* The filesystem's fsync has no tracepoint. */
 const volatile __u32 fsync_is_silent = 0;

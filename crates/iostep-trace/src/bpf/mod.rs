@@ -400,6 +400,7 @@ fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) 
     settings.nr_pwritev2 = decode::call::PWRITEV2;
     settings.nr_ioctl = decode::call::IOCTL;
     settings.nr_msync = decode::call::MSYNC;
+    settings.nr_linkat = decode::call::LINKAT;
     Ok(())
 }
 

@@ -3,8 +3,9 @@
  * Files and threads: who they are, told once.
  *
  * A file is described when it is first seen and again when its name changes; a thread when it is
- * first seen and again when its comm changes. The inode is alive whenever one of its pages is
- * dirtied, queued or synced, so a file that is deleted later still has its name here.
+ * first seen and again when its comm changes, and with it the first thread of its process, whose
+ * comm is the program's. The inode is alive whenever one of its pages is dirtied, queued or
+ * synced, so a file that is deleted later still has its name here.
  */
 #ifndef IOSTEP_NAMES_H
 #define IOSTEP_NAMES_H
@@ -45,6 +46,9 @@ struct {
 
 struct known_thread {
 	__u64 comm[2];
+	/* Numbers are given again: the same one with the same comm may be another process's. */
+	__u32 tgid;
+	__u32 reserved;
 };
 
 struct {
@@ -53,6 +57,20 @@ struct {
 	__type(key, __u32);
 	__type(value, struct known_thread);
 } known_threads SEC(".maps");
+
+/*
+ * Inodes that had no name when they were told about: deleted and still open, or made by O_TMPFILE,
+ * so that linkat(2) may yet name them. By the address of the struct inode, as known_files.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 10);
+	__type(key, __u64);
+	__type(value, __u32);
+} nameless_files SEC(".maps");
+
+/* Lets the hook on every system call's exit return at once while there was none. */
+__u32 has_nameless = 0;
 
 struct path_scratch {
 	struct wire_file record;
@@ -224,36 +242,92 @@ static __always_inline struct known_file *know_file(struct inode *inode, __u32 s
 	fresh.parent = parent;
 	fresh.subvolume = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
 	bpf_map_update_elem(&known_files, &address, &fresh, BPF_ANY);
+	if (!BPF_CORE_READ(inode, i_nlink)) {
+		bpf_map_update_elem(&nameless_files, &address, &generation, BPF_ANY);
+		has_nameless = 1;
+	}
 	tell_file(inode, name, slot);
 	return bpf_map_lookup_elem(&known_files, &address);
 }
 
-/* Tells about the current thread unless it is known under its present comm. */
-static __always_inline void know_current_thread(__u64 pid_tgid)
+/* One of nameless_files, after something was linked. */
+static long name_step(void *map, __u64 *key, __u32 *generation, void *context)
 {
-	__u32 pid = pid_tgid;
-	struct known_thread now = {};
-	struct known_thread *known;
-	struct task_struct *task;
+	__u64 address = *key;
+	struct inode *inode = (struct inode *)address;
+	struct known_file *known = bpf_map_lookup_elem(&known_files, &address);
+
+	/* The memory may be another inode's by now. */
+	if (!known || known->inode != BPF_CORE_READ(inode, i_ino) ||
+	    known->generation != BPF_CORE_READ(inode, i_generation)) {
+		bpf_map_delete_elem(&nameless_files, &address);
+		return 0;
+	}
+	if (BPF_CORE_READ(inode, i_nlink)) {
+		bpf_map_delete_elem(&nameless_files, &address);
+		know_file(inode, SLOT_SYNC);
+	}
+	return 0;
+}
+
+/*
+ * A link was made, of whatever: no tracepoint tells of which file, and the file may never again
+ * have a dirty page that does.
+ */
+static __noinline void name_nameless_files(void)
+{
+	bpf_for_each_map_elem(&nameless_files, name_step, NULL, 0);
+}
+
+/* Tells about a thread unless it is known under this comm; true if it was not. */
+static __always_inline bool know_comm(struct task_struct *task, __u32 pid, struct known_thread *now)
+{
+	struct known_thread *known = bpf_map_lookup_elem(&known_threads, &pid);
 	struct wire_process *record;
 
-	bpf_get_current_comm(&now, sizeof(now));
-	known = bpf_map_lookup_elem(&known_threads, &pid);
-	if (known && known->comm[0] == now.comm[0] && known->comm[1] == now.comm[1])
-		return;
-	bpf_map_update_elem(&known_threads, &pid, &now, BPF_ANY);
+	if (known && known->comm[0] == now->comm[0] && known->comm[1] == now->comm[1] &&
+	    known->tgid == now->tgid)
+		return false;
+	bpf_map_update_elem(&known_threads, &pid, now, BPF_ANY);
 	record = reserve(sizeof(*record));
 	if (!record)
-		return;
-	task = (struct task_struct *)bpf_get_current_task_btf();
+		return true;
 	record->type = WIRE_PROCESS;
-	record->kernel = (task->flags & PF_KTHREAD) != 0;
+	record->kernel = (BPF_CORE_READ(task, flags) & PF_KTHREAD) != 0;
 	record->pid = pid;
 	record->mono_ns = bpf_ktime_get_ns();
-	record->tgid = pid_tgid >> 32;
-	record->parent_tgid = task->real_parent->tgid;
-	__builtin_memcpy(record->comm, now.comm, sizeof(record->comm));
+	record->tgid = now->tgid;
+	record->parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
+	__builtin_memcpy(record->comm, now->comm, sizeof(record->comm));
 	submit(record);
+	return true;
+}
+
+/*
+ * The program's name is the comm of its first thread, which may never do I/O itself. A worker of
+ * io_uring is a thread of the process that it works for (create_io_thread, kernel/fork.c).
+ */
+static __noinline void know_process(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct known_thread now = {};
+
+	BPF_CORE_READ_INTO(&now.comm, leader, comm);
+	now.tgid = BPF_CORE_READ(leader, tgid);
+	know_comm(leader, now.tgid, &now);
+}
+
+/* Tells about the current thread, and its process, unless it is known under its present comm. */
+static __always_inline void know_current_thread(__u64 pid_tgid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct known_thread now = {};
+	__u32 pid = pid_tgid;
+
+	bpf_get_current_comm(now.comm, sizeof(now.comm));
+	now.tgid = pid_tgid >> 32;
+	if (know_comm(task, pid, &now) && pid != now.tgid)
+		know_process(task);
 }
 
 #endif

@@ -102,23 +102,11 @@ static __always_inline struct io_kiocb *worker_fsync(struct task_struct *task)
 static __always_inline void know_thread(struct task_struct *task, __u32 pid)
 {
 	struct known_thread now = {};
-	struct wire_process *record;
 
-	if (bpf_map_lookup_elem(&known_threads, &pid))
-		return;
-	BPF_CORE_READ_INTO(&now, task, comm);
-	bpf_map_update_elem(&known_threads, &pid, &now, BPF_ANY);
-	record = reserve(sizeof(*record));
-	if (!record)
-		return;
-	record->type = WIRE_PROCESS;
-	record->kernel = 0;
-	record->pid = pid;
-	record->mono_ns = bpf_ktime_get_ns();
-	record->tgid = BPF_CORE_READ(task, tgid);
-	record->parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
-	__builtin_memcpy(record->comm, now.comm, sizeof(record->comm));
-	submit(record);
+	BPF_CORE_READ_INTO(&now.comm, task, comm);
+	now.tgid = BPF_CORE_READ(task, tgid);
+	if (know_comm(task, pid, &now) && pid != now.tgid)
+		know_process(task);
 }
 
 /*

@@ -6,6 +6,7 @@
 #ifndef IOSTEP_SYNCS_H
 #define IOSTEP_SYNCS_H
 
+#define IORING_OP_LINKAT 39
 #define IOCB_DSYNC 2
 #define IOCB_SYNC 4
 
@@ -230,6 +231,8 @@ int BPF_PROG(on_syscall_exit, struct pt_regs *regs, long result)
 
 	if (state)
 		close_sync(state, state->via == SYNC_VIA_SYSCALL, result);
+	if (has_nameless && !result && syscall_of(regs) == nr_linkat)
+		name_nameless_files();
 	return 0;
 }
 
@@ -348,6 +351,8 @@ int BPF_PROG(on_uring_complete, void *context, void *request)
 	struct sync_state *state;
 	__u32 *pid;
 
+	if (has_nameless && BPF_CORE_READ((struct io_kiocb *)request, opcode) == IORING_OP_LINKAT)
+		name_nameless_files();
 	if (!open_syncs)
 		return 0;
 	pid = bpf_map_lookup_elem(&uring_syncs, &key);

@@ -67,8 +67,17 @@ impl Processes {
         task.comm = comm;
     }
 
-    /// The thread's process; tells of the thread if nothing did yet.
+    /// The thread's process; tells of the thread, and of the first of its process, whose name is
+    /// the program's, if nothing did yet.
     pub fn mention(&mut self, pid: u32, mono_ns: u64, emit: &mut dyn FnMut(Event)) -> u32 {
+        let tgid = self.tell(pid, mono_ns, emit);
+        if tgid != pid {
+            self.tell(tgid, mono_ns, emit);
+        }
+        tgid
+    }
+
+    fn tell(&mut self, pid: u32, mono_ns: u64, emit: &mut dyn FnMut(Event)) -> u32 {
         let task = self.task(pid);
         if !task.told {
             task.told = true;
@@ -186,6 +195,15 @@ mod tests {
         assert_eq!((thread.tgid, thread.parent_tgid), (4_000_000, 7));
         let child = told(&mut processes, 4_000_002).remove(0);
         assert_eq!((child.tgid, child.parent_tgid), (4_000_002, 4_000_000));
+    }
+
+    #[test]
+    fn a_thread_brings_the_name_of_its_program() {
+        let mut processes = with_shell();
+        processes.made(4_000_000, 4_000_001, true, "thread".into());
+        let told = told(&mut processes, 4_000_001);
+        let names: Vec<_> = told.iter().map(|p| (p.pid, p.comm.as_str())).collect();
+        assert_eq!(names, [(4_000_001, "thread"), (4_000_000, "a ) b")]);
     }
 
     #[test]

@@ -25,12 +25,13 @@ const BETWEEN_STEPS: u64 = 9;
 pub fn cases() -> Vec<Case> {
     let mut needs = stage::requirements(Kind::Ext4);
     needs.push(Requirement::Btf);
-    let tests: [(&str, fn() -> anyhow::Result<()>); 2] = [
-        ("reports show as many as the device counted", in_reports),
-        ("explain shows as many as the device counted", in_explain),
-    ];
-    let case = |(name, body)| Case::new(name, needs.clone(), body).about("flushes");
-    tests.map(case).into()
+    let case = |name: &str, body: fn() -> anyhow::Result<()>| {
+        Case::new(name, needs.clone(), body).about("flushes")
+    };
+    vec![
+        case("reports show as many as the device counted", in_reports),
+        case("explain shows as many as the device counted", in_explain),
+    ]
 }
 
 fn flushes(stage: &Stage) -> anyhow::Result<u64> {

@@ -19,6 +19,7 @@ mod ground_truth;
 mod guest;
 mod guest_filesystems;
 mod lab;
+mod names;
 mod nilfs2;
 mod partition;
 mod record;
@@ -52,6 +53,7 @@ fn main() {
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
     cases.extend(lab::cases());
+    cases.extend(names::cases());
     cases.extend(partition::cases());
     cases.extend(replay::cases());
     cases.extend(record::cases());

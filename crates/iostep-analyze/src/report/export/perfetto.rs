@@ -182,7 +182,7 @@ fn transfer(
         "bytes": segment.bytes,
         "file": segment.file.map(|file| trace.file_name(file)),
         "file_offset_bytes": segment.file_offset_bytes,
-        "dirtier": segment.dirtier.map(|process| trace.process_name(process)),
+        "dirtier": segment.dirtier.map(|process| trace.thread_name(process)),
         "cause": cause,
         "evidence": segment.evidence.name(),
     });

@@ -70,7 +70,7 @@ pub(super) fn of(trace: &Trace) -> (Picture<'_>, Vec<u8>) {
         sync_kinds: SyncKind::ALL.map(SyncKind::name).to_vec(),
         files: file_names(trace),
         processes: (0..trace.processes.len() as u32)
-            .map(|process| trace.process_name(process))
+            .map(|process| trace.thread_name(process))
             .collect(),
         markers: marker_names(trace, zero_ns),
         journal,
