@@ -13,7 +13,7 @@ pub fn run(bytes: &[u8]) {
         return;
     };
     let summary = Summary::of(&document);
-    let style = Style { colour: false };
+    let style = Style::default();
     let shown = text::render(&document, &summary, style);
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
     let mut out = Vec::new();

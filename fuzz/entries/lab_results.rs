@@ -11,7 +11,7 @@ pub fn run(bytes: &[u8]) {
         return;
     };
     let report = Report::of(&lab, &cells);
-    let shown = text::render(&report, Style { colour: false });
+    let shown = text::render(&report, Style::default());
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
     let page = html::render(&report);
     assert!(!page.is_empty());

@@ -10,7 +10,7 @@ use iostep_model::event::Marker;
 use iostep_model::identity::FileKey;
 use iostep_model::manifest::{
     Backend, Check, Clocks, Command, Counters, Device, Filesystem, Interrupt, LayoutRange,
-    Manifest, SCHEMA_VERSION, State,
+    Manifest, MountPlace, SCHEMA_VERSION, State,
 };
 use iostep_model::operation::{Counter, Flags, Operation};
 use iostep_model::sync::SyncKind;
@@ -65,10 +65,11 @@ pub fn sqlite_on_ext4(requests: usize) -> Trace {
     builder.finish(requests)
 }
 
-/// A trace without any I/O, on a device without a filesystem.
+/// A trace of 1.5 s without any I/O, on a device without a filesystem.
 pub fn empty() -> Trace {
     let mut trace = Builder::new(0).finish(0);
     trace.manifest.filesystem = None;
+    trace.manifest.end_mono_ns = Some(START_NS + 1_500_000_000);
     trace
 }
 
@@ -530,6 +531,10 @@ fn manifest() -> Manifest {
         filesystem: Some(Filesystem {
             kind: "ext4".to_owned(),
             mount_point: "/mnt/app".to_owned(),
+            mounts: vec![MountPlace {
+                root: "/".to_owned(),
+                point: "/mnt/app".to_owned(),
+            }],
             options: "rw,relatime,data=ordered".to_owned(),
             block_bytes: BLOCK_BYTES,
             layout: layout(),
@@ -538,6 +543,7 @@ fn manifest() -> Manifest {
             mono_ns: START_NS,
             wall_ns: 1_700_000_000_000_000_000,
         },
+        end_mono_ns: None,
         command: Some(Command {
             argv: vec!["app".to_owned(), "--inserts".to_owned()],
             pid: 4_101,

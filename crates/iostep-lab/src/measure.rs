@@ -208,7 +208,7 @@ impl<'a> Window<'a> {
             sector: segment.sector,
             sectors: u64::from(segment.bytes) / iostep_model::SECTOR_BYTES,
             class: Some(segment.class),
-            file: segment.file.map(|file| self.trace.file_name(file)),
+            file: segment.file.map(|file| self.trace.file_path(file)),
             ..whole.clone()
         };
         segments.iter().map(part).collect()

@@ -36,6 +36,9 @@ pub struct Manifest {
     pub filesystem: Option<Filesystem>,
     /// The clocks at the start.
     pub clocks: Clocks,
+    /// `CLOCK_MONOTONIC` at the end, ns; `None` if the recorder was killed, and in an import.
+    #[serde(default)]
+    pub end_mono_ns: Option<u64>,
     /// The command that was run, if any.
     pub command: Option<Command>,
     /// Process id of the tracer, to mark its own I/O.
@@ -115,12 +118,50 @@ pub struct Filesystem {
     pub kind: String,
     /// Where it is mounted; empty for an image.
     pub mount_point: String,
+    /// Every place where it can be seen, that of `mount_point` first; empty for an image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<MountPlace>,
     /// Mount and superblock options as `/proc/self/mountinfo` has them.
     pub options: String,
     /// Block size in bytes.
     pub block_bytes: u32,
     /// What the layout reserves, in filesystem blocks, sorted by `first_block`, not overlapping.
     pub layout: Vec<LayoutRange>,
+}
+
+/// A place where a filesystem, or a part of it, can be seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountPlace {
+    /// The directory that is seen there, from the filesystem's root: `/`, but for a bind mount or
+    /// a btrfs subvolume.
+    pub root: String,
+    /// Where.
+    pub point: String,
+}
+
+impl MountPlace {
+    /// The path of a file here, from its path below the filesystem's root; `None` if it cannot be
+    /// seen here.
+    fn path_of(&self, path: &str) -> Option<String> {
+        let below = path.strip_prefix(self.root.trim_end_matches('/'))?;
+        let path = match below.trim_start_matches('/') {
+            "" => self.point.clone(),
+            _ if !below.starts_with('/') => return None,
+            name => format!("{}/{name}", self.point.trim_end_matches('/')),
+        };
+        Some(path)
+    }
+}
+
+impl Filesystem {
+    /// A file's path as users have it, from its path below the filesystem's root: at the mount that
+    /// was traced, or else at another one. Where no mount shows the file, the path as it is.
+    pub fn user_path(&self, path: &str) -> String {
+        let mut places = self.mounts.iter();
+        places
+            .find_map(|place| place.path_of(path))
+            .unwrap_or_else(|| path.to_owned())
+    }
 }
 
 /// A range of filesystem blocks that the layout reserves for one class.
@@ -299,5 +340,41 @@ impl Manifest {
     pub fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).expect("a manifest has only JSON's types");
         publish::write(&dir.join(FILE_NAME), &text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_mount() {
+        let place = |(root, point): (&str, &str)| MountPlace {
+            root: root.into(),
+            point: point.into(),
+        };
+        for (mounts, path, expected) in [
+            (&[("/", "/mnt")][..], "/a/b", "/mnt/a/b"),
+            (&[("/", "/mnt")], "/", "/mnt"),
+            (&[("/", "/")], "/a", "/a"),
+            // btrfs: subvol=@data, and a snapshot that nobody mounted.
+            (&[("/@data", "/srv")], "/@data/me/x", "/srv/me/x"),
+            (&[("/@data", "/srv")], "/@data", "/srv"),
+            (&[("/@data", "/srv")], "/@data2/x", "/@data2/x"),
+            // A bind mount was traced; elsewhere is all of it.
+            (&[("/sub", "/bind"), ("/", "/mnt")], "/sub/x", "/bind/x"),
+            (&[("/sub", "/bind"), ("/", "/mnt")], "/y", "/mnt/y"),
+            (&[], "/a", "/a"),
+        ] {
+            let filesystem = Filesystem {
+                kind: "btrfs".into(),
+                mount_point: String::new(),
+                mounts: mounts.iter().copied().map(place).collect(),
+                options: String::new(),
+                block_bytes: 4096,
+                layout: Vec::new(),
+            };
+            assert_eq!(filesystem.user_path(path), expected, "{mounts:?}");
+        }
     }
 }

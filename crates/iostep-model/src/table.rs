@@ -221,15 +221,28 @@ impl Trace {
         &self.segments[first..first + usize::from(request.segments)]
     }
 
-    /// A path for people: the file's path under the mount point, or its inode number.
+    /// A file's path below the filesystem's root, or its inode number: the same wherever the
+    /// filesystem is mounted.
+    pub fn file_path(&self, file: u32) -> String {
+        self.path_or_number(file, str::to_owned)
+    }
+
+    /// A file's path as users have it, below the mount point, or its inode number.
     pub fn file_name(&self, file: u32) -> String {
+        let filesystem = self.manifest.filesystem.as_ref();
+        self.path_or_number(file, |path| {
+            filesystem.map_or_else(|| path.to_owned(), |fs| fs.user_path(path))
+        })
+    }
+
+    fn path_or_number(&self, file: u32, shown: impl Fn(&str) -> String) -> String {
         let file = &self.files[file as usize];
         match &file.path {
             // The next file with the number is called the same.
             Some(path) if file.is_nameless() => {
-                format!("{path}, generation {}", file.key.generation)
+                format!("{}, generation {}", shown(path), file.key.generation)
             }
-            Some(path) => path.clone(),
+            Some(path) => shown(path),
             None => format!("inode {}", file.key.inode),
         }
     }

@@ -2,13 +2,15 @@
 //!
 //! [`target::Target`] is the device, [`session::Session`] a recording. The backends are [`bpf`]
 //! (the kernel's tracepoints through BPF), [`tracefs`] (where there is no BTF) and [`blkparse`]
-//! (text that somebody else recorded); all of them make [`iostep_model::event::Event`]s.
+//! (text that somebody else recorded); all of them make [`iostep_model::event::Event`]s. [`mounts`]
+//! tells where users see the files.
 
 pub mod blkparse;
 pub mod bpf;
 pub mod counters;
 pub mod error;
 pub mod interrupts;
+pub mod mounts;
 pub mod session;
 pub mod syscalls;
 pub mod target;

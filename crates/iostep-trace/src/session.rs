@@ -115,6 +115,9 @@ impl Session {
             session.join()?;
             return Err(dead_reader());
         }
+        // Loading the programs takes a while, in which nothing is recorded.
+        session.manifest.clocks = clocks();
+        session.manifest.write(&session.directory)?;
         session.before = session.quiet_snapshot()?.0;
         session.interrupts_before = interrupts::read()?;
         Ok(session)
@@ -163,6 +166,7 @@ impl Session {
     /// Errors: what stopped the reader early. Everything recorded until then is in the spool.
     pub fn finish(mut self) -> Result<Manifest> {
         let (after, lost) = self.quiet_snapshot()?;
+        self.manifest.end_mono_ns = Some(mono_ns());
         let interrupts_after = interrupts::read()?;
         self.manifest.interrupts =
             interrupts::between(&self.interrupts_before, &interrupts_after, &self.target);
@@ -419,6 +423,7 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
         device: options.target.device.clone(),
         filesystem: options.filesystem.clone(),
         clocks: clocks(),
+        end_mono_ns: None,
         command: None,
         tracer_tgid: std::process::id(),
         check: iostep_model::manifest::Check::default(),

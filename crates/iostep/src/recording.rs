@@ -9,6 +9,7 @@ use iostep_model::manifest::{Filesystem, Manifest, State};
 use iostep_model::spool;
 use iostep_model::store;
 use iostep_model::table::Trace;
+use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
 use tempfile::TempDir;
@@ -135,6 +136,7 @@ fn filesystem(target: &Target) -> Option<Filesystem> {
             .or_else(|| found.as_ref().map(|found| found.kind.name().into()))
             .unwrap_or_default(),
         mount_point: mount.map_or(String::new(), |m| m.point.display().to_string()),
+        mounts: mount.map_or(Vec::new(), |m| mounts::of_filesystem_at(&m.point)),
         options: mount.map_or(String::new(), |mount| mount.options.clone()),
         block_bytes: found.as_ref().map_or(4096, |found| found.block_bytes),
         layout: found.map_or(Vec::new(), |found| found.layout),

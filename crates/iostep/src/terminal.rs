@@ -5,11 +5,20 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use anyhow::Context;
 use iostep_analyze::report::text::Style;
 
-/// Colours on a terminal, unless `NO_COLOR` is set to anything (no-color.org).
+/// On a terminal colours, unless `NO_COLOR` is set to anything (no-color.org), and its width.
 pub fn style() -> Style {
-    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let out = std::io::stdout();
+    if !out.is_terminal() {
+        return Style::default();
+    }
+    let size = rustix::termios::tcgetwinsize(&out);
     Style {
-        colour: wanted && std::io::stdout().is_terminal(),
+        colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        columns: match size.map_or(0, |size| size.ws_col.into()) {
+            // As the terminal of a serial line: it does not know.
+            0 => Style::default().columns,
+            columns => columns,
+        },
     }
 }
 

@@ -35,6 +35,7 @@ impl Recorder {
         trace.manifest.filesystem = Some(Filesystem {
             kind: "ext4".into(),
             mount_point: "/data".into(),
+            mounts: Vec::new(),
             options: String::new(),
             block_bytes: 4096,
             layout: Vec::new(),

@@ -169,7 +169,7 @@ fn call_table(calls: &[CallInfo], style: Style) -> String {
 
 fn file_table(files: &[FileInfo], style: Style) -> String {
     let names = [
-        ">calls", ">opens", ">reads", ">read", ">writes", ">written", ">syncs", ">time", "file",
+        ">calls", ">opens", ">reads", ">read", ">writes", ">written", ">syncs", ">time", "~file",
     ];
     let mut table = grid(style, &names);
     for row in files {

@@ -10,11 +10,22 @@ use iostep_model::manifest::Check;
 use super::quantity::{self, printable};
 use crate::stats::{Summary, overview};
 
-/// How text may be decorated.
-#[derive(Clone, Copy, Debug, Default)]
+/// How text may be decorated, and how wide its tables may be.
+#[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// Use colours and bold type: for a terminal, unless `NO_COLOR` is set.
     pub colour: bool,
+    /// Characters of a line. Names of files are shortened for it, numbers never.
+    pub columns: usize,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style {
+            colour: false,
+            columns: 100,
+        }
+    }
 }
 
 impl Style {
@@ -97,6 +108,10 @@ fn head(summary: &Summary, style: Style) -> String {
         ));
     }
     text.push_str(&notes(summary));
+    if summary.totals.is_empty() {
+        let duration = quantity::duration(overview.duration_ns);
+        text.push_str(&format!("no I/O in {duration}\n"));
+    }
     text
 }
 
@@ -189,6 +204,10 @@ mod tests {
         trace.processes[0].comm = "x\u{1b}c".into();
         let summary = Summary::of(&trace);
         assert!(!render(&summary, Style::default()).contains('\u{1b}'));
-        assert!(render(&summary, Style { colour: true }).contains("\u{1b}[1m"));
+        let coloured = Style {
+            colour: true,
+            ..Style::default()
+        };
+        assert!(render(&summary, coloured).contains("\u{1b}[1m"));
     }
 }

@@ -34,6 +34,8 @@ pub struct JojRow {
     pub file: u32,
     /// Path below the filesystem's root, or `inode N`.
     pub path: String,
+    /// The path as users have it, below the mount point.
+    pub user_path: String,
     /// What it is for.
     pub file_type: FileType,
     /// Files that the row is about: 1, but in [`Joj::by_path`].
@@ -117,7 +119,8 @@ impl JojRow {
     fn new(trace: &Trace, file: u32) -> JojRow {
         JojRow {
             file,
-            path: trace.file_name(file),
+            path: trace.file_path(file),
+            user_path: trace.file_name(file),
             file_type: trace.files[file as usize].file_type,
             files: 1,
             syncs: 0,

@@ -31,7 +31,7 @@ pub struct Overview {
     pub signal: Option<i32>,
     /// Start of the recording, wall clock.
     pub start_wall_ns: u64,
-    /// From the start to the last event.
+    /// How long the recording took; where its end is not known, until the last event.
     pub duration_ns: u64,
     /// Requests in all tables, the tracer's own included.
     pub requests: u64,
@@ -70,7 +70,10 @@ impl Overview {
             exit_status: command.and_then(|c| c.exit_status),
             signal: command.and_then(|c| c.signal),
             start_wall_ns: manifest.clocks.wall_ns,
-            duration_ns: last_ns(trace).saturating_sub(manifest.clocks.mono_ns),
+            duration_ns: manifest
+                .end_mono_ns
+                .unwrap_or_else(|| last_ns(trace))
+                .saturating_sub(manifest.clocks.mono_ns),
             requests: trace.requests.len() as u64,
             failed_requests: requests().filter(|r| r.status != 0).count() as u64,
             unfinished_requests: requests().filter(|r| r.complete_ns.is_none()).count() as u64,

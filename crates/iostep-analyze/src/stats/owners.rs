@@ -14,6 +14,8 @@ pub struct FileRow {
     pub file: u32,
     /// Path below the filesystem's root, or `inode N`.
     pub path: String,
+    /// The path as users have it, below the mount point.
+    pub user_path: String,
     /// What it is for.
     pub file_type: FileType,
     /// Inode number.
@@ -143,7 +145,8 @@ impl Collector {
     fn file_rows(&self, trace: &Trace, syncs: &[u64]) -> Vec<FileRow> {
         let rows = trace.files.iter().enumerate().map(|(index, file)| FileRow {
             file: index as u32,
-            path: trace.file_name(index as u32),
+            path: trace.file_path(index as u32),
+            user_path: trace.file_name(index as u32),
             file_type: file.file_type,
             inode: file.key.inode,
             files: 1,

@@ -359,5 +359,5 @@ fn files_that_never_had_a_name_are_told_apart() {
     // That is its name: somebody gave it.
     trace.files[last as usize].deleted_ns = None;
     let name = format!("/tmp/#{}", trace.files[0].key.inode);
-    assert_eq!(trace.file_name(last), name);
+    assert_eq!(trace.file_path(last), name);
 }

@@ -42,6 +42,7 @@ fn manifest() -> Manifest {
         },
         filesystem: None,
         clocks: Clocks::default(),
+        end_mono_ns: Some(9),
         command: None,
         tracer_tgid: 1,
         check: Check::default(),

@@ -1,6 +1,6 @@
 //! `iostep report`: what a trace says, and two traces side by side.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use iostep_model::publish;
 use iostep_model::table::Trace;
 use serde::Serialize;
 
-use crate::trace_dir;
+use crate::{terminal, trace_dir};
 
 /// Show what a trace says, or two traces side by side.
 ///
@@ -196,7 +196,8 @@ fn output(args: &Args, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> a
 }
 
 fn style(args: &Args) -> Style {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colour = args.output.is_none() && io::stdout().is_terminal() && !plain;
-    Style { colour }
+    match args.output {
+        Some(_) => Style::default(),
+        None => terminal::style(),
+    }
 }

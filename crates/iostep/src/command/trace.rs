@@ -13,6 +13,7 @@ use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 use iostep_model::table::Trace;
 use iostep_trace::session::{BackendChoice, Session};
+use iostep_trace::target::Target;
 
 use crate::interrupt::Interrupt;
 use crate::{recording, terminal};
@@ -108,6 +109,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let existed = directory.exists();
     let mut session = recording::start(&args.target, &directory, args.backend.into())?;
+    tell(&args, session.target());
     if let Err(error) = watch(&args, &mut session, interrupt.flag()) {
         drop(session);
         if !existed {
@@ -119,6 +121,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     show(&args, &directory, &trace)?;
     let failed = !args.allow_loss && !trace.manifest.check.passed();
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Says that the recording has begun, and of what, unless a progress bar does.
+fn tell(args: &Args, target: &Target) {
+    if args.command.is_empty() && std::io::stderr().is_terminal() {
+        return;
+    }
+    let device = &target.device.name;
+    let place = target.mount.as_ref();
+    let place = place.map_or(String::new(), |m| format!(" ({})", m.point.display()));
+    let end = match (&args.command[..], args.duration) {
+        ([], None) => "; Ctrl-C ends it".to_owned(),
+        ([], Some(duration)) => format!(" for {duration:?}"),
+        ([program, ..], _) => format!(" while {program} runs"),
+    };
+    eprintln!("iostep: recording {device}{place}{end}");
 }
 
 /// Runs the command or waits, then settles.
@@ -218,7 +236,7 @@ fn settle(session: &Session) -> anyhow::Result<()> {
 
 /// `DEVICE-N.iostep` with the first free N.
 fn free_name(target: &Path) -> anyhow::Result<PathBuf> {
-    let name = iostep_trace::target::Target::resolve(target)?.device.name;
+    let name = Target::resolve(target)?.device.name;
     (1..10_000)
         .map(|n| PathBuf::from(format!("{name}-{n}.iostep")))
         .find(|path| !path.exists())

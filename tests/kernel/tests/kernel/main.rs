@@ -26,6 +26,7 @@ mod record;
 mod recording;
 mod replay;
 mod requests;
+mod shown;
 mod stage;
 mod stall;
 
@@ -58,6 +59,7 @@ fn main() {
     cases.extend(replay::cases());
     cases.extend(record::cases());
     cases.extend(requests::cases());
+    cases.extend(shown::cases());
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()

@@ -21,6 +21,7 @@ fn extents(start_sector: u64) -> Extents {
     manifest.filesystem = Some(Filesystem {
         kind: "ext4".into(),
         mount_point: "/mnt".into(),
+        mounts: Vec::new(),
         options: String::new(),
         block_bytes: BLOCK as u32,
         layout: vec![

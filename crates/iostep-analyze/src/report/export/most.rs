@@ -72,7 +72,7 @@ fn line(
     let process = first
         .and_then(|segment| segment.dirtier)
         .or(request.submitter);
-    let path = file.map(|file| trace.file_name(file));
+    let path = file.map(|file| trace.file_path(file));
     writeln!(
         out,
         "{:>5}.{:09}\tC\t{}\t{sector:>8}\t{length:>4}\t{:>4}\t{:>20}\t{kind}\t{}",

@@ -110,7 +110,7 @@ fn joj(joj: &Joj) -> Table {
             Cell::factor((data > 0).then(|| written as f64 / data as f64)),
         ]
     };
-    let mut names = by_name(&joj.files, |row| (&row.path, row.file_type));
+    let mut names = by_name(&joj.files, |row| (&row.user_path, row.file_type));
     names.sort_by_key(|name| std::cmp::Reverse(sum(&name.rows, |row| row.journal_bytes)));
     build(
         "Journaling of journal",
@@ -168,7 +168,7 @@ fn files(files: &[FileRow]) -> Table {
         cells.push(Cell::count(sum(rows, |row| row.syncs)));
         cells
     };
-    let mut names = by_name(files, |row| (&row.path, row.file_type));
+    let mut names = by_name(files, |row| (&row.user_path, row.file_type));
     names.sort_by_key(|name| std::cmp::Reverse(sum(&name.rows, |row| row.amounts.write.bytes)));
     build(
         "Files",
@@ -344,7 +344,7 @@ mod tests {
         let summary = Summary::of(&trace);
         let table = joj(&summary.joj);
         let row = &table.rows[0];
-        assert_eq!(row[0].text, "/app/app.db-journal (2 files)");
+        assert_eq!(row[0].text, "/mnt/app/app/app.db-journal (2 files)");
         let of_journals = summary
             .joj
             .files

@@ -21,7 +21,7 @@ pub(super) struct Picture<'a> {
     flags: Vec<(u16, &'static str)>,
     phases: Vec<&'static str>,
     sync_kinds: Vec<&'static str>,
-    files: Vec<FileName<'a>>,
+    files: Vec<FileName>,
     processes: Vec<String>,
     markers: Vec<MarkerName<'a>>,
     /// First sector and number of sectors of each range of the filesystem's journal.
@@ -37,8 +37,8 @@ struct ClassName {
 }
 
 #[derive(Serialize)]
-struct FileName<'a> {
-    path: Option<&'a str>,
+struct FileName {
+    path: Option<String>,
     inode: u64,
     file_type: &'static str,
     deleted: bool,
@@ -222,9 +222,9 @@ fn flag_names() -> Vec<(u16, &'static str)> {
     flags
 }
 
-fn file_names(trace: &Trace) -> Vec<FileName<'_>> {
-    let files = trace.files.iter().map(|file| FileName {
-        path: file.path.as_deref(),
+fn file_names(trace: &Trace) -> Vec<FileName> {
+    let files = (0..).zip(&trace.files).map(|(row, file)| FileName {
+        path: file.path.as_ref().map(|_| trace.file_name(row)),
         inode: file.key.inode,
         file_type: file.file_type.name(),
         deleted: file.deleted_ns.is_some(),

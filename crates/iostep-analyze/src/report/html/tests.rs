@@ -69,7 +69,7 @@ fn every_request_and_segment_is_in_the_page() {
     }
     assert_eq!(columns["sync.kind"].len(), trace.syncs.len());
     assert_eq!(columns["commit.id"].len(), trace.commits.len());
-    assert_eq!(data["files"][0]["path"], "/app/app.db");
+    assert_eq!(data["files"][0]["path"], "/mnt/app/app/app.db");
 }
 
 #[test]

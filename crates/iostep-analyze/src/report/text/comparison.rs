@@ -22,7 +22,8 @@ pub fn render(comparison: &Comparison, names: [&str; 2], style: Style) -> String
     let names = names.map(printable);
     for rows in comparison.rows.chunk_by(|a, b| a.group == b.group) {
         let right = names.clone().map(|name| format!(">{name}"));
-        let mut table = grid(style, &[rows[0].group, &right[0], &right[1], ">ratio"]);
+        let group = format!("~{}", rows[0].group);
+        let mut table = grid(style, &[&group, &right[0], &right[1], ">ratio"]);
         // A zero on both sides says nothing.
         for row in rows
             .iter()

@@ -4,42 +4,37 @@ use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
 
 use super::Style;
 
+/// What a name is shortened to at least.
+const LEAST_CHARACTERS: usize = 16;
+
 /// Columns, their names and rows.
 pub(crate) struct Grid {
-    table: Table,
-    columns: Vec<CellAlignment>,
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
     style: Style,
 }
 
+struct Column {
+    name: String,
+    alignment: CellAlignment,
+    /// Its cells may be shortened so that a line fits.
+    gives_way: bool,
+}
+
 /// Starts with a table whose columns are named so; a name that begins with `>` is of a column of
-/// numbers, set to the right.
+/// numbers, set to the right, and one with `~` is of a column of names that may be long.
 pub(crate) fn grid(style: Style, names: &[&str]) -> Grid {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if style.colour {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
-    }
-    let columns: Vec<CellAlignment> = names
-        .iter()
-        .map(|name| match name.starts_with('>') {
+    let columns = names.iter().map(|name| Column {
+        name: name.trim_start_matches(['>', '~']).to_owned(),
+        alignment: match name.starts_with('>') {
             true => CellAlignment::Right,
             false => CellAlignment::Left,
-        })
-        .collect();
-    let header = names.iter().zip(&columns).map(|(name, alignment)| {
-        let cell = Cell::new(name.trim_start_matches('>')).set_alignment(*alignment);
-        if style.colour {
-            cell.add_attribute(Attribute::Bold)
-        } else {
-            cell
-        }
+        },
+        gives_way: name.starts_with('~'),
     });
-    table.set_header(header.collect::<Vec<_>>());
     Grid {
-        table,
-        columns,
+        columns: columns.collect(),
+        rows: Vec::new(),
         style,
     }
 }
@@ -53,31 +48,125 @@ impl Grid {
     /// The same where the number of columns is known only when it runs.
     pub(crate) fn row_of(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        let cells = cells.into_iter().zip(&self.columns);
-        let cells = cells.map(|(text, alignment)| Cell::new_owned(text).set_alignment(*alignment));
-        self.table.add_row(cells.collect::<Vec<_>>());
+        self.rows.push(cells);
     }
 
     /// The table below its title; nothing if it has no rows.
     pub(crate) fn titled(self, title: &str) -> String {
-        match self.table.is_empty() {
+        match self.rows.is_empty() {
             true => String::new(),
-            false => format!("\n{}\n{}", self.style.bold(title), self.lines()),
+            false => format!("\n{}\n{}", self.style.bold(title), self.fitting_lines()),
         }
     }
 
     /// The table below an empty line; nothing if it has no rows.
     pub(crate) fn untitled(self) -> String {
-        match self.table.is_empty() {
+        match self.rows.is_empty() {
             true => String::new(),
-            false => format!("\n{}", self.lines()),
+            false => format!("\n{}", self.fitting_lines()),
         }
     }
 
-    fn lines(&self) -> String {
-        let lines = self.table.lines();
+    fn fitting_lines(mut self) -> String {
+        let plain = Style {
+            colour: false,
+            ..self.style
+        };
+        let lines = self.lines(plain);
+        let widest = lines.lines().map(|line| line.chars().count()).max();
+        let mut excess = widest.unwrap_or(0).saturating_sub(self.style.columns);
+        for column in 0..self.columns.len() {
+            if excess > 0 && self.columns[column].gives_way {
+                excess -= self.shorten(column, excess);
+            }
+        }
+        self.lines(self.style)
+    }
+
+    /// Makes a column narrower, by `excess` characters if it can be; gives by how many it did.
+    fn shorten(&mut self, column: usize, excess: usize) -> usize {
+        let cells = || self.rows.iter().map(|row| row[column].chars().count());
+        let widest = cells().max().unwrap_or(0);
+        let limit = widest.saturating_sub(excess).max(LEAST_CHARACTERS);
+        for row in &mut self.rows {
+            row[column] = shortened(&row[column], limit);
+        }
+        widest.saturating_sub(limit)
+    }
+
+    fn lines(&self, style: Style) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        if style.colour {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let header = self.columns.iter().map(|column| {
+            let cell = Cell::new(&column.name).set_alignment(column.alignment);
+            match style.colour {
+                true => cell.add_attribute(Attribute::Bold),
+                false => cell,
+            }
+        });
+        table.set_header(header.collect::<Vec<_>>());
+        for row in &self.rows {
+            let cells = row.iter().zip(&self.columns);
+            let cells = cells.map(|(text, column)| Cell::new(text).set_alignment(column.alignment));
+            table.add_row(cells.collect::<Vec<_>>());
+        }
+        let lines = table.lines();
         lines
             .map(|line| format!(" {}\n", line.trim_end()))
             .collect()
+    }
+}
+
+/// At most `limit` characters of a text: what tells most of a path are its end, and then its
+/// beginning.
+fn shortened(text: &str, limit: usize) -> String {
+    let count = text.chars().count();
+    if count <= limit {
+        return text.to_owned();
+    }
+    let end = (limit - 1) * 2 / 3;
+    let begin = limit - 1 - end;
+    let begin = text.chars().take(begin);
+    let end = text.chars().skip(count - end);
+    begin.chain(['…']).chain(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(columns: usize, name: &str) -> String {
+        let style = Style {
+            columns,
+            ..Style::default()
+        };
+        let mut table = grid(style, &["~file", ">bytes"]);
+        table.row([name.to_owned(), "123,456".to_owned()]);
+        table.row(["/b".to_owned(), "7".to_owned()]);
+        table.untitled()
+    }
+
+    #[test]
+    fn a_long_name_gives_way_and_a_number_never_does() {
+        let name = format!("/var/lib/{}/app.db-journal", "deep/".repeat(200));
+        let text = table(60, &name);
+        let widths = text.lines().map(|line| line.chars().count());
+        assert_eq!(widths.max(), Some(60), "{text}");
+        assert!(text.contains(" /var/lib/deep/"), "{text}");
+        assert!(text.contains("/app.db-journal  123,456\n"), "{text}");
+        let text = table(8, &name);
+        assert!(text.contains("  123,456\n"), "{text}");
+    }
+
+    #[test]
+    fn what_fits_is_whole() {
+        assert_eq!(table(100, "/a"), table(20, "/a"));
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("/ä/b/c/d", 7), "/ä…/c/d");
     }
 }

@@ -30,13 +30,13 @@ fn path_of(path: &str, files: u64) -> String {
 
 pub(super) fn files(summary: &Summary, style: Style) -> String {
     let names = [
-        "file", "type", ">reads", ">read", ">writes", ">written", ">syncs", "",
+        "~file", "type", ">reads", ">read", ">writes", ">written", ">syncs", "",
     ];
     let mut table = grid(style, &names);
     let files = summary.files_by_path();
     for file in files.iter().take(ROWS_SHOWN) {
         table.row([
-            path_of(&file.path, file.files),
+            path_of(&file.user_path, file.files),
             file.file_type.name().into(),
             count(file.amounts.read.requests),
             bytes(file.amounts.read.bytes),
@@ -118,7 +118,7 @@ pub(super) fn slowest_syncs(summary: &Summary, style: Style) -> String {
     let paths: FxHashMap<u32, &str> = summary
         .files
         .iter()
-        .map(|file| (file.file, file.path.as_str()))
+        .map(|file| (file.file, file.user_path.as_str()))
         .collect();
     let mut calls: Vec<_> = summary.sync_calls.iter().collect();
     calls.sort_by_key(|call| (std::cmp::Reverse(call.duration_ns), call.sync));
@@ -126,7 +126,7 @@ pub(super) fn slowest_syncs(summary: &Summary, style: Style) -> String {
         ">at",
         ">took",
         "sync call",
-        "file",
+        "~file",
         ">data",
         ">journal",
         ">metadata",
@@ -150,7 +150,7 @@ pub(super) fn slowest_syncs(summary: &Summary, style: Style) -> String {
 pub(super) fn joj(summary: &Summary, style: Style) -> String {
     let joj = &summary.joj;
     let names = [
-        "file",
+        "~file",
         "type",
         ">syncs",
         ">data",
@@ -162,7 +162,7 @@ pub(super) fn joj(summary: &Summary, style: Style) -> String {
     let files = joj.by_path();
     for file in files.iter().take(ROWS_SHOWN) {
         table.row([
-            path_of(&file.path, file.files),
+            path_of(&file.user_path, file.files),
             file.file_type.name().into(),
             count(file.syncs),
             bytes(file.data_bytes),

@@ -7,6 +7,7 @@ fn filesystem(kind: &str, options: &str) -> Filesystem {
     Filesystem {
         kind: kind.into(),
         mount_point: "/no/such/mount".into(),
+        mounts: Vec::new(),
         options: options.into(),
         block_bytes: 4096,
         layout: Vec::new(),

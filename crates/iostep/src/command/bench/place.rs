@@ -55,6 +55,7 @@ impl Place {
                 .map(|mount| Filesystem {
                     kind: mount.kind,
                     mount_point: mount.point.display().to_string(),
+                    mounts: Vec::new(),
                     options: mount.options,
                     block_bytes: block_bytes(path),
                     layout: Vec::new(),

@@ -38,6 +38,7 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
             mono_ns: ZERO_NS,
             wall_ns: 0,
         },
+        end_mono_ns: None,
         command: None,
         tracer_tgid: NO_TRACER,
         check,
@@ -68,6 +69,7 @@ fn filesystem(found: &Found) -> Filesystem {
     Filesystem {
         kind: found.kind.name().to_owned(),
         mount_point: String::new(),
+        mounts: Vec::new(),
         options: String::new(),
         block_bytes: found.block_bytes,
         layout: found.layout.clone(),

@@ -194,7 +194,11 @@ fn escapes_are_only_in_coloured_text() {
     let document = fixture::sqlite_wal(2);
     let summary = Summary::of(&document);
     assert!(!render(&document, &summary, Style::default()).contains('\u{1b}'));
-    let coloured = render(&document, &summary, Style { colour: true });
+    let style = Style {
+        colour: true,
+        ..Style::default()
+    };
+    let coloured = render(&document, &summary, style);
     assert!(coloured.contains("\u{1b}[1m"));
 }
 
