@@ -287,6 +287,9 @@ pub struct Check {
     pub in_flight_before_bytes: u64,
     /// Bytes under way when the trace ended: queued, but not complete.
     pub in_flight_after_bytes: u64,
+    /// What this kernel did not let the trace tell, in words. The sums are whole all the same.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What does not agree, in words; empty if everything does.
     pub differences: Vec<String>,
 }

@@ -39,6 +39,19 @@ pub enum Error {
         /// The reason, in libbpf's words.
         reason: String,
     },
+    /// The kernel does not take a BPF program without which nothing can be recorded.
+    #[error(
+        "Linux {kernel} refused the BPF program {program}, without which nothing can be recorded; \
+         use --backend tracefs, or see why with iostep trace --verbose"
+    )]
+    Refused {
+        /// The program's name.
+        program: String,
+        /// `uname -r`.
+        kernel: String,
+        /// What libbpf and the verifier said.
+        log: String,
+    },
     /// A file of the trace could not be written or read.
     #[error(transparent)]
     Trace(#[from] iostep_model::Error),

@@ -1,6 +1,5 @@
 //! A recording: the backend in a thread of its own, the spool, and the manifest.
 
-use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -111,12 +110,13 @@ impl Session {
             commands,
             reader: Some(reader),
         };
-        if started.recv().is_err() {
+        let Ok(notes) = started.recv() else {
             session.join()?;
             return Err(dead_reader());
-        }
+        };
         // Loading the programs takes a while, in which nothing is recorded.
         session.manifest.clocks = clocks();
+        session.manifest.check.notes = notes;
         session.manifest.write(&session.directory)?;
         session.before = session.quiet_snapshot()?.0;
         session.interrupts_before = interrupts::read()?;
@@ -170,7 +170,9 @@ impl Session {
         let interrupts_after = interrupts::read()?;
         self.manifest.interrupts =
             interrupts::between(&self.interrupts_before, &interrupts_after, &self.target);
+        let notes = std::mem::take(&mut self.manifest.check.notes);
         self.manifest.check = counters::compare(&self.before, &after, lost);
+        self.manifest.check.notes = notes;
         if after.device.is_none() {
             self.manifest.check.differences.push(format!(
                 "{}: the device does not count its I/O (queue/iostats is 0), so nothing can be checked",
@@ -305,7 +307,7 @@ fn record(
     target: &Target,
     writer: spool::Writer,
     requests: &Receiver<Request>,
-    ready: &Sender<()>,
+    ready: &Sender<Vec<String>>,
 ) -> Result<()> {
     match backend {
         Backend::Tracefs => record_tracefs(target, writer, requests, ready),
@@ -317,12 +319,12 @@ fn record_bpf(
     target: &Target,
     mut writer: spool::Writer,
     requests: &Receiver<Request>,
-    ready: &Sender<()>,
+    ready: &Sender<Vec<String>>,
 ) -> Result<()> {
-    let mut object = MaybeUninit::uninit();
-    let probe = Probe::start(target, &mut object)?;
+    let mut objects = bpf::objects();
+    let probe = Probe::start(target, &mut objects)?;
     // The session is gone only if its thread died, and then there is nobody to tell.
-    let _ = ready.send(());
+    let _ = ready.send(probe.notes().to_vec());
     let writer = std::cell::RefCell::new(&mut writer);
     probe.run(
         DRAIN_INTERVAL,
@@ -364,10 +366,10 @@ fn record_tracefs(
     target: &Target,
     mut writer: spool::Writer,
     requests: &Receiver<Request>,
-    ready: &Sender<()>,
+    ready: &Sender<Vec<String>>,
 ) -> Result<()> {
     let mut tracefs = Tracefs::start(target, tracefs::DEFAULT_BUFFER_BYTES)?;
-    let _ = ready.send(());
+    let _ = ready.send(Vec::new());
     let mut failed = Ok(());
     loop {
         match requests.recv_timeout(DRAIN_INTERVAL) {

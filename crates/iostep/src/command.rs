@@ -116,7 +116,9 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<iostep_trace::Error>() {
         return match error {
             iostep_trace::Error::Usage { .. } => Some(USAGE),
-            iostep_trace::Error::Unsupported { .. } => Some(UNSUPPORTED),
+            iostep_trace::Error::Unsupported { .. } | iostep_trace::Error::Refused { .. } => {
+                Some(UNSUPPORTED)
+            }
             _ => None,
         };
     }

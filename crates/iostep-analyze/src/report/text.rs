@@ -147,6 +147,7 @@ fn notes(summary: &Summary) -> String {
             "completions told late, whose latency is an upper bound: {late}"
         ));
     }
+    notes.extend(overview.check.notes.iter().cloned());
     if !summary.tracer.is_empty() {
         notes.push(format!(
             "the tracer's own I/O, counted nowhere below: {} read, {} written",

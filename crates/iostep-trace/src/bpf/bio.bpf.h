@@ -597,6 +597,9 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	end_io = (__u64)bio->bi_end_io;
 	kind = bpf_map_lookup_elem(&end_io_kinds, &end_io);
 	walk->kind = kind ? *kind : END_IO_OTHER;
+	if (simple_direct_pool && walk->kind == END_IO_WAIT &&
+	    (__u64)bio->bi_pool == simple_direct_pool)
+		walk->kind = END_IO_IOMAP_SIMPLE;
 	walk->queue.type = WIRE_QUEUE;
 	walk->queue.segments = 0;
 	walk->queue.bytes = bio->bi_iter.bi_size;

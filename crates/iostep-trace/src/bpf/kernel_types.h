@@ -214,6 +214,7 @@ struct bio {
 	void *bi_end_io;
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
+	void *bi_pool;
 } KERNEL_TYPE;
 
 struct blk_mq_hw_ctx {

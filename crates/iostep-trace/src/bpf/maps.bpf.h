@@ -16,6 +16,8 @@ const volatile __u64 page_offset_base_fixed = 0;
 /* Address of journal_end_buffer_io_sync and of ext4_end_buffer_io_sync. */
 const volatile __u64 jbd2_end_io = 0;
 const volatile __u64 fast_commit_end_io = 0;
+/* Where bios of iomap's direct I/O in one bio are from (by Linux 7.3); 0: not known. */
+const volatile __u64 simple_direct_pool = 0;
 /* System call numbers of this architecture. */
 const volatile int nr_fsync = -1, nr_fdatasync = -1, nr_sync = -1, nr_syncfs = -1;
 const volatile int nr_sync_file_range = -1;

@@ -3,6 +3,7 @@
 //! Hooks and what they tell are listed at the top of that file; `wire.h` has the records. A
 //! tracepoint that the running kernel does not have is left out: xfs or btrfs may not be there.
 
+mod choice;
 mod decode;
 mod flags;
 mod symbols;
@@ -23,6 +24,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
 use crate::error::{Error, Result};
 use crate::target::Target;
+use choice::Choice;
 use decode::Decoder;
 use symbols::Symbols;
 use tracepoints::of_modules;
@@ -74,7 +76,7 @@ const END_IO_KINDS: [(&str, u32); 23] = [
     ("iomap_dio_simple_end_io", 10),
 ];
 
-const OTHER_SYMBOLS: [&str; 2] = ["vmemmap_base", "page_offset_base"];
+const OTHER_SYMBOLS: [&str; 3] = ["vmemmap_base", "page_offset_base", "iomap_dio_simple_pool"];
 
 /// x86-64 without KASLR of the memory map, four-level page tables (Documentation/arch/x86/x86_64/mm.rst).
 #[cfg(target_arch = "x86_64")]
@@ -122,6 +124,15 @@ pub struct Probe<'object> {
     flags: flags::KernelFlags,
     /// What [`Probe::tell_late`] told.
     told: Cell<Late>,
+    notes: Vec<String>,
+}
+
+/// Places for libbpf's data: as many attempts to load the programs.
+pub type Objects = [MaybeUninit<OpenObject>; 12];
+
+/// Empty ones.
+pub fn objects() -> Objects {
+    std::array::from_fn(|_| MaybeUninit::uninit())
 }
 
 /// Completions that no program saw.
@@ -160,33 +171,21 @@ pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
 impl<'object> Probe<'object> {
     /// Loads and attaches the programs for one device. Events flow from here on.
     ///
-    /// `object` is only a place for libbpf's data.
+    /// `objects` are only places for libbpf's data, one for each attempt: an object is loaded whole
+    /// or not at all, so a program that this kernel refuses is left out of the next.
     ///
-    /// Errors: `Kernel` with the verifier's or the loader's words; `Unsupported` without BTF.
-    pub fn start(
-        target: &Target,
-        object: &'object mut MaybeUninit<OpenObject>,
-    ) -> Result<Probe<'object>> {
+    /// Errors: `Refused` if a program is refused that it cannot be done without; `Kernel` with the
+    /// loader's words; `Unsupported` without BTF.
+    pub fn start(target: &Target, objects: &'object mut Objects) -> Result<Probe<'object>> {
         let btf = Btf::from_vmlinux().map_err(|error| {
             Error::unsupported(
                 "/sys/kernel/btf/vmlinux",
                 format!("no usable BTF ({error})"),
             )
         })?;
-        let names: Vec<&'static str> = END_IO_KINDS
-            .iter()
-            .map(|(name, _)| *name)
-            .chain(OTHER_SYMBOLS)
-            .collect();
-        let symbols = Symbols::read(&names)?;
-        let mut open = IostepSkelBuilder::default()
-            .open(object)
-            .map_err(Error::kernel("open the BPF object"))?;
-        configure(&mut open, target, &symbols)?;
-        drop_missing_hooks(&mut open, &btf);
-        drop_idle_hooks(&mut open, target);
-        let mut skel =
-            words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))?;
+        let symbols = Symbols::read(&symbol_names())?;
+        let mut choice = Choice::new(kind(target));
+        let mut skel = load(target, &btf, &symbols, &mut choice, objects)?;
         for (name, kind) in END_IO_KINDS {
             for address in symbols.all(name) {
                 skel.maps
@@ -201,7 +200,13 @@ impl<'object> Probe<'object> {
             skel: Box::new(skel),
             flags: flags::KernelFlags::read(&btf),
             told: Cell::new(Late::default()),
+            notes: choice.notes(&release()),
         })
+    }
+
+    /// What this kernel does not let the programs tell, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Hands every event to `emit` until `stop` says so; `stop` is asked about every
@@ -386,6 +391,7 @@ fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) 
     settings.page_offset_base_address = symbols.one("page_offset_base");
     (settings.vmemmap_base_fixed, settings.page_offset_base_fixed) = FIXED_BASES;
     settings.jbd2_end_io = symbols.one("journal_end_buffer_io_sync");
+    settings.simple_direct_pool = symbols.one("iomap_dio_simple_pool");
     settings.fast_commit_end_io = symbols.one("ext4_end_buffer_io_sync");
     settings.fsync_is_silent = u32::from(tells_no_fsync(target));
     settings.nr_fsync = decode::call::FSYNC;
@@ -404,13 +410,57 @@ fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) 
     Ok(())
 }
 
-fn drop_missing_hooks(open: &mut OpenIostepSkel<'_>, btf: &Btf<'_>) {
+fn symbol_names() -> Vec<&'static str> {
+    let ends = END_IO_KINDS.iter().map(|(name, _)| *name);
+    ends.chain(OTHER_SYMBOLS).collect()
+}
+
+/// `uname -r`.
+fn release() -> String {
+    let system = rustix::system::uname();
+    system.release().to_string_lossy().into_owned()
+}
+
+/// Loads all programs that this device is served by and that this kernel takes.
+fn load<'object>(
+    target: &Target,
+    btf: &Btf<'_>,
+    symbols: &Symbols,
+    choice: &mut Choice,
+    objects: &'object mut Objects,
+) -> Result<IostepSkel<'object>> {
+    for object in objects {
+        let mut open = IostepSkelBuilder::default()
+            .open(object)
+            .map_err(Error::kernel("open the BPF object"))?;
+        configure(&mut open, target, symbols)?;
+        find_absent(&open, btf, choice);
+        for mut program in open.open_object_mut().progs_mut() {
+            let takes = choice.takes(&program.name().to_string_lossy());
+            program.set_autoload(takes);
+        }
+        match words::listen(|| open.load().map_err(Error::kernel("load the BPF programs"))) {
+            Ok(skel) => return Ok(skel),
+            Err(error) => choice.leave_out(error, &words::said(), &release())?,
+        }
+    }
+    Err(Error::unsupported(
+        format!("Linux {}", release()),
+        "it refuses most of the BPF programs; use --backend tracefs",
+    ))
+}
+
+/// Finds the programs whose tracepoint this kernel, or a module that is loaded, does not have.
+fn find_absent(open: &OpenIostepSkel<'_>, btf: &Btf<'_>, choice: &mut Choice) {
     let of_modules = of_modules();
-    for mut program in open.open_object_mut().progs_mut() {
+    for program in open.open_object().progs() {
         let section = program.section().to_string_lossy().into_owned();
-        if let Some(name) = section.strip_prefix("tp_btf/") {
-            let there = has_tracepoint(btf, name) || of_modules.contains(name);
-            program.set_autoload(there || name.starts_with("sys_"));
+        let Some(name) = section.strip_prefix("tp_btf/") else {
+            continue;
+        };
+        let there = has_tracepoint(btf, name) || of_modules.contains(name);
+        if !there && !name.starts_with("sys_") {
+            choice.set_absent(&program.name().to_string_lossy());
         }
     }
 }
@@ -422,27 +472,9 @@ fn kind(target: &Target) -> &str {
         .map_or("", |mount| mount.kind.as_str())
 }
 
-fn is_fat(target: &Target) -> bool {
-    matches!(kind(target), "vfat" | "msdos")
-}
-
 /// True for filesystems without a tracepoint in their fsync.
 fn tells_no_fsync(target: &Target) -> bool {
-    is_fat(target) || kind(target) == "nilfs2"
-}
-
-/// Leaves out what only some filesystems need, since it runs with every call or every change.
-fn drop_idle_hooks(open: &mut OpenIostepSkel<'_>, target: &Target) {
-    for mut program in open.open_object_mut().progs_mut() {
-        let is_idle = match program.name().to_str() {
-            Some("on_silent_syscall") => !tells_no_fsync(target),
-            Some("on_dirty_buffer") => !is_fat(target),
-            _ => false,
-        };
-        if is_idle {
-            program.set_autoload(false);
-        }
-    }
+    choice::SILENT.contains(&kind(target))
 }
 
 /// How often the kernel skipped a program because it was running on that CPU already

@@ -35,8 +35,13 @@ pub(crate) fn listen<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
+/// All that was said during the last [`listen`].
+pub(crate) fn said() -> String {
+    SAID.lock().map(|said| said.clone()).unwrap_or_default()
+}
+
 fn last_words() -> String {
-    let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
+    let said = said();
     let lines: Vec<&str> = said
         .lines()
         .map(str::trim)

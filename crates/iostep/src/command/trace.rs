@@ -66,6 +66,10 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
+    /// If the kernel refuses a BPF program, print what its verifier said
+    #[arg(long)]
+    verbose: bool,
+
     /// Command to run, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -108,7 +112,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => free_name(&args.target)?,
     };
     let existed = directory.exists();
-    let mut session = recording::start(&args.target, &directory, args.backend.into())?;
+    let started = recording::start(&args.target, &directory, args.backend.into());
+    let mut session = started.inspect_err(|error| show_log(&args, error))?;
     tell(&args, session.target());
     if let Err(error) = watch(&args, &mut session, interrupt.flag()) {
         drop(session);
@@ -137,6 +142,14 @@ fn tell(args: &Args, target: &Target) {
         ([program, ..], _) => format!(" while {program} runs"),
     };
     eprintln!("iostep: recording {device}{place}{end}");
+}
+
+/// The verifier's log is long, and of use to those who know it.
+fn show_log(args: &Args, error: &anyhow::Error) {
+    match error.downcast_ref() {
+        Some(iostep_trace::Error::Refused { log, .. }) if args.verbose => eprint!("{log}"),
+        _ => {}
+    }
 }
 
 /// Runs the command or waits, then settles.

@@ -96,6 +96,9 @@ fn facts(manifest: &Manifest) -> Vec<Fact> {
         }
         None => add("filesystem", "none found".to_owned()),
     }
+    for note in &manifest.check.notes {
+        add("note", note.clone());
+    }
     add(
         "kernel",
         format!("Linux {} {}", manifest.kernel, manifest.machine),
