@@ -287,6 +287,10 @@ pub struct Check {
     pub in_flight_before_bytes: u64,
     /// Bytes under way when the trace ended: queued, but not complete.
     pub in_flight_after_bytes: u64,
+    /// System calls that nobody looked at, because their thread had the processor only while
+    /// another's call was looked at. A sync call among them is known by its filesystem alone.
+    #[serde(default)]
+    pub unseen_calls: u64,
     /// What this kernel did not let the trace tell, in words. The sums are whole all the same.
     #[serde(default)]
     pub notes: Vec<String>,

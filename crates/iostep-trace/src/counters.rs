@@ -60,6 +60,8 @@ pub struct Snapshot {
     pub sums: Sums,
     /// I/Os under way.
     pub in_flight: u64,
+    /// System calls that nobody looked at.
+    pub unseen_calls: u64,
 }
 
 /// Compares two snapshots. Every sum of the probe must equal the device's, but for what was
@@ -77,6 +79,7 @@ pub fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> Check {
         merges: after.sums.merges - before.sums.merges,
         splits: after.sums.splits - before.sums.splits,
         late_completions: after.sums.late - before.sums.late,
+        unseen_calls: after.unseen_calls - before.unseen_calls,
         lost_events,
         ..Check::default()
     };

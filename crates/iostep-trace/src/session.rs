@@ -218,6 +218,10 @@ impl Session {
 trait Source {
     fn sums(&mut self) -> Result<Sums>;
     fn lost(&mut self) -> Result<u64>;
+    /// System calls that nobody looked at.
+    fn unseen_calls(&self) -> u64 {
+        0
+    }
 }
 
 impl Source for &Probe<'_> {
@@ -226,6 +230,9 @@ impl Source for &Probe<'_> {
     }
     fn lost(&mut self) -> Result<u64> {
         Probe::lost(self)
+    }
+    fn unseen_calls(&self) -> u64 {
+        Probe::unseen_calls(self)
     }
 }
 
@@ -269,6 +276,7 @@ fn snapshot(source: &mut impl Source, target: &Target) -> Result<(Snapshot, u64)
                 device: counting.then_some(device),
                 sums,
                 in_flight,
+                unseen_calls: source.unseen_calls(),
             };
             return Ok((snapshot, source.lost()?));
         }

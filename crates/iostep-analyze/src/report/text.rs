@@ -147,6 +147,13 @@ fn notes(summary: &Summary) -> String {
             "completions told late, whose latency is an upper bound: {late}"
         ));
     }
+    if overview.check.unseen_calls > 0 {
+        let unseen = quantity::count(overview.check.unseen_calls);
+        notes.push(format!(
+            "system calls that were not looked at; whether a sync call was among them, only its \
+             filesystem told: {unseen}"
+        ));
+    }
     notes.extend(overview.check.notes.iter().cloned());
     if !summary.tracer.is_empty() {
         notes.push(format!(
