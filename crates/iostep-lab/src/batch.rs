@@ -282,6 +282,7 @@ fn fault(ended: Result<guest::Exit>, watch: &Watch<'_>, complaints: &Tail) -> Fa
             what,
             came_up,
             console,
+            ..
         }) => Fault {
             reason: match console.cause() {
                 Some(cause) => format!("{what}; its console said: {}", cause.trim()),

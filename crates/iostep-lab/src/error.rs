@@ -61,6 +61,8 @@ pub enum Error {
         what: String,
         /// False if it had not even come up.
         came_up: bool,
+        /// True if it had stopped saying anything before the command started.
+        silent: bool,
         /// What it said last.
         console: Console,
     },

@@ -148,6 +148,7 @@ mod tests {
                 ..Sums::default()
             },
             in_flight,
+            ..Snapshot::default()
         }
     }
 

@@ -89,6 +89,7 @@ fn only_a_guest_that_came_up_may_have_died_of_a_cell() {
     let guest = |came_up| Error::Guest {
         what: "the guest ended".into(),
         came_up,
+        silent: false,
         console: guest::Console::default(),
     };
     let fault = |error| fault(Err(error), &watch, &Tail::default());

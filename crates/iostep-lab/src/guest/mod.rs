@@ -46,9 +46,15 @@ use wire::{Order, Report};
 
 /// How often the caller's flag, the limits and QEMU's end are looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// How long a guest may take until its first word, by who executes it: ten times what it takes.
+/// How long a guest may take until its command starts, by who executes it: ten times what it takes.
+/// On a machine that is busy time passes and nothing happens, so QEMU has to have used
+/// [`BOOT_PROCESSOR`] of it as well, or the whole of [`BOOT_AT_MOST`] is over.
 const KVM_BOOT: Duration = Duration::from_secs(20);
-const EMULATED_BOOT: Duration = Duration::from_secs(180);
+const EMULATED_BOOT: Duration = Duration::from_secs(60);
+const BOOT_PROCESSOR: Duration = Duration::from_secs(40);
+const BOOT_AT_MOST: Duration = Duration::from_secs(180);
+/// How often a guest that is silent for that long is ended and started again.
+const RESTARTS: u32 = 2;
 /// Reports that wait for the caller; then the guest waits, too.
 const QUEUE: usize = 64;
 
@@ -148,6 +154,8 @@ pub struct Exit {
     pub kernel: String,
     /// True if its times are not times of hardware.
     pub emulated: bool,
+    /// Guests that fell silent before the command started, and were ended.
+    pub restarts: u32,
     /// From the start of QEMU to the guest's first word.
     pub boot: Duration,
     /// From there to the command's end.
@@ -175,14 +183,16 @@ pub fn run(
         output,
         stop,
         deadline,
+        has_begun: false,
+        restarts: 0,
     };
     match options.accelerator {
-        Accelerator::None => run.on(Processor::Emulated),
+        Accelerator::None => run.emulated(),
         Accelerator::Kvm => run.on(Processor::Kvm),
-        Accelerator::Auto if !Processor::kvm_is_usable() => run.on(Processor::Emulated),
+        Accelerator::Auto if !Processor::kvm_is_usable() => run.emulated(),
         Accelerator::Auto => match run.on(Processor::Kvm) {
             // Whether nested virtualisation works is seen by trying only.
-            Err(Error::Guest { came_up: false, .. }) => run.on(Processor::Emulated),
+            Err(Error::Guest { came_up: false, .. }) => run.emulated(),
             other => other,
         },
     }
@@ -316,31 +326,67 @@ struct Run<'a, 'b> {
     output: &'a mut Output<'b>,
     stop: &'a AtomicBool,
     deadline: Option<Instant>,
+    /// The command may have started, and is never run a second time.
+    has_begun: bool,
+    restarts: u32,
 }
 
 /// What a guest is waited for.
 struct Watch {
     qemu: Qemu,
     reports: Receiver<Report>,
-    /// When the next report must have come.
+    /// When the command must have ended.
     deadline: Option<Instant>,
+    /// How long it may take until the command starts; `None` once it has.
+    boot: Option<Patience>,
     came_up: bool,
 }
 
+/// How long a guest is waited for that says nothing.
+struct Patience {
+    began: Instant,
+    processor: Processor,
+}
+
+impl Patience {
+    /// `used` is the processor's time that QEMU had, if that is known.
+    fn is_over(&self, used: Option<Duration>) -> bool {
+        let passed = self.began.elapsed();
+        match self.processor {
+            Processor::Kvm => passed >= KVM_BOOT,
+            Processor::Emulated => {
+                let had_its_turns = used.is_none_or(|used| used >= BOOT_PROCESSOR);
+                passed >= BOOT_AT_MOST || (passed >= EMULATED_BOOT && had_its_turns)
+            }
+        }
+    }
+}
+
 impl Run<'_, '_> {
+    /// A guest that falls silent before the command starts has done nothing yet that would be done
+    /// twice: it is ended, and another one started.
+    fn emulated(&mut self) -> Result<Exit> {
+        loop {
+            match self.on(Processor::Emulated) {
+                Err(Error::Guest { silent: true, .. })
+                    if !self.has_begun && self.restarts < RESTARTS =>
+                {
+                    self.restarts += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
     fn on(&mut self, processor: Processor) -> Result<Exit> {
         let began = Instant::now();
         let (qemu, port) = Qemu::start(&self.host.machine(processor))?;
         let reports = reports(&port)?;
-        let patience = match processor {
-            Processor::Kvm => KVM_BOOT,
-            Processor::Emulated => EMULATED_BOOT,
-        };
-        let boot = began + patience;
         let mut watch = Watch {
             qemu,
             reports,
-            deadline: Some(self.deadline.map_or(boot, |limit| limit.min(boot))),
+            deadline: self.deadline,
+            boot: Some(Patience { began, processor }),
             came_up: false,
         };
         let Report::Up(release) = watch.next(self.stop)? else {
@@ -348,7 +394,6 @@ impl Run<'_, '_> {
         };
         let up = Instant::now();
         watch.came_up = true;
-        watch.deadline = self.deadline;
         if let Err(error) = self.order(&port, processor) {
             return watch.fail(&format!("cannot tell the guest what to run: {error}"));
         }
@@ -358,6 +403,7 @@ impl Run<'_, '_> {
             status,
             kernel: String::from_utf8_lossy(&release).into_owned(),
             emulated: processor == Processor::Emulated,
+            restarts: self.restarts,
             boot: up - began,
             run: up.elapsed(),
         })
@@ -408,7 +454,11 @@ impl Run<'_, '_> {
                     let text = String::from_utf8_lossy(&text).into_owned();
                     return Err(Error::Agent { message: text });
                 }
-                Report::Up(_) | Report::Started => {}
+                Report::Started => {
+                    self.has_begun = true;
+                    watch.boot = None;
+                }
+                Report::Up(_) => {}
             }
         }
     }
@@ -452,6 +502,10 @@ impl Watch {
                     false => "the guest did not come up within its time limit",
                 });
             }
+            let boot = self.boot.as_ref();
+            if boot.is_some_and(|boot| boot.is_over(self.qemu.processor_time())) {
+                return self.fall_silent();
+            }
         }
     }
 
@@ -463,11 +517,24 @@ impl Watch {
         self.fail(what)
     }
 
+    fn fall_silent<T>(&mut self) -> Result<T> {
+        let what = match self.came_up {
+            true => "the guest fell silent before the command started",
+            false => "the guest did not come up: it fell silent",
+        };
+        self.end(what, true)
+    }
+
     /// The error that says so, with the console's end. There is no guest any more.
     fn fail<T>(&mut self, what: &str) -> Result<T> {
+        self.end(what, false)
+    }
+
+    fn end<T>(&mut self, what: &str, silent: bool) -> Result<T> {
         Err(Error::Guest {
             what: what.into(),
             came_up: self.came_up,
+            silent,
             console: self.qemu.stop(),
         })
     }
@@ -487,6 +554,19 @@ fn not_runnable(program: &str, package: &str, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guest_that_had_no_turn_is_waited_for() {
+        let patience = |seconds| Patience {
+            began: Instant::now() - Duration::from_secs(seconds),
+            processor: Processor::Emulated,
+        };
+        let used = |seconds| Some(Duration::from_secs(seconds));
+        assert!(!patience(30).is_over(used(30)));
+        assert!(!patience(90).is_over(used(10)));
+        assert!(patience(90).is_over(used(80)) && patience(90).is_over(None));
+        assert!(patience(200).is_over(used(10)));
+    }
 
     #[test]
     fn a_missing_program_names_its_package() {

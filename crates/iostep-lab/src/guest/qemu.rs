@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use iostep_model::lab::Tool;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -135,6 +136,16 @@ impl Qemu {
         Ok((Qemu { child, console }, port))
     }
 
+    /// The processor's time that it had so far; `None` if it has ended.
+    pub fn processor_time(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let ticks = ticks_of(&stat)?;
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        Some(Duration::from_millis(
+            ticks.saturating_mul(1000) / per_second,
+        ))
+    }
+
     /// Kills it; what its console and QEMU itself said last.
     pub fn stop(&mut self) -> Console {
         self.kill();
@@ -155,6 +166,16 @@ impl Drop for Qemu {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// `utime` and `stime` of /proc/PID/stat (proc_pid_stat(5)). The second field, the name, may hold
+/// anything.
+fn ticks_of(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user.saturating_add(system))
 }
 
 fn end_with_us(command: &mut Command) -> &mut Command {
@@ -247,6 +268,13 @@ mod tests {
             |words: &str| format!("processor\t: 0\nflags\t\t: fpu {words} sse2\nbugs\t: svm\n");
         assert!(has_extension(&flags("vmx")) && has_extension(&flags("svm")));
         assert!(!has_extension(&flags("svme")) && !has_extension(""));
+    }
+
+    #[test]
+    fn the_time_of_a_process_comes_after_its_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 11 22 33 44 250 50 0 0 20 0 1 0 99";
+        assert_eq!(ticks_of(stat), Some(300));
+        assert_eq!(ticks_of("7 (a"), None);
     }
 
     #[test]

@@ -204,8 +204,13 @@ fn described(exit: &Exit) -> String {
         false => "on KVM",
     };
     let (boot, run) = (exit.boot.as_secs_f64(), exit.run.as_secs_f64());
+    let restarts = match exit.restarts {
+        0 => String::new(),
+        1 => "; started again once, since it had fallen silent".into(),
+        times => format!("; started again {times} times, since it had fallen silent"),
+    };
     format!(
-        "Linux {} in a guest, {processor}; up in {boot:.1} s, ran {run:.1} s",
+        "Linux {} in a guest, {processor}; up in {boot:.1} s, ran {run:.1} s{restarts}",
         exit.kernel
     )
 }
@@ -218,6 +223,7 @@ struct Outcome<'a> {
     signal: Option<u8>,
     kernel: &'a str,
     emulated: bool,
+    restarts: u32,
     boot_seconds: f64,
     run_seconds: f64,
     stdout: String,
@@ -236,6 +242,7 @@ impl<'a> Outcome<'a> {
             signal,
             kernel: &exit.kernel,
             emulated: exit.emulated,
+            restarts: exit.restarts,
             boot_seconds: exit.boot.as_secs_f64(),
             run_seconds: exit.run.as_secs_f64(),
             stdout: text(stdout),
