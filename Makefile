@@ -29,6 +29,11 @@ test: ## Check everything: format, lints, docs, licences, unit and kernel tests
 	scripts/setup test
 	cargo xtask ci
 
+.PHONY: test-kernels
+test-kernels: ## Run the tests of guests on every kernel that is supported (root, 15 min)
+	scripts/setup test
+	cargo xtask kernels
+
 .PHONY: test-sqlite
 test-sqlite: ## Run SQLite's own tests on waldio, in every layout (30 min)
 	scripts/sqlite-suite

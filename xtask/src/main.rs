@@ -27,6 +27,7 @@ usage: cargo xtask TASK
   build          the command and every test
   commands       every command has its page in docs
   waldio         the SQLite extension's tests: two SQLites, sanitizers, languages
+  kernels        the tests that run in guests, on every kernel that scripts/setup unpacks
   test           unit tests, then the tests that need root and a real kernel
 
 Environment:
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         ["build"] => Plan::new().then("build", suites::build),
         ["commands"] => Plan::new().then("commands", commands::check),
         ["waldio"] => Plan::new().then("waldio", waldio::test),
+        ["kernels"] => Plan::new().then("kernels", suites::kernels),
         ["test"] => Plan::new().then("test", suites::test),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");

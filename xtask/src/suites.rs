@@ -50,6 +50,20 @@ pub fn test() -> Result<()> {
     run_as_root(&suites_for_root()?)
 }
 
+/// The tests that run in guests, on every kernel that iostep is tested on. They have limits of
+/// their own.
+pub fn kernels() -> Result<()> {
+    build()?;
+    let suites = suites_for_root()?;
+    let is_it = |suite: &&Suite| suite.manifest.ends_with("tests/kernel/Cargo.toml");
+    let suite = suites.iter().find(is_it).context("no kernel tests")?;
+    let mut command = match is_root()? {
+        true => suite.command(Command::new(&suite.binary)),
+        false => suite.with_sudo(),
+    };
+    run(command.arg("every kernel").env("IOSTEP_KERNELS", "1"))
+}
+
 /// A skip is a failure where CI runs, unless the caller already said what is.
 fn require(command: &mut Command) {
     if in_ci() && std::env::var_os("IOSTEP_REQUIRE").is_none() {
@@ -93,14 +107,18 @@ fn run_as_root(suites: &[Suite]) -> Result<()> {
 }
 
 impl Suite {
-    /// Where its package lies, as cargo would run it.
     fn with_sudo(&self) -> Command {
         let mut command = Command::new("sudo");
-        require(&mut command);
         command
-            .arg("--preserve-env=CI,IOSTEP_REQUIRE,PATH")
-            .arg("--");
-        command.arg(&self.binary);
+            .arg("--preserve-env=CI,IOSTEP_KERNELS,IOSTEP_REQUIRE,PATH")
+            .arg("--")
+            .arg(&self.binary);
+        self.command(command)
+    }
+
+    /// Where its package lies, as cargo would run it.
+    fn command(&self, mut command: Command) -> Command {
+        require(&mut command);
         command.current_dir(self.manifest.parent().unwrap_or(root()));
         command
     }

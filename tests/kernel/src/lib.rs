@@ -12,6 +12,7 @@ pub mod dmesg;
 pub mod facts;
 pub mod image;
 pub mod iostep;
+pub mod kernels;
 pub mod leftovers;
 pub mod requirement;
 pub mod score;

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use iostep_lab::guest;
 
+use crate::kernels;
+
 /// Something that a machine has or lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
@@ -24,6 +26,8 @@ pub enum Requirement {
     Ia32,
     /// What `iostep lab guest` needs: QEMU, a kernel, busybox.
     Guest,
+    /// A kernel of [`kernels::ROLES`].
+    Kernel(&'static str),
 }
 
 impl Requirement {
@@ -37,6 +41,7 @@ impl Requirement {
             Requirement::Guest => "guest",
             Requirement::Filesystem(name) | Requirement::Program(name) => name,
             Requirement::Ia32 => "ia32",
+            Requirement::Kernel(_) => "kernels",
         }
     }
 
@@ -51,12 +56,16 @@ impl Requirement {
             Requirement::Program(name) => on_path(name),
             Requirement::Ia32 => Path::new("/proc/sys/abi/vsyscall32").exists(),
             Requirement::Guest => return guest_fault(),
+            Requirement::Kernel(role) => kernels::image(role).is_some(),
         };
         (!present).then(|| match self {
             Requirement::Root => "not root".to_owned(),
             Requirement::Filesystem(name) => format!("the kernel has no {name}"),
             Requirement::Program(name) => format!("{name} is not installed"),
             Requirement::Ia32 => "no 32-bit system calls".to_owned(),
+            Requirement::Kernel(role) => {
+                format!("no kernel {role}, which scripts/setup guest unpacks")
+            }
             other => format!("no {}", other.name()),
         })
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_kernel_tests::iostep::{self, Outcome, Running};
 use iostep_kernel_tests::requirement::Requirement;
+use iostep_model::table::{File, Sync, Trace};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,9 +15,11 @@ use tempfile::TempDir;
 use crate::case::Case;
 
 /// Before the names of the tests that run inside: the filter that selects them.
-const INSIDE: &str = "in the guest";
+pub const INSIDE: &str = "in the guest";
 /// How long all of them may take, four times what they do.
-const INSIDE_LIMIT: Duration = Duration::from_secs(900);
+pub const INSIDE_LIMIT: Duration = Duration::from_secs(900);
+/// The one of them that every kernel passes in `make test`.
+pub const TRACED: &str = "a trace agrees with the device's counters, and names files and syncs";
 /// How long one command in a guest may take, its boot included.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -119,7 +122,9 @@ pub fn cases() -> Vec<Case> {
         }),
         Case::new("bad usage is refused", needs(&[]), refused),
         Case::new("a kernel may patch its own code", needs(&[]), patching),
-        Case::new("the tests inside pass", needs(&[]), inside),
+        Case::new("the tests inside pass", needs(&[]), || {
+            run_inside(None, &[INSIDE], INSIDE_LIMIT)
+        }),
     ];
     all.into_iter().map(|case| case.about("guest")).collect()
 }
@@ -130,7 +135,7 @@ pub fn cases_inside(mut more: Vec<Case>) -> Vec<Case> {
         return Vec::new();
     }
     more.push(Case::new(
-        "a trace agrees with the device's counters",
+        TRACED,
         [Requirement::Root, Requirement::Btf],
         traced,
     ));
@@ -447,8 +452,13 @@ fn patching() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs this very binary in a guest. What is required of the machine is required of the guest.
-fn inside() -> anyhow::Result<()> {
+/// Runs this very binary in a guest, with these arguments, by a kernel or the default one. What is
+/// required of the machine is required of the guest.
+pub fn run_inside(
+    kernel: Option<&Path>,
+    arguments: &[&str],
+    limit: Duration,
+) -> anyhow::Result<()> {
     let own = std::env::current_exe()?;
     let command = iostep::binary()?;
     let binary = format!("IOSTEP_BIN={}", command.display());
@@ -458,12 +468,15 @@ fn inside() -> anyhow::Result<()> {
     let variables = ["--env", &binary, "--env", &required];
     let sizes = ["--size", "512MiB", "--memory", "2GiB"];
     // The command's own limit: its error shows the console, where the kernel names stuck tasks.
-    let limit = format!("{}s", INSIDE_LIMIT.as_secs());
-    let limit = ["--time-limit", &limit];
+    let seconds = format!("{}s", limit.as_secs());
+    let mut flags = vec!["--time-limit", &seconds];
+    let kernel = kernel.map(Path::to_string_lossy);
+    flags.extend(kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
     let outcome = guest(
-        &[&variables[..], &sizes, &limit, &["--", &own, INSIDE]].concat(),
-        INSIDE_LIMIT + LIMIT,
+        &[&variables[..], &sizes, &flags, &["--", &own], arguments].concat(),
+        limit + LIMIT,
     )?;
+    println!("    {}", outcome.stderr.lines().last().unwrap_or_default());
     let mut lines = outcome.stdout.lines();
     lines.clone().for_each(|line| println!("    {line}"));
     anyhow::ensure!(
@@ -501,5 +514,20 @@ fn traced() -> anyhow::Result<()> {
     let written = trace.manifest.check.completed.write.bytes;
     println!("    {written} bytes written");
     anyhow::ensure!(written >= 3 * 5 * 4096, "{written} bytes");
+    // Every program is there.
+    let notes = &trace.manifest.check.notes;
+    anyhow::ensure!(notes.is_empty(), "{notes:?}");
+    names_files_and_syncs(&trace)
+}
+
+fn names_files_and_syncs(trace: &Trace) -> anyhow::Result<()> {
+    for name in ["1", "2", "3"] {
+        let named = |file: &File| file.path.as_deref().is_some_and(|p| p.ends_with(name));
+        let file = trace.files.iter().position(named);
+        let file = file.with_context(|| format!("no file {name}"))?;
+        let is_its = |sync: &&Sync| sync.file == Some(file as u32);
+        let syncs = trace.syncs.iter().filter(is_its).count();
+        anyhow::ensure!(syncs == 1, "{name} was synced {syncs} times");
+    }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! `cargo test -p iostep-kernel-tests --test kernel -- [FILTER]`; build `iostep` first. What a
 //! machine lacks makes a test be skipped, with the reasons; `IOSTEP_REQUIRE=all`, or a list such
-//! as `root,btf,xfs`, makes that a failure. `IOSTEP_KEEP=DIR` keeps each scenario's trace.
+//! as `root,btf,xfs`, makes that a failure. `IOSTEP_KERNELS=1` runs the tests of guests on every
+//! kernel that `scripts/setup guest` unpacks. `IOSTEP_KEEP=DIR` keeps each scenario's trace.
 
 mod advise;
 mod attribution;
@@ -11,6 +12,7 @@ mod batch_atomic;
 mod bench;
 mod case;
 mod clean;
+mod every_kernel;
 mod f2fs;
 mod fat;
 mod faults;
@@ -51,6 +53,7 @@ fn main() {
     cases.extend(clean::cases());
     cases.extend(faults::cases());
     cases.extend(flushes::cases());
+    cases.extend(every_kernel::cases());
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
     cases.extend(lab::cases());

@@ -1,0 +1,20 @@
+//! The kernels that iostep is tested on, as `scripts/setup guest` unpacks them.
+
+use std::path::{Path, PathBuf};
+
+/// One directory each. Debian's backports keep some versions only for a while, so that two of these
+/// are the oldest and the newest of their series that there was.
+pub const ROLES: [&str; 4] = ["6.1", "6.12", "oldest-7", "newest-7"];
+
+const DIRECTORY: &str = "/var/cache/iostep/kernels";
+
+/// The image of a kernel; `None` if it was not unpacked.
+pub fn image(role: &str) -> Option<PathBuf> {
+    let directory = Path::new(DIRECTORY).join(role).join("boot");
+    let mut entries = std::fs::read_dir(directory).ok()?.flatten();
+    let is_image = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with("vmlinuz-")
+    };
+    entries.find_map(|entry| Some(entry.path()).filter(is_image))
+}

@@ -1,0 +1,48 @@
+//! The kernels that iostep is tested on, each in a guest.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use iostep_kernel_tests::kernels::{self, ROLES};
+use iostep_kernel_tests::requirement::Requirement;
+
+use crate::case::Case;
+use crate::guest::{INSIDE, INSIDE_LIMIT, TRACED, run_inside};
+
+/// Set by `make test-kernels`: all tests inside run on every kernel, which takes a quarter of an
+/// hour.
+const WHOLE: &str = "IOSTEP_KERNELS";
+/// Boot and all, ten times what it takes.
+const ONE_LIMIT: Duration = Duration::from_secs(400);
+
+/// A trace on each kernel and, where they are asked for, all tests that run in guests.
+pub fn cases() -> Vec<Case> {
+    let whole = std::env::var_os(WHOLE).is_some();
+    ROLES.map(|role| case(role, whole)).into()
+}
+
+fn case(role: &'static str, whole: bool) -> Case {
+    let requirements = [
+        Requirement::Root,
+        Requirement::Guest,
+        Requirement::Kernel(role),
+        Requirement::Program("mkfs.ext4"),
+    ];
+    let name = match whole {
+        true => format!("{role}: the tests inside pass"),
+        false => format!("{role}: {TRACED}"),
+    };
+    let case = Case::new(name, requirements, move || on(role, whole));
+    case.about("every kernel")
+}
+
+fn on(role: &str, whole: bool) -> anyhow::Result<()> {
+    let kernel = kernels::image(role).context("it was there a moment ago")?;
+    match whole {
+        true => run_inside(Some(&kernel), &[INSIDE], INSIDE_LIMIT),
+        false => {
+            let traced = format!("{INSIDE}: {TRACED}");
+            run_inside(Some(&kernel), &[&traced, "--exact"], ONE_LIMIT)
+        }
+    }
+}
