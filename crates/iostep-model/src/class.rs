@@ -61,6 +61,9 @@ classes! {
     FileData, "file data", Data;
     /// Bytes that a user wrote to the block device itself, past the filesystem.
     DeviceData, "device data", Data;
+    /// Blocks outside the filesystem's own structures that it asked the device to make zero
+    /// (`REQ_OP_WRITE_ZEROES`): a file's, and nothing tells whose.
+    Zeroes, "zeroes", Data;
 
     /// jbd2 descriptor block (fs/jbd2/commit.c).
     LogDescriptor, "log descriptor", Journal;

@@ -182,7 +182,8 @@ pub enum Content {
         head: [u8; 16],
         /// The filesystem block that this is a copy of.
         home_fs_block: Option<u64>,
-        /// data=journal: the file that the home block belongs to, and the offset in it.
+        /// data=journal: the file that the home block belongs to, and the offset in it. Inode 0:
+        /// the block is a file's, but was cut off it before.
         home_file: Option<(FileKey, u64)>,
         /// The transaction being committed.
         commit: Option<u64>,

@@ -6,12 +6,14 @@ use iostep_model::{Class, Evidence, FileKey, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
 use super::extents::Extents;
+use super::homes::Homes;
 use super::names::Names;
 use super::{btrfs, ext4, f2fs, nilfs2, xfs};
 
 /// btrfs keeps free space caches as files of the root tree; ext4 keeps quotas and the like in
-/// inodes below the first ordinary one.
+/// inodes below the first ordinary one, but for the root directory.
 const BTRFS_ROOT_TREE: u64 = 1;
+const EXT4_ROOT_INODE: u64 = 2;
 const EXT4_FIRST_INODE: u64 = 11;
 
 /// A part of a bio with everything known of it but its cause.
@@ -55,6 +57,8 @@ pub(crate) struct Classifier<'a> {
     /// Metadata blocks outside the layout's ranges, by what was written to them: a block that is
     /// read has no content yet when its bio is queued.
     written: FxHashMap<u64, Class>,
+    /// ext4.
+    homes: Homes,
     /// f2fs.
     nodes: f2fs::Nodes,
     /// nilfs2.
@@ -69,16 +73,20 @@ pub(crate) struct Layout<'a> {
     kind: &'a str,
     start_sector: u64,
     block_bytes: u64,
+    /// Of the device; a filesystem has no more.
+    blocks: u64,
     ranges: &'a [LayoutRange],
 }
 
 impl<'a> Layout<'a> {
     fn new(manifest: &'a Manifest) -> Layout<'a> {
         let filesystem = manifest.filesystem.as_ref();
+        let block_bytes = filesystem.map_or(4096, |f| u64::from(f.block_bytes.max(512)));
         Layout {
             kind: filesystem.map_or("", |f| f.kind.as_str()),
             start_sector: manifest.device.start_sector,
-            block_bytes: filesystem.map_or(4096, |f| u64::from(f.block_bytes.max(512))),
+            block_bytes,
+            blocks: manifest.device.sectors * SECTOR_BYTES / block_bytes,
             ranges: filesystem.map_or(&[], |f| f.layout.as_slice()),
         }
     }
@@ -90,11 +98,27 @@ impl<'a> Layout<'a> {
 
     /// What the layout reserves a block for.
     pub(crate) fn class_of(&self, fs_block: u64) -> Option<Class> {
+        self.run_at(fs_block).0
+    }
+
+    /// What the layout reserves a block for, and the first block after it of which that may not be
+    /// true any more.
+    fn run_at(&self, fs_block: u64) -> (Option<Class>, u64) {
         let after = self
             .ranges
             .partition_point(|range| range.first_block <= fs_block);
-        let range = self.ranges.get(after.checked_sub(1)?)?;
-        (fs_block - range.first_block < range.blocks).then_some(range.class)
+        let next = self.ranges.get(after).map_or(u64::MAX, |r| r.first_block);
+        let range = after.checked_sub(1).map(|at| &self.ranges[at]);
+        let end = range.map_or(0, |r| r.first_block.saturating_add(r.blocks));
+        match range {
+            Some(range) if fs_block < end => (Some(range.class), end),
+            _ => (None, next),
+        }
+    }
+
+    /// The kind of a block of ext2 to ext4 outside the layout's ranges, by its first bytes.
+    fn header_class(&self, head: &[u8; 16]) -> Option<Class> {
+        ext4::header_class(head, self.block_bytes, self.blocks)
     }
 
     fn is_nilfs2(&self) -> bool {
@@ -125,6 +149,7 @@ impl<'a> Classifier<'a> {
             names,
             layout,
             written: written_metadata(&layout, events),
+            homes: Homes::default(),
             nodes: f2fs::Nodes::learn(events),
             logs: nilfs2::Logs::default(),
             extents: blind.then(|| Extents::new(manifest, events)).flatten(),
@@ -151,22 +176,53 @@ impl<'a> Classifier<'a> {
             if self.layout.is_nilfs2() && queue.operation.is_write() {
                 self.logs.refine(&mut piece, segment, sector);
             }
+            if self.layout.is_ext() && queue.operation.is_write() {
+                let fs_block = self.layout.block_of(sector);
+                self.homes.refine(&mut piece, segment, fs_block);
+            }
             pieces.push(piece);
             sector += u64::from(segment.bytes) / SECTOR_BYTES;
         }
         if pieces.is_empty() && queue.bytes > 0 {
-            pieces.push(self.without_pages(queue));
+            let first = self.layout.block_of(queue.sector);
+            let sectors = u64::from(queue.bytes) / SECTOR_BYTES;
+            self.homes
+                .forget(first..self.layout.block_of(queue.sector + sectors));
+            pieces = self.without_pages(queue);
         }
         pieces
     }
 
     /// Discards and the like name a range, not pages.
-    fn without_pages(&self, queue: &Queue) -> Piece {
+    fn without_pages(&self, queue: &Queue) -> Vec<Piece> {
         let class = match queue.operation {
+            Operation::WriteZeroes => return self.zeroed(queue),
             Operation::Read | Operation::Write => Class::Unknown,
             _ => Class::Free,
         };
-        Piece::of(queue.bytes, class, Evidence::None)
+        vec![Piece::of(queue.bytes, class, Evidence::None)]
+    }
+
+    /// A range that is to be read as zeros: of the filesystem's own structures (inode tables), or
+    /// of a file, which nobody names.
+    fn zeroed(&self, queue: &Queue) -> Vec<Piece> {
+        let block_sectors = (self.layout.block_bytes / SECTOR_BYTES).max(1);
+        let mut pieces = Vec::new();
+        let (mut sector, mut left) = (queue.sector, queue.bytes);
+        while left > 0 {
+            let (class, until) = self.layout.run_at(self.layout.block_of(sector));
+            let end = until.saturating_mul(block_sectors);
+            let sectors = end.saturating_sub(sector.saturating_sub(self.layout.start_sector));
+            let room = sectors.saturating_mul(SECTOR_BYTES);
+            let bytes = u32::try_from(room).map_or(left, |room| room.min(left));
+            pieces.push(match class {
+                Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
+                None => Piece::of(bytes, Class::Zeroes, Evidence::None),
+            });
+            sector += u64::from(bytes) / SECTOR_BYTES;
+            left -= bytes.max(1).min(left);
+        }
+        pieces
     }
 
     fn piece(&self, queue: &Queue, segment: &Segment, sector: u64) -> Piece {
@@ -256,7 +312,9 @@ impl<'a> Classifier<'a> {
             return Piece::of(bytes, class, evidence);
         }
         let is_system = file.subvolume == BTRFS_ROOT_TREE
-            || self.layout.is_ext() && file.inode < EXT4_FIRST_INODE;
+            || self.layout.is_ext()
+                && file.inode < EXT4_FIRST_INODE
+                && file.inode != EXT4_ROOT_INODE;
         let file = self.names.file(file);
         let class = match file {
             _ if is_system => Class::SystemFile,
@@ -310,7 +368,7 @@ impl<'a> Classifier<'a> {
                 let class = if is_read {
                     self.written.get(&fs_block).copied()
                 } else {
-                    ext4::header_class(head, self.layout.block_bytes)
+                    self.layout.header_class(head)
                 };
                 match class {
                     Some(class) => Piece::of(bytes, class, Evidence::BlockHeader),
@@ -335,9 +393,10 @@ impl<'a> Classifier<'a> {
             return Piece::of(bytes, Class::FastCommit, Evidence::LogBuffer);
         }
         if let Some((file, offset_bytes)) = home_file {
+            let is_cut_off = file.inode == 0;
             return Piece {
                 file: self.names.file(file),
-                file_offset_bytes: Some(offset_bytes),
+                file_offset_bytes: (!is_cut_off).then_some(offset_bytes),
                 home,
                 home_class: Some(Class::FileData),
                 ..Piece::of(bytes, Class::LoggedData, Evidence::LogBuffer)
@@ -350,7 +409,7 @@ impl<'a> Classifier<'a> {
         let home_class = self
             .layout
             .class_of(home)
-            .or_else(|| ext4::header_class(head, self.layout.block_bytes))
+            .or_else(|| self.layout.header_class(head))
             .unwrap_or(Class::OtherMetadata);
         Piece {
             home: Some(home),
@@ -372,9 +431,12 @@ fn written_metadata(layout: &Layout<'_>, events: &[Event]) -> FxHashMap<u64, Cla
         _ => None,
     });
     for queue in writes {
+        let mut next_sector = queue.sector;
         for segment in &queue.segments {
+            let sector = next_sector;
+            next_sector += u64::from(segment.bytes) / SECTOR_BYTES;
             let (fs_block, head) = match &segment.content {
-                Content::Buffer { head } => (layout.block_of(queue.sector), head),
+                Content::Buffer { head } => (layout.block_of(sector), head),
                 Content::JournalBlock {
                     head,
                     home_fs_block: Some(home),
@@ -384,11 +446,84 @@ fn written_metadata(layout: &Layout<'_>, events: &[Event]) -> FxHashMap<u64, Cla
                 _ => continue,
             };
             if layout.class_of(fs_block).is_none()
-                && let Some(class) = ext4::header_class(head, layout.block_bytes)
+                && let Some(class) = layout.header_class(head)
             {
                 classes.insert(fs_block, class);
             }
         }
     }
     classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use iostep_model::Flags;
+
+    const BLOCK_SECTORS: u64 = 8;
+
+    /// An ext4 that reserves blocks 100 to 109 for inodes.
+    fn manifest() -> Manifest {
+        let mut manifest = fixture::sqlite_on_ext4(1).manifest;
+        manifest.device.start_sector = 0;
+        manifest.device.sectors = 1 << 20;
+        let filesystem = manifest.filesystem.as_mut().expect("ext4");
+        filesystem.block_bytes = 4096;
+        filesystem.layout = vec![LayoutRange {
+            first_block: 100,
+            blocks: 10,
+            class: Class::InodeTable,
+        }];
+        manifest
+    }
+
+    fn queue(operation: Operation, block: u64, blocks: u32, segments: Vec<Segment>) -> Queue {
+        Queue {
+            mono_ns: 1,
+            sector: block * BLOCK_SECTORS,
+            bytes: blocks * 4096,
+            operation,
+            flags: Flags::default(),
+            pid: 1,
+            tgid: 1,
+            sync: None,
+            segments,
+        }
+    }
+
+    #[test]
+    fn each_block_of_a_bio_is_remembered_at_its_own_place() {
+        let buffer = |head: [u8; 16]| Segment {
+            bytes: 4096,
+            content: Content::Buffer { head },
+            dirtier: None,
+        };
+        let extents = [0x0a, 0xf3, 3, 0, 84, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let dot = [2, 0, 0, 0, 12, 0, 1, 2, b'.', 0, 0, 0, 2, 0, 0, 0];
+        let segments = vec![buffer(extents), buffer(dot)];
+        let events = [Event::Queue(queue(Operation::Write, 700, 2, segments))];
+        let manifest = manifest();
+        let classes = written_metadata(&Layout::new(&manifest), &events);
+        assert_eq!(classes.get(&700), Some(&Class::ExtentBlock));
+        assert_eq!(classes.get(&701), Some(&Class::Directory));
+    }
+
+    #[test]
+    fn a_range_of_zeros_is_what_the_layout_reserves_it_for_or_zeroes() {
+        let manifest = manifest();
+        let names = Names::learn(&[]);
+        let mut classifier = Classifier::new(&manifest, &names, &[]);
+        let zeroes = queue(Operation::WriteZeroes, 95, 20, Vec::new());
+        let pieces = classifier.segments(&zeroes);
+        let classes: Vec<_> = pieces.iter().map(|p| (p.class, p.bytes / 4096)).collect();
+        let expected = [
+            (Class::Zeroes, 5),
+            (Class::InodeTable, 10),
+            (Class::Zeroes, 5),
+        ];
+        assert_eq!(classes, expected);
+        let discard = queue(Operation::Discard, 95, 20, Vec::new());
+        assert_eq!(classifier.segments(&discard)[0].class, Class::Free);
+    }
 }

@@ -265,7 +265,8 @@ impl Extents {
             .extend(original.file.filter(|_| is_data).map(|file| file.inode));
         let home_class = match original.class {
             Class::Unknown | Class::OtherMetadata => {
-                let class = ext4::header_class(head, self.block_bytes);
+                // An indirect block looks like anything, and this may be a file's after all.
+                let class = ext4::header_class(head, self.block_bytes, 0);
                 let class = class.unwrap_or(Class::OtherMetadata);
                 if self.metadata.len() < MAX_RUNS {
                     self.metadata.insert(home, class);

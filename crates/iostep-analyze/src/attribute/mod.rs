@@ -13,6 +13,7 @@ mod extents;
 mod f2fs;
 mod file_type;
 mod flushes;
+mod homes;
 pub mod log_image;
 mod names;
 mod nilfs2;

@@ -129,6 +129,15 @@ static __always_inline void set_dirtier(struct wire_segment *segment, __u64 mapp
 	}
 }
 
+/* Where a buffer's bytes are in its file: a folio lies at a multiple of its size in memory. */
+static __always_inline __u64 buffer_offset(struct buffer_head *buffer, __u64 folio)
+{
+	__u64 folio_bytes = (__u64)PAGE_BYTES << (order_of(folio) & 31);
+
+	return BPF_CORE_READ((struct folio *)folio, index) * PAGE_BYTES +
+	       ((__u64)BPF_CORE_READ(buffer, b_data) & (folio_bytes - 1));
+}
+
 /* A jbd2 log block: its b_private is the buffer of the home block (fs/jbd2/journal.c). */
 static __always_inline void set_journal_block(struct wire_segment *segment, struct bio_walk *walk,
 					      struct buffer_head *buffer)
@@ -147,9 +156,11 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 		return;
 	segment->flags |= SEGMENT_HAS_HOME;
 	segment->offset = BPF_CORE_READ(home, b_blocknr);
-	/* data=journal: the home buffer hangs on a page of the file itself. */
+	/* data=journal: the home buffer hangs on a page of the file itself, or did until it was cut. */
 	folio = head_of((__u64)BPF_CORE_READ(home, b_page));
 	mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (!mapping)
+		segment->flags |= SEGMENT_HOME_IS_CUT_OFF;
 	if (!mapping || (mapping & MAPPING_FLAGS))
 		return;
 	inode = BPF_CORE_READ((struct address_space *)mapping, host);
@@ -160,32 +171,36 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 	segment->flags |= SEGMENT_HOME_IS_FILE;
 	segment->inode = BPF_CORE_READ(inode, i_ino);
 	segment->generation = BPF_CORE_READ(inode, i_generation);
-	*(__u64 *)segment->head = BPF_CORE_READ((struct folio *)folio, index) * PAGE_BYTES +
-				  ((__u64)BPF_CORE_READ(home, b_data) & (PAGE_BYTES - 1));
+	*(__u64 *)segment->head = buffer_offset(home, folio);
 }
 
-/* nilfs2 reads its own files, and the trees that map files, by buffers of their pages. */
-static __always_inline bool set_file_buffer(struct wire_segment *segment,
+/*
+ * A buffer of a file's page: pages whose blocks do not lie together are read and written so
+ * (block_read_full_folio(), __block_write_full_folio(), fs/buffer.c), and nilfs2 reads its own files
+ * and the trees that map files so. Metadata hang on pages of the device's inode.
+ */
+static __always_inline bool set_file_buffer(struct wire_segment *segment, struct bio_walk *walk,
 					    struct buffer_head *buffer)
 {
 	__u64 folio = head_of((__u64)BPF_CORE_READ(buffer, b_page));
 	__u64 mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	struct known_file *known;
 	struct inode *inode;
-	__u64 offset;
 
 	if (!mapping || (mapping & MAPPING_FLAGS))
 		return false;
 	inode = BPF_CORE_READ((struct address_space *)mapping, host);
-	if (BPF_CORE_READ(inode, i_sb, s_magic) != NILFS_SUPER_MAGIC)
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return false;
 	if (is_nilfs_node(inode, mapping)) {
 		set_nilfs_node(segment, inode);
 		return true;
 	}
-	know_file(inode, SLOT_QUEUE);
-	offset = (__u64)BPF_CORE_READ(buffer, b_data) & (PAGE_BYTES - 1);
-	offset += BPF_CORE_READ((struct folio *)folio, index) * PAGE_BYTES;
-	set_file(segment, inode, offset, CONTENT_FILE);
+	known = know_file(inode, SLOT_QUEUE);
+	set_file(segment, inode, buffer_offset(buffer, folio), CONTENT_FILE);
+	if (walk->queue.opf & 1)
+		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode,
+			    known);
 	return true;
 }
 
@@ -203,7 +218,7 @@ static __always_inline void set_buffer(struct wire_segment *segment, struct bio_
 		set_journal_block(segment, walk, buffer);
 	else if (fast_commit_end_io && end_io == fast_commit_end_io)
 		segment->content = CONTENT_FAST_COMMIT;
-	else if (!set_file_buffer(segment, buffer)) {
+	else if (!set_file_buffer(segment, walk, buffer)) {
 		segment->content = CONTENT_BUFFER;
 		if (walk->queue.opf & 1)
 			set_buffer_dirtier(segment, buffer);
@@ -313,36 +328,150 @@ static __always_inline void set_device_direct(struct wire_segment *segment, stru
 	segment->dirtier_tgid = walk->queue.tgid;
 }
 
-/* btrfs direct I/O: the pages are the user's, the btrfs_bio around the bio names the inode. */
-static __always_inline void set_btrfs_direct(struct wire_segment *segment, struct bio_walk *walk,
-					     struct bio *bio)
-{
-	struct inode *inode = NULL;
-	__u64 offset = 0;
+/* The part of a file that a bio of btrfs holds, where its pages do not say so. */
+struct btrfs_part {
+	struct inode *inode;
+	__u64 offset;
+	/* Of the file; 0: not known. */
+	__u64 bytes;
+	bool compressed;
+};
 
+/*
+ * The btrfs_bio around the bio names the inode. Until Linux 6.4 only its private data did: of a
+ * direct I/O or of a compressed extent, and only the pages tell which.
+ */
+static __always_inline void find_btrfs_part(struct btrfs_part *part, struct bio *bio, bool is_write)
+{
 	if (bpf_core_field_exists(struct btrfs_bio, inode)) {
 		struct btrfs_bio *owner =
 			(void *)bio - bpf_core_field_offset(struct btrfs_bio, bio);
 		struct btrfs_inode *file = BPF_CORE_READ(owner, inode);
+		struct btrfs_ordered_extent *ordered = NULL;
 
-		offset = BPF_CORE_READ(owner, file_offset);
+		part->offset = BPF_CORE_READ(owner, file_offset);
 		if (file)
-			inode = (void *)file + bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+			part->inode =
+				(void *)file + bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+		if (is_write && bpf_core_field_exists(struct btrfs_bio, ordered))
+			ordered = BPF_CORE_READ(owner, ordered);
+		if (!ordered)
+			return;
+		part->compressed = BPF_CORE_READ(ordered, compress_type) != 0;
+		if (!part->compressed)
+			return;
+		part->offset = BPF_CORE_READ(ordered, file_offset);
+		part->bytes = BPF_CORE_READ(ordered, num_bytes);
 	} else if (bpf_core_field_exists(struct btrfs_bio___before_6_4, private)) {
 		struct btrfs_bio___before_6_4 *owner =
 			(void *)bio - bpf_core_field_offset(struct btrfs_bio___before_6_4, bio);
-		struct btrfs_dio_private___before_6_4 *dio = BPF_CORE_READ(owner, private);
+		void *private = BPF_CORE_READ(owner, private);
 
-		offset = BPF_CORE_READ(owner, file_offset);
-		if (dio)
-			inode = BPF_CORE_READ(dio, inode);
+		part->offset = BPF_CORE_READ(owner, file_offset);
+		if (part->compressed && private) {
+			struct compressed_bio___before_6_4 *extent = private;
+
+			part->inode = BPF_CORE_READ(extent, inode);
+			part->offset = BPF_CORE_READ(extent, start);
+			part->bytes = BPF_CORE_READ(extent, len);
+		} else if (private) {
+			struct btrfs_dio_private___before_6_4 *dio = private;
+
+			part->inode = BPF_CORE_READ(dio, inode);
+		}
 	}
-	if (!inode)
+}
+
+#define COMPRESSED_PAGES 32
+
+/*
+ * Who wrote the pages that were compressed (at most BTRFS_MAX_UNCOMPRESSED, 128 KiB): a kernel
+ * thread compresses and submits them. If it was several threads, the extent is the first one's, and
+ * marked as not known page by page.
+ */
+static __always_inline void set_extent_dirtier(struct wire_segment *segment,
+					       struct btrfs_part *part, struct known_file *known)
+{
+	struct inode *inode = part->inode;
+	struct page_key key = { .mapping = (__u64)BPF_CORE_READ(inode, i_mapping) };
+	__u64 pages = (part->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+	struct page_dirtier *dirtier;
+
+	for (__u64 page = 0; page < COMPRESSED_PAGES; page++) {
+		if (page >= pages)
+			break;
+		key.index = part->offset / PAGE_BYTES + page;
+		dirtier = bpf_map_lookup_elem(&dirtiers, &key);
+		if (!dirtier || dirtier->inode != segment->inode ||
+		    dirtier->generation != segment->generation)
+			continue;
+		if (!segment->dirtier_pid) {
+			segment->dirtier_pid = dirtier->pid;
+			segment->dirtier_tgid = dirtier->tgid;
+		} else if (segment->dirtier_pid != dirtier->pid) {
+			segment->flags |= SEGMENT_DIRTIER_BY_INODE;
+		}
+	}
+	if (segment->dirtier_pid || !known || !known->dirtier_pid)
 		return;
-	know_file(inode, SLOT_QUEUE);
-	set_file(segment, inode, offset, CONTENT_FILE_DIRECT);
+	segment->dirtier_pid = known->dirtier_pid;
+	segment->dirtier_tgid = known->dirtier_tgid;
+	segment->flags |= SEGMENT_DIRTIER_BY_INODE;
+}
+
+/*
+ * btrfs, pages of no file: the user's, in direct I/O, or those that a compressed extent was made in,
+ * which have no mapping.
+ */
+static __always_inline void set_btrfs_part(struct wire_segment *segment, struct bio_walk *walk,
+					   struct bio *bio, __u64 mapping)
+{
+	struct btrfs_part part = { .compressed = !mapping };
+	struct known_file *known;
+
+	if (walk->kind == END_IO_BTRFS_COPY &&
+	    bpf_core_field_exists(struct btrfs_io_stripe, bioc)) {
+		struct btrfs_io_stripe *stripe = (struct btrfs_io_stripe *)walk->private;
+
+		bio = BPF_CORE_READ(stripe, bioc, orig_bio);
+	}
+	find_btrfs_part(&part, bio, walk->queue.opf & 1);
+	if (!part.inode || !is_traced_inode_address(part.inode))
+		return;
+	known = know_file(part.inode, SLOT_QUEUE);
+	if (part.compressed) {
+		set_file(segment, part.inode, part.offset, CONTENT_FILE);
+		segment->flags |= SEGMENT_WHOLE_BIO;
+		if (walk->queue.opf & 1)
+			set_extent_dirtier(segment, &part, known);
+		return;
+	}
+	set_file(segment, part.inode, part.offset, CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
+}
+
+/*
+ * fscrypt writes a copy: a page without mapping, whose private data is the page that it is a copy of
+ * (fscrypt_encrypt_pagecache_blocks(), fs/crypto/crypto.c). Other pages have private data of other
+ * kinds, so what it leads to has to be a page of a file here. 0: it is not.
+ */
+static __always_inline __u64 plain_page(__u64 copy)
+{
+	__u64 plain = (__u64)BPF_CORE_READ((struct folio *)copy, private);
+	struct inode *inode;
+	__u64 mapping;
+
+	if (!plain)
+		return 0;
+	mapping = (__u64)BPF_CORE_READ((struct folio *)head_of(plain), mapping);
+	if (!mapping || (mapping & MAPPING_FLAGS))
+		return 0;
+	inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	if (!inode || (__u64)BPF_CORE_READ(inode, i_mapping) != mapping ||
+	    (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK || !is_traced_inode_address(inode))
+		return 0;
+	return plain;
 }
 
 static __always_inline void set_btrfs_node(struct wire_segment *segment, struct bio_walk *walk,
@@ -431,7 +560,7 @@ static __always_inline bool joins(struct bio_walk *walk, struct wire_segment *la
 	struct page_dirtier *dirtier;
 
 	/* Of the user's pages, wherever they lie; all of the bio is one piece of the file. */
-	if (last->content == CONTENT_FILE_DIRECT)
+	if (last->content == CONTENT_FILE_DIRECT || last->flags & SEGMENT_WHOLE_BIO)
 		return true;
 	if (mapping != walk->mapping || index != walk->next_index)
 		return false;
@@ -467,6 +596,15 @@ static long walk_step(__u32 step, void *context)
 	if (!bytes)
 		return 1;
 	mapping = (__u64)BPF_CORE_READ((struct folio *)head, mapping);
+	if (!mapping && walk->kind == END_IO_OTHER && walk->queue.opf & 1) {
+		__u64 plain = plain_page(head);
+
+		if (plain) {
+			page = plain;
+			head = head_of(plain);
+			mapping = (__u64)BPF_CORE_READ((struct folio *)head, mapping);
+		}
+	}
 	folio_index = BPF_CORE_READ((struct folio *)head, index);
 	index = folio_index + (page - head) / bpf_core_type_size(struct page);
 	at = walk->queue.segments;
@@ -476,8 +614,9 @@ static long walk_step(__u32 step, void *context)
 		if (!last)
 			return 1;
 		if (!mapping || (mapping & MAPPING_FLAGS)) {
-			if (walk->kind == END_IO_BTRFS && context)
-				set_btrfs_direct(last, walk, *(struct bio **)context);
+			if ((walk->kind == END_IO_BTRFS || walk->kind == END_IO_BTRFS_COPY) &&
+			    context)
+				set_btrfs_part(last, walk, *(struct bio **)context, mapping);
 			else if (walk->kind == END_IO_WAIT && mapping)
 				set_device_direct(last, walk);
 		} else {

@@ -91,6 +91,7 @@ mod segment {
     pub const HOME_IS_FILE: u8 = 4;
     pub const HAS_COMMIT: u8 = 8;
     pub const HAS_GENERATION: u8 = 16;
+    pub const HOME_IS_CUT_OFF: u8 = 64;
 }
 
 /// A record type generated from wire.h.
@@ -333,6 +334,13 @@ fn content(wire: &types::wire_segment) -> Content {
     }
 }
 
+/// Of a page that belongs to no file any more.
+const NO_FILE: FileKey = FileKey {
+    subvolume: 0,
+    inode: 0,
+    generation: 0,
+};
+
 fn journal_block(wire: &types::wire_segment) -> Content {
     let has = |flag: u8| wire.flags & flag != 0;
     let home_file = has(segment::HOME_IS_FILE).then(|| {
@@ -344,12 +352,11 @@ fn journal_block(wire: &types::wire_segment) -> Content {
         let offset = *wire.head.first_chunk().expect("16 bytes hold 8");
         (file, u64::from_ne_bytes(offset))
     });
+    let cut_off = has(segment::HOME_IS_CUT_OFF).then_some((NO_FILE, 0));
+    let head_is_offset = home_file.is_some();
+    let home_file = home_file.or(cut_off);
     Content::JournalBlock {
-        head: if home_file.is_some() {
-            [0; 16]
-        } else {
-            wire.head
-        },
+        head: if head_is_offset { [0; 16] } else { wire.head },
         home_fs_block: has(segment::HAS_HOME).then_some(wire.offset),
         home_file,
         commit: has(segment::HAS_COMMIT).then_some(wire.extra),

@@ -362,10 +362,26 @@ struct extent_buffer {
 	__u32 len;
 } KERNEL_TYPE;
 
+struct btrfs_ordered_extent {
+	__u64 file_offset;
+	__u64 num_bytes;
+	int compress_type;
+} KERNEL_TYPE;
+
 struct btrfs_bio {
 	struct btrfs_inode *inode;
 	__u64 file_offset;
+	/* Since Linux 6.5 ("btrfs: add a btrfs_bio backpointer to the ordered_extent"). */
+	struct btrfs_ordered_extent *ordered;
 	struct bio bio;
+} KERNEL_TYPE;
+
+struct btrfs_io_context {
+	struct bio *orig_bio;
+} KERNEL_TYPE;
+
+struct btrfs_io_stripe {
+	struct btrfs_io_context *bioc;
 } KERNEL_TYPE;
 
 /* Before Linux 6.4 struct btrfs_bio had no inode; its private data led to it. */
@@ -377,6 +393,12 @@ struct btrfs_bio___before_6_4 {
 
 struct btrfs_dio_private___before_6_4 {
 	struct inode *inode;
+} KERNEL_TYPE;
+
+struct compressed_bio___before_6_4 {
+	struct inode *inode;
+	__u64 start;
+	unsigned int len;
 } KERNEL_TYPE;
 
 /* f2fs. */

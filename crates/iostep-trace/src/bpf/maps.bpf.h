@@ -49,6 +49,8 @@ enum end_io_kind {
 	END_IO_DIO = 9,
 	/* Direct I/O of a file in one bio, which is a part of the control block. */
 	END_IO_IOMAP_SIMPLE = 10,
+	/* btrfs, the second copy and those after it. */
+	END_IO_BTRFS_COPY = 11,
 };
 
 struct {

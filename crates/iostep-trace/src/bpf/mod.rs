@@ -63,7 +63,7 @@ const END_IO_KINDS: [(&str, u32); 23] = [
     ("xlog_bio_end_io", 3),
     ("xfs_buf_bio_end_io", 4),
     ("btrfs_simple_end_io", 5),
-    ("btrfs_clone_write_end_io", 5),
+    ("btrfs_clone_write_end_io", 11),
     ("btrfs_orig_write_end_io", 5),
     ("btrfs_raid56_end_io", 5),
     ("btrfs_end_super_write", 6),

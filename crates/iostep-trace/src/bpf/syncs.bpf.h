@@ -131,9 +131,11 @@ static __noinline __u64 open_sync(struct inode *inode, __u32 via, __u32 data_onl
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct sync_state state = {};
 	struct wire_sync_enter *record;
+	bool is_file;
 
 	know_current_thread(pid_tgid);
-	if (inode)
+	is_file = inode && (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFBLK;
+	if (is_file)
 		know_file(inode, SLOT_SYNC);
 	state.enter_ns = bpf_ktime_get_ns();
 	state.inode = (__u64)inode;
@@ -154,11 +156,11 @@ static __noinline __u64 open_sync(struct inode *inode, __u32 via, __u32 data_onl
 		return state.enter_ns;
 	record->type = WIRE_SYNC_ENTER;
 	record->via = via;
-	record->flags = (data_only ? SYNC_DATA_ONLY : 0) | (inode ? SYNC_HAS_FILE : 0);
+	record->flags = (data_only ? SYNC_DATA_ONLY : 0) | (is_file ? SYNC_HAS_FILE : 0);
 	record->pid = pid;
 	record->mono_ns = state.enter_ns;
 	record->tgid = pid_tgid >> 32;
-	if (inode)
+	if (is_file)
 		read_key(&record->file, inode);
 	else
 		__builtin_memset(&record->file, 0, sizeof(record->file));

@@ -49,6 +49,10 @@ enum wire_segment_flags {
 	SEGMENT_HOME_IS_FILE = 4,
 	SEGMENT_HAS_COMMIT = 8,
 	SEGMENT_HAS_GENERATION = 16,
+	/* All of the bio is of one extent, whatever its pages. */
+	SEGMENT_WHOLE_BIO = 32,
+	/* The home block's page was cut off its file. */
+	SEGMENT_HOME_IS_CUT_OFF = 64,
 };
 
 enum wire_sync_via {
