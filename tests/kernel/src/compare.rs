@@ -1,6 +1,6 @@
 //! A trace against what is known without it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use iostep_model::table::{Request, Segment, Trace};
 use iostep_model::{Class, Layer, SECTOR_BYTES};
@@ -8,7 +8,7 @@ use iostep_model::{Class, Layer, SECTOR_BYTES};
 use crate::facts::{Facts, Process, Sync};
 use crate::image::BLOCK_SECTORS;
 use crate::score::Score;
-use crate::stamp::{BLOCK_BYTES, Stamp};
+use crate::stamp::{BLOCK_BYTES, Stamp, Stamps};
 use crate::truth::{self, Cause, LogBlock, Truth, inode_of};
 use crate::written::Written;
 
@@ -17,8 +17,17 @@ pub struct Comparison<'a> {
     trace: &'a Trace,
     written: &'a Written<'a>,
     facts: &'a Facts,
-    stamps: &'a BTreeMap<u64, Stamp>,
+    stamps: &'a Stamps,
     truth: &'a Truth,
+}
+
+/// A sector of a stamped block.
+struct Place<'a> {
+    stamp: &'a Stamp,
+    /// Which sector of the block.
+    inside: u64,
+    /// Which sector of the segment that holds it.
+    in_segment: u64,
 }
 
 /// What is wrong, if anything is.
@@ -30,7 +39,7 @@ impl<'a> Comparison<'a> {
         trace: &'a Trace,
         written: &'a Written<'a>,
         facts: &'a Facts,
-        stamps: &'a BTreeMap<u64, Stamp>,
+        stamps: &'a Stamps,
         truth: &'a Truth,
     ) -> Comparison<'a> {
         Comparison {
@@ -44,21 +53,34 @@ impl<'a> Comparison<'a> {
 
     /// Stamped bytes: inode, generation, path and offset.
     pub fn files(&self) -> Score {
-        self.each_stamp(|stamp, sector, _, segment| self.judge_file(stamp, sector, segment))
+        self.each_stamp(|place, _, segment| self.judge_file(place, segment))
     }
 
     /// Stamped bytes: the process that wrote them.
     pub fn processes(&self) -> Score {
-        self.each_stamp(|stamp, _, request, segment| self.judge_process(stamp, request, segment))
+        self.each_stamp(|place, request, segment| self.judge_process(place.stamp, request, segment))
     }
 
-    fn each_stamp(&self, judge: impl Fn(&Stamp, u64, &Request, &Segment) -> Verdict) -> Score {
+    fn each_stamp(&self, judge: impl Fn(&Place<'_>, &Request, &Segment) -> Verdict) -> Score {
         let mut score = Score::default();
-        for (first, stamp) in self.stamps {
-            for sector in *first..first + BLOCK_SECTORS {
+        for (first, sectors, found) in self.stamps.iter() {
+            let stamp = &found.stamp;
+            for sector in first..first + sectors {
+                let inside = found.from + sector - first;
                 let verdict = match self.written.get(sector) {
                     None => Err("not in the trace".to_owned()),
-                    Some((request, segment)) => judge(stamp, sector, request, segment),
+                    Some((request, segment)) => {
+                        let in_segment = sector - segment.sector;
+                        judge(
+                            &Place {
+                                stamp,
+                                inside,
+                                in_segment,
+                            },
+                            request,
+                            segment,
+                        )
+                    }
                 };
                 let fault = verdict
                     .err()
@@ -82,7 +104,8 @@ impl<'a> Comparison<'a> {
             .unwrap_or("unknown file")
     }
 
-    fn judge_file(&self, stamp: &Stamp, sector: u64, segment: &Segment) -> Verdict {
+    fn judge_file(&self, place: &Place<'_>, segment: &Segment) -> Verdict {
+        let stamp = place.stamp;
         let Some(file) = self.facts.files.get(&stamp.file_id) else {
             return Err("a stamp of another run".into());
         };
@@ -100,9 +123,9 @@ impl<'a> Comparison<'a> {
             Some(path) if file.paths.contains(path) => {}
             Some(path) => return Err(format!("path {path}, expected {:?}", file.paths)),
         }
-        let inside = (sector - segment.sector) * SECTOR_BYTES;
-        let offset = segment.file_offset_bytes.map(|o| o + inside);
-        let expected = stamp.index * BLOCK_BYTES as u64 + sector % BLOCK_SECTORS * SECTOR_BYTES;
+        let offset = segment.file_offset_bytes;
+        let offset = offset.map(|o| o + place.in_segment * SECTOR_BYTES);
+        let expected = stamp.index * BLOCK_BYTES as u64 + place.inside * SECTOR_BYTES;
         match offset {
             Some(offset) if offset == expected => Ok(()),
             Some(_) => Err("another offset in the file".into()),
@@ -124,11 +147,13 @@ impl<'a> Comparison<'a> {
     /// What the image says a sector is.
     fn class_at(&self, sector: u64) -> Option<Class> {
         let log = self.truth.log.get(sector);
-        if self.stamps.contains_key(&(sector - sector % BLOCK_SECTORS)) {
-            return Some(match log {
-                Some(_) => Class::LoggedData,
-                None => Class::FileData,
-            });
+        if self.stamps.get(sector).is_some() {
+            return Some(
+                match log.is_some() || self.truth.journal.get(sector).is_some() {
+                    true => Class::LoggedData,
+                    false => Class::FileData,
+                },
+            );
         }
         log.map(|l| l.class)
             .or_else(|| self.truth.classes.get(sector).copied())
@@ -172,18 +197,21 @@ impl<'a> Comparison<'a> {
     pub fn data_causes(&self) -> Score {
         let syncs = self.facts.syncs();
         let mut score = Score::default();
-        for (first, stamp) in self.stamps {
+        for (first, sectors, found) in self.stamps.iter() {
+            let stamp = &found.stamp;
             let mode = self.mode(stamp);
             let at_once = mode.starts_with("direct") || mode.starts_with("uring-direct");
             let Some(index) = truth::first_sync_after(&syncs, stamp).filter(|_| !at_once) else {
                 continue;
             };
-            let Some((_, segment)) = self.written.get(*first) else {
+            let Some((_, segment)) = self.written.get(first) else {
                 continue;
             };
             let possible = truth::this_or_overlapping(&syncs, index);
             let fault = self.judge_cause(&syncs, &possible, segment).err();
-            score.count(BLOCK_BYTES as u64, fault, || self.describe(*first, segment));
+            score.count(sectors * SECTOR_BYTES, fault, || {
+                self.describe(first, segment)
+            });
         }
         score
     }
@@ -231,7 +259,7 @@ impl<'a> Comparison<'a> {
         let sectors = fs.map_or(BLOCK_SECTORS, |f| u64::from(f.block_bytes) / SECTOR_BYTES);
         self.each_written(|sector, segment| {
             let home = self.truth.log.get(sector)?.home?;
-            let expected = match self.stamps.contains_key(&(sector - sector % BLOCK_SECTORS)) {
+            let expected = match self.stamps.get(sector).is_some() {
                 true => Class::FileData,
                 false => *self.truth.classes.get(home * sectors)?,
             };

@@ -11,7 +11,7 @@ use iostep_model::SECTOR_BYTES;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use crate::stamp::{BLOCK_BYTES, Stamp};
+use crate::stamp::{BLOCK_BYTES, Found, Stamp, Stamps};
 
 /// Sectors in a stamped block.
 pub const BLOCK_SECTORS: u64 = BLOCK_BYTES as u64 / SECTOR_BYTES;
@@ -83,6 +83,15 @@ impl Image {
             Err(Errno::INVAL) => Ok((offset < end).then_some(offset)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Where every stamped block lies.
+    pub fn stamp_map(&self) -> anyhow::Result<Stamps> {
+        let mut map = Stamps::default();
+        for (sector, stamp) in self.stamps()? {
+            map.insert(sector, BLOCK_SECTORS, Found { stamp, from: 0 });
+        }
+        Ok(map)
     }
 
     /// Every stamped block, by its first sector.

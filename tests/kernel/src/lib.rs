@@ -9,6 +9,7 @@ pub mod clock;
 pub mod compare;
 pub mod counters;
 pub mod dmesg;
+pub mod extents;
 pub mod facts;
 pub mod image;
 pub mod iostep;

@@ -22,6 +22,8 @@ pub enum Requirement {
     Filesystem(&'static str),
     /// A program on the path.
     Program(&'static str),
+    /// What the kernel's ext4 can do, by its name in `/sys/fs/ext4/features`.
+    Ext4Feature(&'static str),
     /// System calls of 32-bit x86 (int 0x80).
     Ia32,
     /// What `iostep lab guest` needs: QEMU, a kernel, busybox.
@@ -39,7 +41,9 @@ impl Requirement {
             Requirement::Tracefs => "tracefs",
             Requirement::Loop => "loop",
             Requirement::Guest => "guest",
-            Requirement::Filesystem(name) | Requirement::Program(name) => name,
+            Requirement::Filesystem(name)
+            | Requirement::Program(name)
+            | Requirement::Ext4Feature(name) => name,
             Requirement::Ia32 => "ia32",
             Requirement::Kernel(_) => "kernels",
         }
@@ -54,6 +58,9 @@ impl Requirement {
             Requirement::Loop => Path::new("/dev/loop-control").exists(),
             Requirement::Filesystem(name) => has_filesystem(name),
             Requirement::Program(name) => on_path(name),
+            Requirement::Ext4Feature(name) => {
+                has_filesystem("ext4") && Path::new("/sys/fs/ext4/features").join(name).exists()
+            }
             Requirement::Ia32 => Path::new("/proc/sys/abi/vsyscall32").exists(),
             Requirement::Guest => return guest_fault(),
             Requirement::Kernel(role) => kernels::image(role).is_some(),
@@ -62,6 +69,7 @@ impl Requirement {
             Requirement::Root => "not root".to_owned(),
             Requirement::Filesystem(name) => format!("the kernel has no {name}"),
             Requirement::Program(name) => format!("{name} is not installed"),
+            Requirement::Ext4Feature(name) => format!("the kernel's ext4 has no {name}"),
             Requirement::Ia32 => "no 32-bit system calls".to_owned(),
             Requirement::Kernel(role) => {
                 format!("no kernel {role}, which scripts/setup guest unpacks")

@@ -11,12 +11,26 @@
 //! | 44 | 4 | zero |
 //! | 48 | 4048 | pseudo-random, so that nothing compresses or deduplicates it |
 
+use crate::sector_map::SectorMap;
+
 /// Length of a stamped block in bytes.
 pub const BLOCK_BYTES: usize = 4096;
 
 const MAGIC: &[u8; 16] = b"iostep stamp v1\n";
 const CRC_OFFSET: usize = 40;
 const RANDOM_OFFSET: usize = 48;
+
+/// A stamped block, or a part of it, found on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whose.
+    pub stamp: Stamp,
+    /// Which sector of the block is the first.
+    pub from: u64,
+}
+
+/// Where stamped blocks lie.
+pub type Stamps = SectorMap<Found>;
 
 /// Who wrote a block, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,16 +48,26 @@ pub struct Stamp {
 impl Stamp {
     /// The block's bytes.
     pub fn encode(&self) -> [u8; BLOCK_BYTES] {
+        self.encode_with(BLOCK_BYTES)
+    }
+
+    /// `random_end`: where the random bytes end.
+    fn encode_with(&self, random_end: usize) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
         block[..16].copy_from_slice(MAGIC);
         block[16..20].copy_from_slice(&self.file_id.to_le_bytes());
         block[20..24].copy_from_slice(&self.pid.to_le_bytes());
         block[24..32].copy_from_slice(&self.index.to_le_bytes());
         block[32..40].copy_from_slice(&self.sequence.to_le_bytes());
-        self.fill_random(&mut block[RANDOM_OFFSET..]);
+        self.fill_random(&mut block[RANDOM_OFFSET..random_end]);
         let crc = checksum(&block);
         block[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
         block
+    }
+
+    /// The same with less that is random, so that half of it can be compressed away.
+    pub fn encode_compressible(&self) -> [u8; BLOCK_BYTES] {
+        self.encode_with(BLOCK_BYTES / 2)
     }
 
     /// The stamp of a block; `None` for a block without one, or with a damaged one.
@@ -99,6 +123,9 @@ mod tests {
     #[test]
     fn a_stamp_reads_back() {
         assert_eq!(Stamp::decode(&STAMP.encode()), Some(STAMP));
+        let compressible = STAMP.encode_compressible();
+        assert_eq!(Stamp::decode(&compressible), Some(STAMP));
+        assert_eq!(compressible[BLOCK_BYTES / 2..], [0; BLOCK_BYTES / 2]);
     }
 
     #[test]

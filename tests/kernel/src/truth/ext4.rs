@@ -25,6 +25,11 @@ pub fn read(image: &Image, facts: &Facts, asked: &[u64]) -> anyhow::Result<Truth
             .classes
             .insert(first * layout.block_sectors, sectors, *class);
     }
+    for (block, class) in past_of_log(image, &layout, asked)? {
+        let (sector, sectors) = (block * layout.block_sectors, layout.block_sectors);
+        truth.journal.insert(sector, sectors, ());
+        truth.classes.insert(sector, sectors, class);
+    }
     for (block, entry) in log(image, &layout, facts)? {
         truth
             .log
@@ -32,7 +37,7 @@ pub fn read(image: &Image, facts: &Facts, asked: &[u64]) -> anyhow::Result<Truth
     }
     let open: BTreeSet<u64> = asked
         .iter()
-        .filter(|s| truth.classes.get(**s).is_none() && !layout.in_journal(**s))
+        .filter(|s| truth.classes.get(**s).is_none())
         .map(|sector| sector / layout.block_sectors)
         .collect();
     for (block, class) in owners(image, &layout, &open)? {
@@ -71,10 +76,6 @@ impl Layout {
             journal: extents.lines().filter_map(leaf_extent).flatten().collect(),
         })
     }
-
-    fn in_journal(&self, sector: u64) -> bool {
-        self.journal.contains(&(sector / self.block_sectors))
-    }
 }
 
 /// The ranges that a line of `dumpe2fs` names.
@@ -110,6 +111,24 @@ fn leaf_extent(line: &str) -> Option<std::ops::RangeInclusive<u64>> {
         [level, depth, _, _, _, _, first, last, _] if level == depth => Some(first..=last),
         _ => None,
     }
+}
+
+/// What the blocks of the log are by their own headers: `logdump` leaves out what the log has
+/// wrapped over in part.
+fn past_of_log(image: &Image, layout: &Layout, asked: &[u64]) -> anyhow::Result<Vec<(u64, Class)>> {
+    let written: BTreeSet<u64> = asked.iter().map(|s| s / layout.block_sectors).collect();
+    let mut blocks = Vec::new();
+    for block in layout.journal.iter().filter(|b| written.contains(b)) {
+        let head = image.read(block * layout.block_sectors, 8)?;
+        let class = match (be(&head, 0, 4), be(&head, 4, 4)) {
+            (JBD2_MAGIC, 1) => Class::LogDescriptor,
+            (JBD2_MAGIC, 2) => Class::LogCommit,
+            (JBD2_MAGIC, 5) => Class::LogRevoke,
+            _ => Class::LoggedBlock,
+        };
+        blocks.push((*block, class));
+    }
+    Ok(blocks)
 }
 
 /// What the log holds: filesystem block to entry.
@@ -255,13 +274,15 @@ fn owners(
             Some((fields.next()?, fields.next()?))
         })
         .collect();
-    let directories = directories(image, pairs.iter().map(|(_, inode)| *inode).collect())?;
+    let inodes = pairs.iter().map(|(_, inode)| *inode).collect();
+    let (directories, indirect) = directories_and_indirect(image, inodes)?;
     let mut found = Vec::new();
     for (block, inode) in pairs {
         let head = image.read(block * layout.block_sectors, 2)?;
         let extents = le(&head, 0, 2) == EXTENT_MAGIC;
         found.push(match (directories.contains(&inode), extents, inode) {
             (_, true, _) => (block, Class::ExtentBlock),
+            _ if indirect.contains(&block) => (block, Class::IndirectBlock),
             (true, _, _) => (block, Class::Directory),
             (_, _, 7) => (block, Class::GroupDescriptor),
             (_, _, 12..) => (block, Class::FileData),
@@ -271,14 +292,30 @@ fn owners(
     Ok(found)
 }
 
-fn directories(image: &Image, inodes: BTreeSet<u64>) -> anyhow::Result<BTreeSet<u64>> {
+/// Which of the inodes are directories, and the indirect blocks of them all.
+fn directories_and_indirect(
+    image: &Image,
+    inodes: BTreeSet<u64>,
+) -> anyhow::Result<(BTreeSet<u64>, BTreeSet<u64>)> {
     let commands: Vec<String> = inodes.iter().map(|i| format!("stat <{i}>")).collect();
     let text = debugfs_script(image, &commands)?;
     let directory = |line: &str| {
         let inode = number_after(line, "Inode:")?;
         line.contains("Type: directory").then_some(inode)
     };
-    Ok(text.lines().filter_map(directory).collect())
+    let directories = text.lines().filter_map(directory).collect();
+    Ok((
+        directories,
+        text.lines().flat_map(indirect_blocks).collect(),
+    ))
+}
+
+/// The indirect blocks that a line of `debugfs stat` names: `(IND):24, (DIND):1060`.
+fn indirect_blocks(line: &str) -> Vec<u64> {
+    let words = line.split(", ");
+    words
+        .filter_map(|word| number_after(word, "IND):"))
+        .collect()
 }
 
 fn debugfs_script(image: &Image, commands: &[String]) -> anyhow::Result<String> {
@@ -301,6 +338,12 @@ mod tests {
         assert_eq!(ranges_of_line(line), [(657, 1168, Class::InodeTable)]);
         let line = "  Reserved GDT blocks at 2-128";
         assert!(ranges_of_line(line).is_empty());
+    }
+
+    #[test]
+    fn indirect_blocks_are_read_from_stat() {
+        let line = "(0-11):12-23, (IND):24, (12-1035):25-1048, (DIND):1049, (IND):1050, ";
+        assert_eq!(indirect_blocks(line), [24, 1049, 1050]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Truth {
     pub classes: SectorMap<Class>,
     /// The filesystem's log.
     pub log: SectorMap<LogBlock>,
+    /// ext4: where the log lies, with what was in it before.
+    pub journal: SectorMap<()>,
     /// btrfs: the logical address of what lies where.
     pub logical: SectorMap<u64>,
 }

@@ -30,7 +30,7 @@ pub fn read(image: &Image, facts: &Facts) -> anyhow::Result<Truth> {
     Ok(Truth {
         classes,
         log: log(image, &layout, facts)?,
-        logical: SectorMap::default(),
+        ..Truth::default()
     })
 }
 

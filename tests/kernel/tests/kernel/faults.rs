@@ -91,7 +91,7 @@ impl Ground {
 /// The share of the stamped bytes on the image that a trace gives to their file.
 fn files_score(ground: Ground, trace: &Trace) -> anyhow::Result<Score> {
     let remains = ground.stage.unmount()?;
-    let (stamps, truth) = (remains.image.stamps()?, Truth::default());
+    let (stamps, truth) = (remains.image.stamp_map()?, Truth::default());
     let written = Written::of(trace);
     let facts: &Facts = &remains.facts;
     Ok(Comparison::new(trace, &written, facts, &stamps, &truth).files())

@@ -24,6 +24,7 @@ mod lab;
 mod names;
 mod nilfs2;
 mod partition;
+mod read_back;
 mod record;
 mod recording;
 mod replay;
@@ -31,6 +32,7 @@ mod requests;
 mod shown;
 mod stage;
 mod stall;
+mod variants;
 
 use std::path::Path;
 
@@ -59,6 +61,7 @@ fn main() {
     cases.extend(lab::cases());
     cases.extend(names::cases());
     cases.extend(partition::cases());
+    cases.extend(read_back::cases());
     cases.extend(replay::cases());
     cases.extend(record::cases());
     cases.extend(requests::cases());

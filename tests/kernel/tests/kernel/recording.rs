@@ -6,16 +6,18 @@ use std::path::Path;
 use anyhow::Context;
 use iostep_kernel_tests::compare::Comparison;
 use iostep_kernel_tests::counters;
+use iostep_kernel_tests::extents::{self, Piece};
 use iostep_kernel_tests::facts::Facts;
+use iostep_kernel_tests::image::Image;
 use iostep_kernel_tests::iostep::{self, Outcome};
-use iostep_kernel_tests::stamp::Stamp;
+use iostep_kernel_tests::stamp::Stamps;
 use iostep_kernel_tests::truth::{self, Truth};
 use iostep_kernel_tests::written::Written;
 use iostep_lab::Kind;
 use iostep_model::manifest::Counters;
 use iostep_model::store;
 use iostep_model::table::{Segment, Trace};
-use iostep_model::{Class, SyncKind};
+use iostep_model::{Class, SECTOR_BYTES, SyncKind};
 
 use crate::stage::Stage;
 
@@ -34,6 +36,20 @@ pub struct Scenario {
     pub backend: &'static str,
     /// Modes of the workload, or with a minus those that it leaves out; none for all.
     pub modes: &'static [&'static str],
+    /// Where the blocks are looked for.
+    pub found: FoundBy,
+}
+
+/// How stamped blocks are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// In the raw image, wherever they lie.
+    Image,
+    /// In the files, at the place that the filesystem tells: what lies there is encrypted, or in
+    /// blocks smaller than a stamp.
+    Files,
+    /// The same, in blocks that can be compressed.
+    CompressedFiles,
 }
 
 /// A trace and everything that it is judged by.
@@ -45,7 +61,9 @@ pub struct Recording {
     /// What the device counted meanwhile.
     pub counted: Counters,
     facts: Facts,
-    stamps: BTreeMap<u64, Stamp>,
+    /// How its blocks were found.
+    pub found: FoundBy,
+    stamps: Stamps,
     truth: Truth,
     /// btrfs: where the chunk tree puts the copies of the addresses in the trace.
     pub copies: BTreeMap<u64, Vec<u64>>,
@@ -89,6 +107,10 @@ impl Recording {
         let trace = store::read(&output).context("the trace")?;
         let status = trace.manifest.command.as_ref().map(|c| c.exit_status);
         anyhow::ensure!(status == Some(Some(0)), "the workload: {status:?}");
+        let pieces = match scenario.found {
+            FoundBy::Image => Vec::new(),
+            _ => extents::stamps_below(stage.root())?,
+        };
         let remains = stage.unmount()?;
         let written = Written::of(&trace).sectors();
         let kind = scenario.kind.name();
@@ -97,7 +119,11 @@ impl Recording {
             outcome,
             counted: counters::difference(before, after),
             truth: Truth::read(kind, &remains.image, &remains.facts, &written)?,
-            stamps: remains.image.stamps()?,
+            found: scenario.found,
+            stamps: match scenario.found {
+                FoundBy::Image => remains.image.stamp_map()?,
+                _ => stamps_of(scenario.kind, &remains.image, &pieces)?,
+            },
             facts: remains.facts,
             copies: match scenario.kind {
                 Kind::Btrfs => truth::btrfs::copies(&remains.image, &homes)?,
@@ -125,9 +151,31 @@ impl Recording {
     }
 }
 
+/// The pieces by their sectors; btrfs's own addresses are those of its chunk tree.
+fn stamps_of(kind: Kind, image: &Image, pieces: &[Piece]) -> anyhow::Result<Stamps> {
+    let mut stamps = Stamps::default();
+    let addresses: Vec<u64> = pieces.iter().map(|piece| piece.physical).collect();
+    let copies = match kind {
+        Kind::Btrfs => truth::btrfs::copies(image, &addresses)?,
+        _ => BTreeMap::new(),
+    };
+    for piece in pieces {
+        let plain = vec![piece.physical / SECTOR_BYTES];
+        for sector in copies.get(&piece.physical).unwrap_or(&plain) {
+            stamps.insert(*sector, piece.sectors, piece.found);
+        }
+    }
+    Ok(stamps)
+}
+
 fn run(scenario: &Scenario, stage: &Stage, output: &Path) -> anyhow::Result<Outcome> {
     let flags = ["--settle", "--backend", scenario.backend];
-    iostep::run(stage.trace(output, &flags, &stage.workload(scenario.modes)))?.success()
+    let mut command = stage.workload(scenario.modes);
+    if scenario.found == FoundBy::CompressedFiles {
+        let setting = ["env", "IOSTEP_COMPRESSIBLE=1"].map(str::to_owned);
+        command.splice(..0, setting);
+    }
+    iostep::run(stage.trace(output, &flags, &command))?.success()
 }
 
 /// Copies the trace to a directory that outlives the tests, if `IOSTEP_KEEP` names one.

@@ -2,8 +2,11 @@
 //!
 //! `workload run ROOT FACTS [MODE...]` runs each mode in a process of its own, one after the
 //! other; ROOT is a mount point, and each process leaves a JSON object in the directory FACTS.
-//! `-MODE` leaves one out. `workload list` names the modes.
+//! `-MODE` leaves one out. `workload list` names the modes. With `IOSTEP_COMPRESSIBLE` set, half of
+//! each block is zeros. `workload touch FILE` changes a byte of every block, `workload read FILE`
+//! reads it all.
 
+mod btrfs;
 mod direct;
 mod f2fs;
 mod mapped;
@@ -13,6 +16,7 @@ mod run;
 mod shared;
 mod synced;
 mod system;
+mod uncached;
 mod uring;
 
 use std::path::Path;
@@ -62,6 +66,7 @@ const MODES: &[(&str, Body)] = &[
 const SPECIAL: &[(&str, Body)] = &[
     ("atomic-write", f2fs::atomic_write),
     ("collect", f2fs::collect),
+    ("subvolumes", btrfs::subvolumes),
 ];
 
 /// Processes that a mode starts itself.
@@ -79,6 +84,8 @@ fn main() -> anyhow::Result<()> {
             let all = MODES.iter().chain(SPECIAL);
             all.for_each(|(name, _)| println!("{name}"));
         }
+        ["touch", file] => uncached::touch(Path::new(file))?,
+        ["read", file] => drop(std::fs::read(file)?),
         ["run", root, facts, ref modes @ ..] => run_all(root, facts, modes)?,
         ["mode", name, root, facts, first_id] => {
             let mut bodies = MODES.iter().chain(SPECIAL).chain(PARTS);
@@ -88,7 +95,9 @@ fn main() -> anyhow::Result<()> {
             body(&mut run)?;
             run.end()?;
         }
-        _ => bail!("usage: workload list | workload run ROOT FACTS [MODE...]"),
+        _ => bail!(
+            "usage: workload list | workload run ROOT FACTS [MODE...] | workload touch|read FILE"
+        ),
     }
     Ok(())
 }

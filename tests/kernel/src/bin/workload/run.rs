@@ -24,6 +24,8 @@ pub struct Run {
     pub first_id: u32,
     next_id: u32,
     sequence: u64,
+    /// `IOSTEP_COMPRESSIBLE` asks for it.
+    compressible: bool,
     /// Set to false by modes whose processes overlap.
     pub alone: bool,
 }
@@ -58,6 +60,7 @@ impl Run {
             first_id,
             next_id: first_id,
             sequence: 0,
+            compressible: std::env::var_os("IOSTEP_COMPRESSIBLE").is_some(),
             alone: true,
         })
     }
@@ -137,13 +140,16 @@ impl Run {
     pub fn block(&mut self, id: u32, index: u64) -> [u8; BLOCK_BYTES] {
         self.sequence += 1;
         self.facts.bytes += BLOCK_BYTES as u64;
-        Stamp {
+        let stamp = Stamp {
             file_id: id,
             pid: self.facts.pid,
             index,
             sequence: self.sequence,
+        };
+        match self.compressible {
+            true => stamp.encode_compressible(),
+            false => stamp.encode(),
         }
-        .encode()
     }
 
     /// The next versions of neighbouring blocks, aligned for direct I/O.

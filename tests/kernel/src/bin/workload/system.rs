@@ -14,6 +14,8 @@ const FITHAW: libc::c_ulong = 0xc004_5878;
 const F2FS_IOC_START_ATOMIC_WRITE: libc::c_ulong = 0xf501;
 const F2FS_IOC_COMMIT_ATOMIC_WRITE: libc::c_ulong = 0xf502;
 const F2FS_IOC_GARBAGE_COLLECT: libc::c_ulong = 0x4004_f506;
+/// `_IOW(0x94, 14, struct btrfs_ioctl_vol_args)`, include/uapi/linux/btrfs.h.
+const BTRFS_IOC_SUBVOL_CREATE: libc::c_ulong = 0x5000_940e;
 
 fn check(result: libc::c_int) -> io::Result<()> {
     match result {
@@ -64,6 +66,15 @@ pub fn collect_garbage(file: &File) -> io::Result<()> {
     let wait = 1u32;
     // SAFETY: the filesystem reads a number at the pointer.
     check(unsafe { libc::ioctl(file.as_raw_fd(), F2FS_IOC_GARBAGE_COLLECT as _, &wait) })
+}
+
+/// Makes a btrfs subvolume in a directory.
+pub fn create_subvolume(dir: &File, name: &str) -> io::Result<()> {
+    // struct btrfs_ioctl_vol_args: a descriptor that is not used here, then the name.
+    let mut arguments = [0u8; 4096];
+    arguments[8..8 + name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: the filesystem reads 4096 bytes at the pointer.
+    check(unsafe { libc::ioctl(dir.as_raw_fd(), BTRFS_IOC_SUBVOL_CREATE as _, &arguments) })
 }
 
 /// Ends [`freeze`].
