@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_kernel_tests::iostep::Running;
 use iostep_kernel_tests::requirement::Requirement;
+use iostep_model::Operation;
 use iostep_model::class::{Class, Layer};
 use iostep_model::lab::{CellResult, Place, Run, State};
 
@@ -116,6 +117,14 @@ fn check_run(what: &str, result: &CellResult, run: &Run) -> anyhow::Result<()> {
         anyhow::ensure!(
             apart <= device.write.bytes / 10,
             "{what}: {written} of {device:?}"
+        );
+        let flushes = classes
+            .iter()
+            .filter(|count| count.operation == Operation::Flush);
+        let flushes: u64 = flushes.map(|count| count.requests).sum();
+        anyhow::ensure!(
+            flushes.abs_diff(device.flush.ios) <= device.flush.ios / 10,
+            "{what}: {flushes} flushes of {device:?}"
         );
     }
     Ok(())
