@@ -40,7 +40,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn idle() -> anyhow::Result<()> {
-    let stage = Stage::new(Kind::Ext4, &[], "noinit_itable")?;
+    let stage = Stage::new(Kind::Ext4, &[], "noinit_itable,no_prefetch_block_bitmaps")?;
     let directory = tempfile::tempdir()?;
     let output = directory.path().join("run.iostep");
     let duration = IDLE_S.to_string();
