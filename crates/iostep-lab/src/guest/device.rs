@@ -17,19 +17,22 @@ pub enum Device {
     Virtio,
     /// NVMe, with queues for polled completion.
     Nvme,
+    /// SCSI disks on a virtio host adapter.
+    Scsi,
     /// An SD card in a host controller on PCI.
     Sd,
 }
 
 impl Device {
     /// Every kind.
-    pub const ALL: [Device; 3] = [Device::Virtio, Device::Nvme, Device::Sd];
+    pub const ALL: [Device; 4] = [Device::Virtio, Device::Nvme, Device::Scsi, Device::Sd];
 
     /// How the command line names it.
     pub fn name(self) -> &'static str {
         match self {
             Device::Virtio => "virtio",
             Device::Nvme => "nvme",
+            Device::Scsi => "scsi",
             Device::Sd => "sd",
         }
     }
@@ -41,6 +44,7 @@ impl Device {
             Device::Virtio => format!("/dev/vd{letter}"),
             // One controller with a namespace each: controllers are numbered as they answer.
             Device::Nvme => format!("/dev/nvme0n{}", n + 1),
+            Device::Scsi => format!("/dev/sd{letter}"),
             Device::Sd => format!("/dev/mmcblk{n}"),
         })
     }
@@ -51,6 +55,12 @@ impl Device {
             Device::Virtio => &[("virtio_blk", "")],
             // Without queues of their own, polled requests wait for interrupts after all.
             Device::Nvme => &[("nvme", "poll_queues=1")],
+            // Found one after the other, or their letters would come as they answer.
+            Device::Scsi => &[
+                ("scsi_mod", "scan=sync"),
+                ("virtio_scsi", ""),
+                ("sd_mod", ""),
+            ],
             Device::Sd => &[("sdhci_pci", ""), ("mmc_block", "")],
         }
     }
@@ -63,6 +73,9 @@ impl Device {
         if self == Device::Nvme && count > 0 {
             device("nvme,id=nvme,serial=iostep".into());
         }
+        if self == Device::Scsi && count > 0 {
+            device("virtio-scsi-pci,id=scsi".into());
+        }
         for n in 0..count {
             match self {
                 // Otherwise a full disk of the host would stop the guest, not the request.
@@ -70,6 +83,9 @@ impl Device {
                     "virtio-blk-pci,drive=disk{n},serial=iostep{n},werror=report,rerror=report"
                 )),
                 Device::Nvme => device(format!("nvme-ns,drive=disk{n},bus=nvme,nsid={}", n + 1)),
+                Device::Scsi => device(format!(
+                    "scsi-hd,bus=scsi.0,scsi-id={n},drive=disk{n},serial=iostep{n},werror=report,rerror=report"
+                )),
                 Device::Sd => {
                     device(format!("sdhci-pci,id=sdhci{n}"));
                     // Every controller calls its bus alike (hw/sd/sdhci.c).
@@ -90,7 +106,7 @@ impl FromStr for Device {
             .find(|device| device.name() == name)
             .ok_or_else(|| Error::Usage {
                 what: format!("{name}: not a device that a guest can have"),
-                hint: "choose virtio, nvme or sd".into(),
+                hint: "choose virtio, nvme, scsi or sd".into(),
             })
     }
 }
@@ -187,6 +203,7 @@ mod tests {
     fn devices_are_numbered_as_linux_does() {
         assert_eq!(Device::Virtio.path(1), Path::new("/dev/vdb"));
         assert_eq!(Device::Nvme.path(1), Path::new("/dev/nvme0n2"));
+        assert_eq!(Device::Scsi.path(1), Path::new("/dev/sdb"));
         assert_eq!(Device::Sd.path(1), Path::new("/dev/mmcblk1"));
     }
 

@@ -41,7 +41,7 @@ sd /dev/mmcblk0 (mmcblk1). Exit status: the command's; 128 + N if signal N ended
 it; 1 the guest failed, 2 bad usage, 4 this machine cannot do it.
 Needs QEMU, a kernel and busybox-static, which scripts/setup installs; no root.")]
 pub struct Args {
-    /// Kind of the storage device: virtio, nvme, sd
+    /// Kind of the storage device: virtio, nvme, scsi, sd
     #[arg(long, value_name = "KIND", default_value = "virtio")]
     device: Device,
 

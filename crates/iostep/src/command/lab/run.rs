@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE")]
     journal_device: Option<PathBuf>,
 
-    /// Device of guests: virtio, nvme, sd [default: what the cell needs]
+    /// Device of guests: virtio, nvme, scsi, sd [default: what the cell needs]
     #[arg(long, value_name = "KIND")]
     device: Option<Device>,
 
