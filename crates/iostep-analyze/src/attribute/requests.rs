@@ -45,7 +45,7 @@ pub(crate) struct Requests<'a> {
     flushes: Flushes,
     /// Requests at the driver, by operation and the sector that completes next.
     under_way: FxHashMap<Place, VecDeque<u32>>,
-    requeued: FxHashMap<Place, u32>,
+    requeued: FxHashMap<Place, VecDeque<u32>>,
     /// FUA requests whose data is written and whose last flush is not done.
     finishing: FxHashMap<Place, u32>,
     requests: Vec<Request>,
@@ -121,7 +121,7 @@ impl<'a> Requests<'a> {
     /// A request went to the driver.
     pub(super) fn issue(&mut self, transfer: &Transfer) {
         let place = place_of(transfer);
-        if let Some(index) = self.requeued.remove(&place) {
+        if let Some(index) = take_oldest(&mut self.requeued, place) {
             self.requests[index as usize].issue_ns = transfer.mono_ns;
             self.under_way.entry(place).or_default().push_back(index);
             return;
@@ -235,9 +235,26 @@ impl<'a> Requests<'a> {
     /// The driver gave a request back.
     pub(super) fn requeue(&mut self, transfer: &Transfer) {
         let place = place_of(transfer);
-        if let Some(index) = self.under_way.get_mut(&place).and_then(VecDeque::pop_front) {
-            self.requeued.insert(place, index);
+        if let Some(index) = self.take_under_way(place, transfer.bytes) {
+            self.requeued.entry(place).or_default().push_back(index);
         }
+    }
+
+    /// The oldest request at the driver whose rest has this place and length; if none has, the
+    /// oldest at the place.
+    fn take_under_way(&mut self, place: Place, bytes: u32) -> Option<u32> {
+        let end = place.1 + u64::from(bytes) / SECTOR_BYTES;
+        let ends_there = |index: &u32| {
+            let request = &self.requests[*index as usize];
+            request.sector + u64::from(request.bytes) / SECTOR_BYTES == end
+        };
+        let all = self.under_way.get_mut(&place)?;
+        let found = all.iter().position(ends_there).unwrap_or(0);
+        let index = all.remove(found);
+        if all.is_empty() {
+            self.under_way.remove(&place);
+        }
+        index
     }
 
     /// A request, or a part of it, came back.
@@ -247,16 +264,13 @@ impl<'a> Requests<'a> {
         if transfer.bytes > 0 && transfer.operation != Operation::Flush {
             self.flushes.data_done(transfer);
         }
-        let Some(index) = self.under_way.get_mut(&place).and_then(VecDeque::pop_front) else {
+        let Some(index) = self.take_under_way(place, transfer.bytes) else {
             // The second completion of a FUA request, or a request from before the recording.
             if let Some(index) = self.finishing.remove(&place) {
                 self.requests[index as usize].complete_ns = Some(transfer.mono_ns);
             }
             return;
         };
-        if self.under_way.get(&place).is_some_and(VecDeque::is_empty) {
-            self.under_way.remove(&place);
-        }
         let request = &mut self.requests[index as usize];
         if request.status == 0 {
             request.status = completion.status;
@@ -278,6 +292,15 @@ impl<'a> Requests<'a> {
     pub(super) fn finish(self) -> (Vec<Request>, Vec<Segment>) {
         (self.requests, self.segments)
     }
+}
+
+fn take_oldest(places: &mut FxHashMap<Place, VecDeque<u32>>, place: Place) -> Option<u32> {
+    let all = places.get_mut(&place)?;
+    let index = all.pop_front();
+    if all.is_empty() {
+        places.remove(&place);
+    }
+    index
 }
 
 fn ask(request: &mut Request, asker: Asker) {
@@ -312,5 +335,87 @@ fn place_of(transfer: &Transfer) -> Place {
     match transfer.operation {
         Operation::Flush => (Operation::Flush, 0),
         operation => (operation, transfer.sector),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iostep_model::event::Event;
+    use iostep_model::table::Trace;
+
+    use super::*;
+    use crate::attribute::assemble;
+    use crate::fixture;
+
+    fn transfer(mono_ns: u64, sectors: u32) -> Transfer {
+        Transfer {
+            mono_ns,
+            sector: 64,
+            bytes: sectors * 512,
+            operation: Operation::Write,
+            flags: Flags::default(),
+        }
+    }
+
+    fn queue(mono_ns: u64, sectors: u32) -> Event {
+        Event::Queue(Queue {
+            mono_ns,
+            sector: 64,
+            bytes: sectors * 512,
+            operation: Operation::Write,
+            flags: Flags::default(),
+            pid: 1,
+            tgid: 1,
+            sync: None,
+            segments: Vec::new(),
+        })
+    }
+
+    fn complete(mono_ns: u64, sectors: u32) -> Event {
+        Event::Complete(Completion {
+            transfer: transfer(mono_ns, sectors),
+            status: 0,
+            in_flush_sequence: false,
+        })
+    }
+
+    fn tables(events: &[Event]) -> Trace {
+        assemble(fixture::empty().manifest, events)
+    }
+
+    fn times(trace: &Trace) -> Vec<(u64, Option<u64>)> {
+        let rows = trace.requests.iter();
+        rows.map(|row| (row.issue_ns, row.complete_ns)).collect()
+    }
+
+    #[test]
+    fn requests_for_one_place_that_are_given_back_stay_two() {
+        let trace = tables(&[
+            queue(1, 8),
+            queue(2, 8),
+            Event::Issue(transfer(3, 8)),
+            Event::Issue(transfer(4, 8)),
+            Event::Requeue(transfer(5, 8)),
+            Event::Requeue(transfer(6, 8)),
+            Event::Issue(transfer(7, 8)),
+            Event::Issue(transfer(8, 8)),
+            complete(9, 8),
+            complete(10, 8),
+        ]);
+        assert_eq!(times(&trace), [(7, Some(9)), (8, Some(10))]);
+        assert_eq!(trace.segments.len(), 2);
+    }
+
+    #[test]
+    fn of_two_requests_for_one_place_the_one_of_that_size_is_back() {
+        let trace = tables(&[
+            queue(1, 16),
+            Event::Issue(transfer(2, 16)),
+            queue(3, 8),
+            Event::Issue(transfer(4, 8)),
+            complete(5, 8),
+            complete(6, 16),
+        ]);
+        assert_eq!(times(&trace), [(2, Some(6)), (4, Some(5))]);
     }
 }
