@@ -49,6 +49,12 @@ bench-trace: ## Measure what tracing costs, with and without by turns (root)
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/overhead $(abspath $(IOSTEP))
 
+.PHONY: bench-busy
+bench-busy: ## Trace busy disks 200 times, and 100 times with a fault (root, 10 min)
+	scripts/setup test
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/busy $(abspath $(IOSTEP))
+
 .PHONY: bench-accuracy
 bench-accuracy: ## Compare what bench measures with fio, by turns (root, 22 min)
 	scripts/setup test

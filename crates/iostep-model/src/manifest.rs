@@ -222,15 +222,32 @@ pub struct Counters {
 impl Counters {
     /// Counts one more I/O.
     pub fn add(&mut self, operation: Operation, bytes: u64) {
-        let totals = match operation.counter() {
-            Counter::Read => &mut self.read,
-            Counter::Write => &mut self.write,
-            Counter::Discard => &mut self.discard,
-            Counter::Flush => &mut self.flush,
-            Counter::None => return,
-        };
-        totals.ios += 1;
-        totals.bytes += bytes;
+        if let Some(totals) = self.of(operation) {
+            totals.ios += 1;
+            totals.bytes += bytes;
+        }
+    }
+
+    /// Counts the bytes of a part of an I/O.
+    pub fn add_part(&mut self, operation: Operation, bytes: u64) {
+        if let Some(totals) = self.of(operation) {
+            totals.bytes += bytes;
+        }
+    }
+
+    fn of(&mut self, operation: Operation) -> Option<&mut Totals> {
+        match operation.counter() {
+            Counter::Read => Some(&mut self.read),
+            Counter::Write => Some(&mut self.write),
+            Counter::Discard => Some(&mut self.discard),
+            Counter::Flush => Some(&mut self.flush),
+            Counter::None => None,
+        }
+    }
+
+    /// The bytes of all groups.
+    pub fn bytes(self) -> u64 {
+        self.read.bytes + self.write.bytes + self.discard.bytes + self.flush.bytes
     }
 
     /// Both together.
@@ -294,6 +311,10 @@ pub struct Check {
     /// What this kernel did not let the trace tell, in words. The sums are whole all the same.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Events in the recording; `None` in traces of an older version, and where the recorder was
+    /// killed.
+    #[serde(default)]
+    pub recorded_events: Option<u64>,
     /// What does not agree, in words; empty if everything does.
     pub differences: Vec<String>,
 }

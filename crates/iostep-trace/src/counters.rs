@@ -1,23 +1,55 @@
-//! The device's own counters, and the comparison with ours.
+//! The device's own counters, read beside the probe's sums while both move.
 
-use std::fs;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use iostep_model::SECTOR_BYTES;
-use iostep_model::manifest::{Check, Counters, Totals};
+use iostep_model::manifest::{Counters, Totals};
 
-use crate::bpf::Sums;
 use crate::error::{Error, Result};
 use crate::target::Target;
 
-/// Reads the counters of the disk or partition.
+/// A device's counters, open to be read often.
+#[derive(Debug)]
+pub struct Device {
+    path: PathBuf,
+    stat: File,
+}
+
+impl Device {
+    /// Opens the counters of the disk or partition.
+    ///
+    /// Errors: `Io`.
+    pub fn open(target: &Target) -> Result<Device> {
+        let path = target.sysfs.join("stat");
+        let stat = File::open(&path).map_err(Error::io(&path, "read"))?;
+        Ok(Device { path, stat })
+    }
+
+    /// Reads them.
+    ///
+    /// Source: Documentation/block/stat.rst. Kernels before 5.5 have no flush fields; they read
+    /// as 0. Errors: `Io`; `Unsupported` if there are fewer fields than the oldest kernel had.
+    pub fn read(&self) -> Result<Counters> {
+        let mut bytes = [0; 1024];
+        let length = self
+            .stat
+            .read_at(&mut bytes, 0)
+            .map_err(Error::io(&self.path, "read"))?;
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        parse(&text).ok_or_else(|| {
+            Error::unsupported(self.path.display(), format!("not a stat file: {text:?}"))
+        })
+    }
+}
+
+/// Reads the counters of a disk or partition once.
 ///
-/// Source: Documentation/block/stat.rst. Kernels before 5.5 have no flush fields; they read as 0.
-/// Errors: `Io`; `Unsupported` if there are fewer fields than the oldest kernel had.
+/// Errors: those of [`Device`].
 pub fn read(target: &Target) -> Result<Counters> {
-    let path = target.sysfs.join("stat");
-    let text = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-    parse(&text)
-        .ok_or_else(|| Error::unsupported(path.display(), format!("not a stat file: {text:?}")))
+    Device::open(target)?.read()
 }
 
 fn parse(text: &str) -> Option<Counters> {
@@ -51,76 +83,134 @@ pub fn counts(target: &Target) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
 }
 
-/// One moment: the device's counters and the probe's sums, with nothing between them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Snapshot {
-    /// From sysfs; `None` where the device does not count.
-    pub device: Option<Counters>,
-    /// From the probe.
-    pub sums: Sums,
-    /// I/Os under way.
-    pub in_flight: u64,
-    /// System calls that nobody looked at.
-    pub unseen_calls: u64,
+/// How far the probe's sum of what completed is ahead of the device's own counters, which began
+/// long before it: what counts is how this changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lead([i64; 8]);
+
+impl Lead {
+    /// The lead of `completed` before what the device counted.
+    pub(crate) fn of(completed: &Counters, device: &Counters) -> Lead {
+        let (seen, counted) = (words(completed), words(device));
+        Lead(std::array::from_fn(|index| {
+            seen[index].wrapping_sub(counted[index]) as i64
+        }))
+    }
+
+    /// What was added since `earlier`.
+    pub(crate) fn since(self, earlier: Lead) -> Lead {
+        Lead(std::array::from_fn(|index| {
+            self.0[index].wrapping_sub(earlier.0[index])
+        }))
+    }
+
+    /// What was seen and not counted.
+    pub(crate) fn excess(self) -> Counters {
+        counters(self.0.map(|word| word.max(0).unsigned_abs()))
+    }
+
+    /// What was counted and not seen.
+    pub(crate) fn missing(self) -> Counters {
+        counters(self.0.map(|word| word.min(0).unsigned_abs()))
+    }
 }
 
-/// Compares two snapshots. Every sum of the probe must equal the device's, but for what was
-/// under way at either end.
-pub fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> Check {
-    let device = after
-        .device
-        .zip(before.device)
-        .map(|(after, before)| after.since(before));
-    let mut check = Check {
-        device,
-        queued: after.sums.queued.since(before.sums.queued),
-        issued: after.sums.issued.since(before.sums.issued),
-        completed: after.sums.completed.since(before.sums.completed),
-        merges: after.sums.merges - before.sums.merges,
-        splits: after.sums.splits - before.sums.splits,
-        late_completions: after.sums.late - before.sums.late,
-        unseen_calls: after.unseen_calls - before.unseen_calls,
-        lost_events,
-        ..Check::default()
+fn words(counters: &Counters) -> [u64; 8] {
+    let [read, write, discard, flush] = [
+        counters.read,
+        counters.write,
+        counters.discard,
+        counters.flush,
+    ];
+    [
+        read.ios,
+        read.bytes,
+        write.ios,
+        write.bytes,
+        discard.ios,
+        discard.bytes,
+        flush.ios,
+        flush.bytes,
+    ]
+}
+
+fn counters(words: [u64; 8]) -> Counters {
+    let group = |index: usize| Totals {
+        ios: words[index],
+        bytes: words[index + 1],
     };
-    let quiet = before.in_flight == 0 && after.in_flight == 0;
-    for (name, of) in GROUPS {
-        compare_group(&mut check, name, of, quiet);
+    Counters {
+        read: group(0),
+        write: group(2),
+        discard: group(4),
+        flush: group(6),
     }
-    check
 }
 
-type Group = fn(&Counters) -> Totals;
+/// One reading of both, with nothing completed in between.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// The probe's sum of what completed.
+    pub(crate) completed: Counters,
+    /// How far it is ahead of the device.
+    pub(crate) lead: Lead,
+}
 
-const GROUPS: [(&str, Group); 3] = [
-    ("read", |c| c.read),
-    ("written", |c| c.write),
-    ("discarded", |c| c.discard),
-];
+/// The last readings, each with another sum.
+///
+/// A request passes `block_rq_complete` before the device counts its bytes, and the request
+/// itself is counted when all its bios have ended (`blk_update_request`, `blk_account_io_done` of
+/// block/blk-mq.c, 6.12). So a single reading may be ahead by what is just between the two; what
+/// most readings say is not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readings {
+    last: VecDeque<Reading>,
+}
 
-fn compare_group(check: &mut Check, name: &str, of: Group, quiet: bool) {
-    let completed = of(&check.completed).bytes;
-    if let Some(device) = check.device {
-        let counted = of(&device).bytes;
-        if counted != completed {
-            check.differences.push(format!(
-                "{name}: the device counted {counted} bytes, {completed} were seen to complete"
-            ));
+/// How many readings settle where the sums stand.
+const READINGS: usize = 16;
+
+impl Readings {
+    /// Adds a reading. With the same sum as the last one, only what the last one missed can have
+    /// been counted meanwhile.
+    pub(crate) fn push(&mut self, reading: Reading) {
+        if self
+            .last
+            .back()
+            .is_some_and(|last| last.completed == reading.completed)
+        {
+            self.last.pop_back();
         }
+        if self.last.len() == READINGS {
+            self.last.pop_front();
+        }
+        self.last.push_back(reading);
     }
-    for (point, sum) in [("queued", &check.queued), ("issued", &check.issued)] {
-        let seen = of(sum).bytes;
-        if seen == completed {
-            continue;
-        }
-        if quiet {
-            check.differences.push(format!(
-                "{name}: {seen} bytes were {point}, {completed} completed"
-            ));
-        } else if point == "queued" {
-            check.in_flight_before_bytes += completed.saturating_sub(seen);
-            check.in_flight_after_bytes += seen.saturating_sub(completed);
-        }
+
+    /// True if there are enough of them for a busy device, and nearly all say the same.
+    pub(crate) fn are_clear(&self) -> bool {
+        let enough = READINGS * 3 / 4;
+        let clear = |index: usize| self.most(index).is_some_and(|(_, count)| count >= enough);
+        (0..8).all(clear)
+    }
+
+    /// The lead that most readings have; of several, the newest.
+    pub(crate) fn lead(&self) -> Option<Lead> {
+        let lead = |index: usize| self.most(index).map_or(0, |(value, _)| value);
+        (!self.last.is_empty()).then(|| Lead(std::array::from_fn(lead)))
+    }
+
+    /// The value that a counter has in most readings, and in how many.
+    fn most(&self, index: usize) -> Option<(i64, usize)> {
+        let values = || self.last.iter().map(|reading| reading.lead.0[index]);
+        let count = |value: i64| values().filter(|other| *other == value).count();
+        let counted = values().map(|value| (value, count(value)));
+        counted.max_by_key(|(_, count)| *count)
+    }
+
+    /// The newest reading's lead, as on a device that is idle.
+    pub(crate) fn newest(&self) -> Option<Lead> {
+        self.last.back().map(|reading| reading.lead)
     }
 }
 
@@ -129,28 +219,6 @@ mod tests {
     use super::*;
 
     const STAT: &str = "  10 1 80 3  20 2 400 7 0 9 11  5 0 640 1  6 2\n";
-
-    fn at(writes_bytes: u64, in_flight: u64) -> Snapshot {
-        let write = Totals {
-            ios: writes_bytes / 4096,
-            bytes: writes_bytes,
-        };
-        let counters = Counters {
-            write,
-            ..Counters::default()
-        };
-        Snapshot {
-            device: Some(counters),
-            sums: Sums {
-                queued: counters,
-                issued: counters,
-                completed: counters,
-                ..Sums::default()
-            },
-            in_flight,
-            ..Snapshot::default()
-        }
-    }
 
     #[test]
     fn the_fields_of_a_stat_file_are_found() {
@@ -162,32 +230,50 @@ mod tests {
         assert!(parse("1 2 3").is_none());
     }
 
-    #[test]
-    fn equal_sums_pass() {
-        assert!(compare(&at(0, 0), &at(8192, 0), 0).passed());
+    fn reading(completed_ios: u64, device_ios: u64) -> Reading {
+        let writes = |ios: u64| Counters {
+            write: Totals {
+                ios,
+                bytes: ios * 4096,
+            },
+            ..Counters::default()
+        };
+        let completed = writes(completed_ios);
+        Reading {
+            completed,
+            lead: Lead::of(&completed, &writes(device_ios)),
+        }
     }
 
     #[test]
-    fn a_byte_that_the_device_counted_and_we_did_not_is_a_difference() {
-        let mut after = at(8192, 0);
-        after.device = at(12288, 0).device;
-        let check = compare(&at(0, 0), &after, 0);
-        assert!(!check.passed());
-        assert!(check.differences[0].contains("12288"), "{check:?}");
+    fn what_is_between_completion_and_count_does_not_move_the_lead() {
+        let mut readings = Readings::default();
+        for (seen, counted) in [(1, 101), (2, 101), (3, 103), (4, 104), (6, 104)] {
+            readings.push(reading(seen, counted));
+        }
+        assert_eq!(readings.lead(), Some(reading(0, 100).lead));
+        assert!(!readings.are_clear());
+        for seen in 10..26 {
+            readings.push(reading(seen, seen + 100 - u64::from(seen % 6 == 0)));
+        }
+        assert!(readings.are_clear());
     }
 
     #[test]
-    fn lost_events_fail_the_check() {
-        assert!(!compare(&at(0, 0), &at(8192, 0), 1).passed());
+    fn a_reading_of_the_same_sum_replaces_the_last() {
+        let mut readings = Readings::default();
+        readings.push(reading(1, 100));
+        readings.push(reading(1, 101));
+        assert_eq!(readings.lead(), Some(reading(0, 100).lead));
+        assert_eq!(readings.newest(), readings.lead());
     }
 
     #[test]
-    fn what_is_under_way_at_the_end_is_no_difference() {
-        let mut after = at(8192, 1);
-        after.sums.queued.write.bytes += 4096;
-        after.sums.issued.write.bytes += 4096;
-        let check = compare(&at(0, 0), &after, 0);
-        assert!(check.passed(), "{check:?}");
-        assert_eq!(check.in_flight_after_bytes, 4096);
+    fn a_change_of_the_lead_has_a_sign() {
+        let missing = reading(1, 102).lead.since(reading(0, 100).lead);
+        assert_eq!(missing.missing().write.bytes, 4096);
+        assert_eq!(missing.excess(), Counters::default());
+        let excess = reading(3, 102).lead.since(reading(0, 100).lead);
+        assert_eq!(excess.excess().write.ios, 1);
     }
 }

@@ -7,9 +7,12 @@
 
 pub mod blkparse;
 pub mod bpf;
+mod check;
 pub mod counters;
 pub mod error;
+pub mod fault;
 pub mod interrupts;
+mod ledger;
 pub mod mounts;
 pub mod session;
 pub mod syscalls;

@@ -1,5 +1,6 @@
 //! A recording: the backend in a thread of its own, the spool, and the manifest.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -7,21 +8,34 @@ use std::time::{Duration, Instant};
 
 use iostep_model::event::{Event, Marker};
 use iostep_model::manifest::{
-    Backend, Clocks, Command, Filesystem, Manifest, SCHEMA_VERSION, State,
+    Backend, Check, Clocks, Command, Counters, Filesystem, Manifest, SCHEMA_VERSION, State,
 };
 use iostep_model::spool;
 
 use crate::bpf::{self, Probe, Sums};
-use crate::counters::{self, Snapshot};
+use crate::check::{self, Ending, Snapshot, Waiting};
+use crate::counters::{self, Device, Lead, Reading, Readings};
 use crate::error::{Error, Result};
+use crate::fault::Fault;
 use crate::interrupts;
 use crate::target::Target;
 use crate::tracefs::{self, Tracefs};
 
 /// How often the ring is drained and the spool handed to the kernel.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-/// How long to wait for a moment without I/O before counting begins, and after it ends.
-const QUIET_WAIT: Duration = Duration::from_secs(2);
+/// How long to wait until the sums and the device's counters stand still against each other.
+const SETTLE_WAIT: Duration = Duration::from_secs(2);
+/// A busy trace begins when no request from before it went to the driver for so long.
+const CALM: Duration = Duration::from_millis(100);
+/// How long to wait at the end until what is queued goes to the driver: at least so long, and so
+/// many times as long as any other bio waited.
+const DRAIN_WAIT: Duration = Duration::from_secs(2);
+const DRAIN_FACTOR: u32 = 10;
+/// How long a completion is merely under way before it counts as one that nobody saw.
+const LATE_AFTER: Duration = Duration::from_millis(200);
+/// Readings of the counters at a time, and the time between them.
+const READINGS: usize = 4;
+const READING_INTERVAL: Duration = Duration::from_millis(1);
 /// How often to try for a moment at which no request completes.
 const SNAPSHOT_ATTEMPTS: usize = 10_000;
 
@@ -38,6 +52,8 @@ pub struct Options {
     pub filesystem: Option<Filesystem>,
     /// How to take events.
     pub backend: BackendChoice,
+    /// A fault to make, to see that it is found; by BPF only.
+    pub fault: Option<Fault>,
 }
 
 /// How to take events.
@@ -62,13 +78,45 @@ pub struct Session {
     before: Snapshot,
     interrupts_before: interrupts::Reading,
     commands: Sender<Request>,
-    reader: Option<JoinHandle<Result<()>>>,
+    reader: Option<JoinHandle<Result<Recorded>>>,
 }
 
 enum Request {
     Mark(u64, Marker),
-    Snapshot(Sender<Result<(Snapshot, u64)>>),
+    /// What moved until now, and what still waits of that which was queued before a time.
+    Look(u64, Sender<Result<Moment>>),
+    /// The trace begins.
+    Begin,
+    /// The device counted what nobody saw.
+    TellLate(Late),
     Stop,
+}
+
+/// What the device counted and nobody saw.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    missing: Counters,
+    before_ns: u64,
+    idle: bool,
+}
+
+/// What one look at a busy device finds.
+#[derive(Debug)]
+struct Moment {
+    sums: Sums,
+    /// Empty where the device does not count.
+    readings: Vec<Reading>,
+    idle: bool,
+    waiting: Option<Waiting>,
+    lost: u64,
+    unseen_calls: u64,
+}
+
+/// What the reader's thread leaves.
+#[derive(Debug)]
+struct Recorded {
+    ending: Ending,
+    events: u64,
 }
 
 impl Session {
@@ -96,10 +144,13 @@ impl Session {
         manifest.write(&options.directory)?;
         let (commands, requests) = channel();
         let (ready, started) = channel();
-        let target = options.target.clone();
+        let (target, fault) = (options.target.clone(), options.fault);
         let reader = std::thread::Builder::new()
             .name("iostep-reader".into())
-            .spawn(move || record(backend, &target, writer, &requests, &ready))
+            .spawn(move || match backend {
+                Backend::Tracefs => record_tracefs(&target, writer, &requests, &ready),
+                _ => record_bpf(&target, fault, writer, &requests, &ready),
+            })
             .map_err(Error::io("iostep-reader", "start the thread"))?;
         let mut session = Session {
             target: options.target,
@@ -118,7 +169,7 @@ impl Session {
         session.manifest.clocks = clocks();
         session.manifest.check.notes = notes;
         session.manifest.write(&session.directory)?;
-        session.before = session.quiet_snapshot()?.0;
+        session.before = session.begin()?;
         session.interrupts_before = interrupts::read()?;
         Ok(session)
     }
@@ -160,57 +211,131 @@ impl Session {
             .is_some_and(|reader| !reader.is_finished())
     }
 
-    /// Waits until nothing is under way, stops recording, compares the counters and writes the
-    /// manifest, still in the state [`State::Recording`]: the tables come next.
+    /// Waits until what was queued goes to the driver, stops recording, compares the counters and
+    /// writes the manifest, still in the state [`State::Recording`]: the tables come next.
     ///
     /// Errors: what stopped the reader early. Everything recorded until then is in the spool.
     pub fn finish(mut self) -> Result<Manifest> {
-        let (after, lost) = self.quiet_snapshot()?;
+        let mut check = self.end()?;
         self.manifest.end_mono_ns = Some(mono_ns());
         let interrupts_after = interrupts::read()?;
         self.manifest.interrupts =
             interrupts::between(&self.interrupts_before, &interrupts_after, &self.target);
-        let notes = std::mem::take(&mut self.manifest.check.notes);
-        self.manifest.check = counters::compare(&self.before, &after, lost);
-        self.manifest.check.notes = notes;
-        if after.device.is_none() {
-            self.manifest.check.differences.push(format!(
+        check.notes = std::mem::take(&mut self.manifest.check.notes);
+        if check.device.is_none() {
+            check.differences.push(format!(
                 "{}: the device does not count its I/O (queue/iostats is 0), so nothing can be checked",
                 self.target.node().display()
             ));
         }
         // A reader that is gone already has its own reason, which join() returns.
         let _ = self.commands.send(Request::Stop);
-        self.join()?;
+        if let Some(recorded) = self.join()? {
+            check::compare_events(&mut check, &recorded.ending);
+            check.recorded_events = Some(recorded.events);
+        }
+        self.manifest.check = check;
         self.manifest.write(&self.directory)?;
         Ok(self.manifest.clone())
     }
 
-    fn join(&mut self) -> Result<()> {
+    fn join(&mut self) -> Result<Option<Recorded>> {
         match self.reader.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
+            Some(Ok(result)) => result.map(Some),
             Some(Err(_)) => Err(dead_reader()),
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 
-    /// A moment at which nothing is under way; on a device that is never idle, just a moment.
-    fn quiet_snapshot(&mut self) -> Result<(Snapshot, u64)> {
-        let give_up = Instant::now() + QUIET_WAIT;
-        loop {
-            let (reply, answer) = channel();
-            let sent = self.commands.send(Request::Snapshot(reply)).is_ok();
-            let (snapshot, lost) = match answer.recv() {
-                Ok(snapshot) if sent => snapshot?,
-                _ => {
-                    self.join()?;
-                    return Err(dead_reader());
-                }
-            };
-            if snapshot.in_flight == 0 || Instant::now() >= give_up {
-                return Ok((snapshot, lost));
+    fn look(&mut self, queued_before_ns: u64) -> Result<Moment> {
+        let (reply, answer) = channel();
+        let sent = self.commands.send(Request::Look(queued_before_ns, reply));
+        match answer.recv() {
+            Ok(moment) if sent.is_ok() => moment,
+            _ => {
+                self.join()?;
+                Err(dead_reader())
             }
         }
+    }
+
+    /// Waits for a moment without I/O; on a device that has none, until nothing comes any more of
+    /// what was queued before the programs were there. The trace begins then.
+    fn begin(&mut self) -> Result<Snapshot> {
+        let mut readings = Readings::default();
+        let give_up = Instant::now() + SETTLE_WAIT;
+        let (mut unseen, mut calm_since) = (0, Instant::now());
+        loop {
+            let moment = self.look(0)?;
+            let now = Instant::now();
+            let snapshot = snapshot(&mut readings, &moment);
+            let before = moment.waiting.map_or(0, |waiting| waiting.before_bytes);
+            let before = before + moment.sums.before.bytes();
+            if before != unseen {
+                (unseen, calm_since) = (before, now);
+            }
+            let is_calm = readings.are_clear() && now - calm_since >= CALM;
+            if moment.idle || is_calm || now >= give_up {
+                let _ = self.commands.send(Request::Begin);
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    /// Follows what was queued until now to the driver, and compares the counters when they stand
+    /// still against each other.
+    fn end(&mut self) -> Result<Check> {
+        let (end_ns, end) = (mono_ns(), Instant::now());
+        let mut readings = Readings::default();
+        loop {
+            let moment = self.look(end_ns)?;
+            let after = snapshot(&mut readings, &moment);
+            let check = check::compare(&self.before, &after, moment.lost);
+            let waiting = moment.waiting.unwrap_or_default();
+            let patience = Duration::from_nanos(waiting.longest_ns) * DRAIN_FACTOR;
+            let is_settled = moment.idle || readings.are_clear();
+            let agrees = check.device.is_none_or(|device| device == check.completed);
+            let elapsed = end.elapsed();
+            let may_drain =
+                waiting.stuck.ios > 0 && !after.is_hopeless() && elapsed < patience.max(DRAIN_WAIT);
+            let may_settle = !(is_settled && agrees) && elapsed < SETTLE_WAIT;
+            if !may_drain && !may_settle {
+                return Ok(check);
+            }
+            if !agrees && elapsed >= LATE_AFTER {
+                self.tell_late(&after);
+            }
+        }
+    }
+
+    fn tell_late(&mut self, after: &Snapshot) {
+        let lead = after.lead.zip(self.before.lead);
+        let missing = lead.map(|(after, before)| after.since(before).missing());
+        let missing = missing.unwrap_or_default();
+        if missing != Counters::default() {
+            let _ = self.commands.send(Request::TellLate(Late {
+                missing,
+                before_ns: mono_ns() - LATE_AFTER.as_nanos() as u64 / 2,
+                idle: after.idle,
+            }));
+        }
+    }
+}
+
+/// Adds a moment's readings to the others; gives where everything stands.
+fn snapshot(readings: &mut Readings, moment: &Moment) -> Snapshot {
+    for reading in &moment.readings {
+        readings.push(*reading);
+    }
+    Snapshot {
+        sums: moment.sums,
+        lead: match moment.idle {
+            true => readings.newest(),
+            false => readings.lead(),
+        },
+        idle: moment.idle,
+        waiting: moment.waiting,
+        unseen_calls: moment.unseen_calls,
     }
 }
 
@@ -222,6 +347,8 @@ trait Source {
     fn unseen_calls(&self) -> u64 {
         0
     }
+    /// Bios between the queue and the driver, if the backend follows them.
+    fn waiting(&mut self, queued_before_ns: u64) -> Option<Waiting>;
 }
 
 impl Source for &Probe<'_> {
@@ -234,12 +361,15 @@ impl Source for &Probe<'_> {
     fn unseen_calls(&self) -> u64 {
         Probe::unseen_calls(self)
     }
+    fn waiting(&mut self, queued_before_ns: u64) -> Option<Waiting> {
+        Probe::waiting(self, queued_before_ns)
+    }
 }
 
 /// tracefs has no sums of its own: they are made from the events, which come along.
 struct Counting<'a> {
     tracefs: &'a mut Tracefs,
-    writer: &'a mut spool::Writer,
+    writer: &'a mut Spool,
 }
 
 impl Source for Counting<'_> {
@@ -253,34 +383,73 @@ impl Source for Counting<'_> {
     fn lost(&mut self) -> Result<u64> {
         self.tracefs.lost()
     }
-}
-
-/// Keeps the first error of a callback that cannot return one.
-fn append(writer: &mut spool::Writer, event: &Event, failed: &mut Result<()>) {
-    if failed.is_ok() {
-        *failed = writer.push(event).map_err(Error::from);
+    fn waiting(&mut self, _: u64) -> Option<Waiting> {
+        None
     }
 }
 
-/// Reads the device's counters at a moment at which the source's sums stand still, so that both
-/// belong together: on a busy device only some attempts find one.
-fn snapshot(source: &mut impl Source, target: &Target) -> Result<(Snapshot, u64)> {
+/// The recording's file, and how many events it has.
+struct Spool {
+    writer: spool::Writer,
+    events: u64,
+}
+
+impl Spool {
+    fn push(&mut self, event: &Event) -> Result<()> {
+        self.events += 1;
+        Ok(self.writer.push(event)?)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(self.writer.flush()?)
+    }
+}
+
+/// Keeps the first error of a callback that cannot return one.
+fn append(writer: &mut Spool, event: &Event, failed: &mut Result<()>) {
+    if failed.is_ok() {
+        *failed = writer.push(event);
+    }
+}
+
+/// Looks at the device and the source's sums several times.
+fn look(source: &mut impl Source, target: &Target, queued_before_ns: u64) -> Result<Moment> {
+    let device = Device::open(target)?;
     let counting = counters::counts(target);
-    let mut sums = source.sums()?;
+    let first = source.sums()?;
+    let mut in_flight = target.in_flight()?;
+    let mut readings = Vec::new();
+    for _ in 0..READINGS {
+        std::thread::sleep(READING_INTERVAL);
+        let reading = read(source, target, &device)?;
+        in_flight += target.in_flight()?;
+        readings.extend(counting.then_some(reading));
+    }
+    let sums = source.sums()?;
+    let waiting = source.waiting(queued_before_ns);
+    let is_empty = waiting.is_none_or(|waiting| waiting.bytes == 0);
+    Ok(Moment {
+        sums,
+        readings,
+        idle: in_flight == 0 && first == sums && is_empty,
+        waiting,
+        lost: source.lost()?,
+        unseen_calls: source.unseen_calls(),
+    })
+}
+
+/// Reads the device's counters at a moment at which nothing completes, so that both belong
+/// together: on a busy device only some attempts find one.
+fn read(source: &mut impl Source, target: &Target, device: &Device) -> Result<Reading> {
+    let mut completed = source.sums()?.completed;
     for _ in 0..SNAPSHOT_ATTEMPTS {
-        let device = counters::read(target)?;
-        let in_flight = target.in_flight()?;
-        let again = source.sums()?;
-        if sums == again {
-            let snapshot = Snapshot {
-                device: counting.then_some(device),
-                sums,
-                in_flight,
-                unseen_calls: source.unseen_calls(),
-            };
-            return Ok((snapshot, source.lost()?));
+        let counted = device.read()?;
+        let again = source.sums()?.completed;
+        if completed == again {
+            let lead = Lead::of(&completed, &counted);
+            return Ok(Reading { completed, lead });
         }
-        sums = again;
+        completed = again;
     }
     Err(Error::unsupported(
         target.node().display(),
@@ -309,98 +478,104 @@ fn choose(choice: BackendChoice) -> Result<Backend> {
     }
 }
 
-/// The reader's thread: owns the backend and the spool.
-fn record(
-    backend: Backend,
+/// The reader's thread owns the backend and the spool.
+fn record_bpf(
     target: &Target,
+    fault: Option<Fault>,
     writer: spool::Writer,
     requests: &Receiver<Request>,
     ready: &Sender<Vec<String>>,
-) -> Result<()> {
-    match backend {
-        Backend::Tracefs => record_tracefs(target, writer, requests, ready),
-        _ => record_bpf(target, writer, requests, ready),
-    }
-}
-
-fn record_bpf(
-    target: &Target,
-    mut writer: spool::Writer,
-    requests: &Receiver<Request>,
-    ready: &Sender<Vec<String>>,
-) -> Result<()> {
+) -> Result<Recorded> {
     let mut objects = bpf::objects();
-    let probe = Probe::start(target, &mut objects)?;
+    let mut probe = Probe::start(target, fault, &mut objects)?;
     // The session is gone only if its thread died, and then there is nobody to tell.
     let _ = ready.send(probe.notes().to_vec());
-    let writer = std::cell::RefCell::new(&mut writer);
+    let spool = RefCell::new(Spool { writer, events: 0 });
     probe.run(
         DRAIN_INTERVAL,
-        |event| Ok(writer.borrow_mut().push(&event)?),
-        |mut probe| {
-            let mut writer = writer.borrow_mut();
-            let stop = loop {
-                match requests.try_recv() {
-                    Ok(Request::Mark(mono_ns, marker)) => {
-                        writer.push(&Event::Marker { mono_ns, marker })?;
-                    }
-                    Ok(Request::Snapshot(reply)) => {
-                        for event in late(probe, target)? {
-                            writer.push(&event)?;
-                        }
-                        // Nobody waits any more if the session was dropped meanwhile.
-                        let _ = reply.send(snapshot(&mut probe, target));
-                    }
-                    Ok(Request::Stop) | Err(TryRecvError::Disconnected) => break true,
-                    Err(TryRecvError::Empty) => break false,
-                }
-            };
-            writer.flush()?;
+        |event| spool.borrow_mut().push(&event),
+        |probe| {
+            let stop = serve(probe, target, &mut spool.borrow_mut(), requests)?;
+            spool.borrow_mut().flush()?;
             Ok(stop)
         },
     )?;
-    Ok(writer.borrow_mut().flush()?)
+    probe.stop(|event| spool.borrow_mut().push(&event))?;
+    let mut spool = spool.into_inner();
+    spool.flush()?;
+    Ok(Recorded {
+        ending: probe.ending()?,
+        events: spool.events,
+    })
 }
 
-/// What is still to be told of an idle device.
-fn late(probe: &Probe<'_>, target: &Target) -> Result<Vec<Event>> {
-    if target.in_flight()? > 0 {
-        return Ok(Vec::new());
+/// Does what the session asked for; true if that was to stop.
+fn serve(
+    mut probe: &Probe<'_>,
+    target: &Target,
+    spool: &mut Spool,
+    requests: &Receiver<Request>,
+) -> Result<bool> {
+    loop {
+        match requests.try_recv() {
+            Ok(Request::Mark(mono_ns, marker)) => {
+                spool.push(&Event::Marker { mono_ns, marker })?;
+            }
+            Ok(Request::Look(queued_before_ns, reply)) => {
+                // Nobody waits any more if the session was dropped meanwhile.
+                let _ = reply.send(look(&mut probe, target, queued_before_ns));
+            }
+            Ok(Request::Begin) => probe.begin()?,
+            Ok(Request::TellLate(late)) => {
+                for event in probe.tell_late(late.missing, late.before_ns, late.idle)? {
+                    spool.push(&event)?;
+                }
+            }
+            Ok(Request::Stop) | Err(TryRecvError::Disconnected) => return Ok(true),
+            Err(TryRecvError::Empty) => return Ok(false),
+        }
     }
-    probe.tell_late(target)
 }
 
 fn record_tracefs(
     target: &Target,
-    mut writer: spool::Writer,
+    writer: spool::Writer,
     requests: &Receiver<Request>,
     ready: &Sender<Vec<String>>,
-) -> Result<()> {
+) -> Result<Recorded> {
     let mut tracefs = Tracefs::start(target, tracefs::DEFAULT_BUFFER_BYTES)?;
+    let mut spool = Spool { writer, events: 0 };
     let _ = ready.send(Vec::new());
     let mut failed = Ok(());
     loop {
         match requests.recv_timeout(DRAIN_INTERVAL) {
             Ok(Request::Mark(mono_ns, marker)) => {
-                writer.push(&Event::Marker { mono_ns, marker })?;
+                spool.push(&Event::Marker { mono_ns, marker })?;
             }
-            Ok(Request::Snapshot(reply)) => {
+            Ok(Request::Look(queued_before_ns, reply)) => {
                 let mut source = Counting {
                     tracefs: &mut tracefs,
-                    writer: &mut writer,
+                    writer: &mut spool,
                 };
-                let _ = reply.send(snapshot(&mut source, target));
+                let _ = reply.send(look(&mut source, target, queued_before_ns));
             }
+            // The text of a tracepoint does not say when its request began.
+            Ok(Request::Begin | Request::TellLate(_)) => {}
             Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        tracefs.drain(&mut |event| append(&mut writer, &event, &mut failed))?;
+        tracefs.drain(&mut |event| append(&mut spool, &event, &mut failed))?;
         std::mem::replace(&mut failed, Ok(()))?;
-        writer.flush()?;
+        spool.flush()?;
     }
-    tracefs.stop(&mut |event| append(&mut writer, &event, &mut failed))?;
+    let sums = tracefs.sums(&mut |event| append(&mut spool, &event, &mut failed))?;
+    tracefs.stop(&mut |event| append(&mut spool, &event, &mut failed))?;
     failed?;
-    Ok(writer.flush()?)
+    spool.flush()?;
+    Ok(Recorded {
+        ending: Ending { sums, events: None },
+        events: spool.events,
+    })
 }
 
 /// Makes the directory; true if it was not there.
@@ -436,7 +611,7 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
         end_mono_ns: None,
         command: None,
         tracer_tgid: std::process::id(),
-        check: iostep_model::manifest::Check::default(),
+        check: Check::default(),
         interrupts: Vec::new(),
     }
 }

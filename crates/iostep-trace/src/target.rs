@@ -135,6 +135,11 @@ impl Target {
         Path::new("/dev").join(self.device.name.replace('!', "/"))
     }
 
+    /// True if the device has requests (blk-mq), false if it handles bios by itself.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.disk_sysfs.join("mq").is_dir()
+    }
+
     /// I/Os under way now, reads and writes.
     ///
     /// Errors: `Io`, as when the device was unplugged.

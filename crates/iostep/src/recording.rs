@@ -9,6 +9,7 @@ use iostep_model::manifest::{Filesystem, Manifest, State};
 use iostep_model::spool;
 use iostep_model::store;
 use iostep_model::table::Trace;
+use iostep_trace::fault::Fault;
 use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
@@ -26,7 +27,7 @@ pub fn record(
     directory: &Path,
     body: impl FnOnce(&mut Session) -> anyhow::Result<()>,
 ) -> anyhow::Result<Trace> {
-    let mut session = start(target, directory, BackendChoice::Auto)?;
+    let mut session = start(target, directory, BackendChoice::Auto, None)?;
     body(&mut session)?;
     finish(session)
 }
@@ -40,7 +41,7 @@ pub fn record_own_load(
     directory: &Path,
     body: impl FnOnce(&mut Session) -> anyhow::Result<()>,
 ) -> anyhow::Result<Trace> {
-    let mut session = start(target, directory, BackendChoice::Auto)?;
+    let mut session = start(target, directory, BackendChoice::Auto, None)?;
     body(&mut session)?;
     let mut manifest = session.finish()?;
     // No process has this number.
@@ -71,7 +72,14 @@ fn memory_directory(target: &Path) -> PathBuf {
 }
 
 /// Starts a recording of the device that `target` names.
-pub fn start(target: &Path, directory: &Path, backend: BackendChoice) -> anyhow::Result<Session> {
+///
+/// `fault` is one to make on purpose.
+pub fn start(
+    target: &Path,
+    directory: &Path,
+    backend: BackendChoice,
+    fault: Option<Fault>,
+) -> anyhow::Result<Session> {
     let target = Target::resolve(target)?;
     let filesystem = filesystem(&target);
     Ok(Session::start(Options {
@@ -80,6 +88,7 @@ pub fn start(target: &Path, directory: &Path, backend: BackendChoice) -> anyhow:
         iostep_version: env!("CARGO_PKG_VERSION").into(),
         filesystem,
         backend,
+        fault,
     })?)
 }
 
@@ -99,6 +108,13 @@ pub fn complete(directory: &Path, mut manifest: Manifest, state: State) -> anyho
     if let Some(cut) = contents.cut {
         manifest.check.differences.push(format!(
             "{}: the recording stops being whole at {cut}",
+            spool::FILE_NAME
+        ));
+    }
+    let events = contents.events.len() as u64;
+    if let Some(recorded) = manifest.check.recorded_events.filter(|n| *n != events) {
+        manifest.check.differences.push(format!(
+            "{}: {recorded} events were recorded, it has {events}",
             spool::FILE_NAME
         ));
     }

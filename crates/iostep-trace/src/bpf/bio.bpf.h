@@ -719,6 +719,15 @@ static __always_inline __u32 done_in_vector(struct bio *bio)
 	return bio->bi_iter.bi_bvec_done;
 }
 
+static __always_inline void send_last(struct bio_walk *walk, __u32 fault)
+{
+	if (fault == FAULT_TWICE) {
+		add(POINT_QUEUED, walk->queue.opf, 1, walk->queue.bytes);
+		send(walk);
+	}
+	send(walk);
+}
+
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, struct bio *bio)
 {
@@ -727,8 +736,12 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	struct bio_walk *walk;
 	struct sync_state *sync;
 	__u64 end_io, *commit;
+	__u32 fault;
 
 	if (!is_traced(bio->bi_bdev))
+		return 0;
+	fault = fault_at(POINT_QUEUED);
+	if (fault == FAULT_SKIP)
 		return 0;
 	walk = bpf_map_lookup_elem(&bio_walks, &zero);
 	if (!walk)
@@ -763,6 +776,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	know_current_thread(pid_tgid);
 	if (!sync && fsync_is_silent)
 		walk->queue.sync_enter_ns = sync_of_worker(pid);
+	walk->queue.bytes += fault == FAULT_BYTE;
 	add(POINT_QUEUED, walk->queue.opf, 1, walk->queue.bytes);
 	if (!walk->queue.bytes && (walk->queue.opf & 0xff) == 1)
 		count(COUNTER_EMPTY);
@@ -779,7 +793,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 		if (walk->left)
 			count_lost(LOST_SEGMENTS);
 	}
-	send(walk);
+	send_last(walk, fault);
 	return 0;
 }
 

@@ -10,6 +10,8 @@ use iostep_model::{FileKey, Operation, SyncKey, SyncKind};
 use super::flags::KernelFlags;
 use super::programs::types;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, FaultKind, Point};
+use crate::ledger::{Extent, Ledger};
 
 /// System call numbers of this architecture (asm/unistd.h).
 pub(super) mod call {
@@ -68,6 +70,14 @@ mod record {
     pub const PROCESS: u16 = 11;
     pub const FILE: u16 = 12;
     pub const FILE_DELETED: u16 = 13;
+    pub const BIO_END: u16 = 14;
+}
+
+/// `enum wire_transfer_flags` of wire.h.
+mod transfer {
+    pub const IN_FLUSH_SEQUENCE: u8 = 1;
+    pub const BEGAN_BEFORE: u8 = 2;
+    pub const WHOLE: u8 = 4;
 }
 
 /// `enum wire_content` and `enum wire_segment_flags` of wire.h.
@@ -132,19 +142,49 @@ fn read<T: Record>(bytes: &[u8]) -> Result<T> {
     Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// Translates records; remembers bios that came in several.
+/// Translates records; remembers bios that came in several, and those that wait for a request.
 #[derive(Debug)]
 pub(super) struct Decoder {
     flags: KernelFlags,
     unfinished: HashMap<(u32, u64), Queue>,
+    /// `None` for a device that has bios only.
+    ledger: Option<Ledger>,
+    /// A record of the trace to lose on purpose: of this type, and which.
+    lose: Option<(u16, u64)>,
+    has_begun: bool,
 }
 
 impl Decoder {
     /// A decoder for a kernel with these flag bits.
-    pub(super) fn new(flags: KernelFlags) -> Decoder {
+    pub(super) fn new(flags: KernelFlags, ledger: Option<Ledger>, fault: Option<Fault>) -> Decoder {
+        let lose = fault.filter(|fault| fault.kind == FaultKind::Lose);
         Decoder {
             flags,
             unfinished: HashMap::new(),
+            ledger,
+            lose: lose.map(|fault| (record_of(fault.point), fault.number)),
+            has_begun: false,
+        }
+    }
+
+    /// The trace begins.
+    pub(super) fn begin(&mut self) {
+        self.has_begun = true;
+    }
+
+    /// What was queued and not issued, and what the events add up to.
+    pub(super) fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
+    /// True for the record that is to be lost.
+    fn is_lost(&mut self, kind: u16) -> bool {
+        match &mut self.lose {
+            Some((lost, left)) if self.has_begun && *lost == kind && *left > 0 => {
+                *left -= 1;
+                *left == 0
+            }
+            _ => false,
         }
     }
 
@@ -157,14 +197,30 @@ impl Decoder {
         let kind = bytes
             .first_chunk()
             .map_or(0, |first: &[u8; 2]| u16::from_ne_bytes(*first));
+        if self.is_lost(kind) {
+            return Ok(());
+        }
         match kind {
             record::QUEUE => match self.queue(bytes)? {
-                Some(queue) => emit(Event::Queue(queue)),
+                Some(queue) => {
+                    if let Some(ledger) = &mut self.ledger {
+                        let extent = Extent::new(queue.operation, queue.sector, queue.bytes);
+                        ledger.queue(extent, queue.mono_ns);
+                    }
+                    emit(Event::Queue(queue))
+                }
                 None => Ok(()),
             },
-            record::ISSUE => emit(Event::Issue(self.transfer(&read(bytes)?))),
-            record::REQUEUE => emit(Event::Requeue(self.transfer(&read(bytes)?))),
-            record::COMPLETE => emit(self.completion(&read(bytes)?)),
+            record::ISSUE | record::REQUEUE | record::COMPLETE | record::BIO_END => {
+                let wire: types::wire_transfer = read(bytes)?;
+                self.enter(kind, &wire);
+                match kind {
+                    record::ISSUE => emit(Event::Issue(self.transfer(&wire))),
+                    record::REQUEUE => emit(Event::Requeue(self.transfer(&wire))),
+                    record::COMPLETE => emit(self.completion(&wire)),
+                    _ => Ok(()),
+                }
+            }
             record::SPLIT => {
                 let split: types::wire_transfer = read(bytes)?;
                 emit(Event::Split {
@@ -234,6 +290,22 @@ impl Decoder {
         Ok(Some(queue))
     }
 
+    /// Enters a record of a request, or of a bio without one, into the ledger.
+    fn enter(&mut self, kind: u16, wire: &types::wire_transfer) {
+        let Some(ledger) = &mut self.ledger else {
+            return;
+        };
+        let operation = Operation::from_kernel(wire.opf as u8);
+        let extent = Extent::new(operation, wire.sector, wire.bytes);
+        let has = |flag: u8| wire.flags & flag != 0;
+        match kind {
+            record::ISSUE => ledger.issue(extent, wire.mono_ns, has(transfer::BEGAN_BEFORE)),
+            record::REQUEUE => ledger.requeue(extent, wire.mono_ns),
+            record::COMPLETE => ledger.complete(extent, has(transfer::WHOLE)),
+            _ => ledger.end(extent),
+        }
+    }
+
     fn transfer(&self, transfer: &types::wire_transfer) -> Transfer {
         Transfer {
             mono_ns: transfer.mono_ns,
@@ -248,14 +320,27 @@ impl Decoder {
         Event::Complete(Completion {
             transfer: self.transfer(transfer),
             status: transfer.status,
-            in_flush_sequence: transfer.in_flush_sequence != 0,
+            in_flush_sequence: transfer.flags & self::transfer::IN_FLUSH_SEQUENCE != 0,
         })
     }
 }
 
-/// A request at the driver that was not seen to come back, as if it came back now.
-pub(super) fn pending(bytes: &[u8], flags: KernelFlags) -> Option<Completion> {
+/// The records of a point.
+fn record_of(point: Point) -> u16 {
+    match point {
+        Point::Queue => record::QUEUE,
+        Point::Issue => record::ISSUE,
+        Point::Complete => record::COMPLETE,
+    }
+}
+
+/// A request that went to the driver before a moment and was not seen to come back, as if it came
+/// back now.
+pub(super) fn pending(bytes: &[u8], flags: KernelFlags, before_ns: u64) -> Option<Completion> {
     let slot: types::wire_pending = read(bytes).ok()?;
+    if slot.issue_ns >= before_ns {
+        return None;
+    }
     let transfer = || Transfer {
         mono_ns: crate::session::mono_ns(),
         sector: slot.sector,

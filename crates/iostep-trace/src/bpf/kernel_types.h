@@ -210,6 +210,7 @@ struct bvec_iter___with_offset {
 struct bio {
 	struct block_device *bi_bdev;
 	unsigned int bi_opf;
+	blk_status_t bi_status;
 	struct bvec_iter bi_iter;
 	void *bi_end_io;
 	void *bi_private;
@@ -230,6 +231,7 @@ struct request {
 	unsigned int rq_flags;
 	unsigned int __data_len;
 	__u64 __sector;
+	__u64 start_time_ns;
 	struct request_queue *q;
 	struct block_device *part;
 } KERNEL_TYPE;

@@ -27,6 +27,15 @@ const volatile int nr_pwritev2 = -1, nr_ioctl = -1, nr_msync = -1, nr_linkat = -
 /* The filesystem's fsync has no tracepoint. */
 const volatile __u32 fsync_is_silent = 0;
 
+/* When the trace began, once it did: until then everything is older. In a map of its own. */
+volatile __u64 began_ns SEC(".data.began") = ~0ull;
+
+/* A fault to make: see enum wire_fault; at which point, and at which event there. */
+const volatile __u32 fault_kind = 0, fault_point = 0;
+const volatile __u64 fault_number = 0;
+static volatile __u64 fault_events;
+static volatile __u32 fault_done;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 << 20);
@@ -72,26 +81,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, WIRE_POINTS *WIRE_GROUPS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct wire_sum);
+	__type(value, struct wire_sums);
 } sums SEC(".maps");
-
-/* Bios merged, bios split, completions told late, bios that only flush. */
-enum counter {
-	COUNTER_MERGES = 0,
-	COUNTER_SPLITS = 1,
-	COUNTER_LATE = 2,
-	COUNTER_EMPTY = 3,
-	COUNTERS = 4
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTERS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
 
 /*
  * The reader polls. It is woken only when the buffer is a quarter full: a wake-up per event
@@ -125,10 +118,11 @@ static __always_inline void count_lost(__u32 reason)
 
 static __always_inline void count(__u32 which)
 {
-	__u64 *value = bpf_map_lookup_elem(&counters, &which);
+	__u32 zero = 0;
+	struct wire_sums *all = bpf_map_lookup_elem(&sums, &zero);
 
-	if (value)
-		*value += 1;
+	if (all && which < WIRE_COUNTERS)
+		all->counters[which] += 1;
 }
 
 /* op_stat_group() of include/linux/blk_types.h. */
@@ -153,13 +147,25 @@ static __always_inline __u32 group_of(__u32 opf)
 
 static __always_inline void add(__u32 point, __u32 opf, __u64 ios, __u64 bytes)
 {
-	__u32 index = point * WIRE_GROUPS + group_of(opf);
-	struct wire_sum *sum = bpf_map_lookup_elem(&sums, &index);
+	__u32 zero = 0;
+	struct wire_sums *all = bpf_map_lookup_elem(&sums, &zero);
+	__u64 index = at_most(point * WIRE_GROUPS + group_of(opf), WIRE_POINTS * WIRE_GROUPS - 1);
 
-	if (sum) {
-		sum->ios += ios;
-		sum->bytes += bytes;
+	if (all) {
+		all->of[index].ios += ios;
+		all->of[index].bytes += bytes;
 	}
+}
+
+/* The fault to make now, once, at the event of the trace that the user chose. */
+static __always_inline __u32 fault_at(__u32 point)
+{
+	if (!fault_kind || fault_point != point || fault_done || began_ns == ~0ull)
+		return FAULT_NONE;
+	if (++fault_events < fault_number)
+		return FAULT_NONE;
+	fault_done = 1;
+	return fault_kind;
 }
 
 static __always_inline void *reserve(__u64 bytes)

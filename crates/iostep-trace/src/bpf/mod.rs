@@ -15,14 +15,17 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-use iostep_model::event::Event;
+use iostep_model::event::{Completion, Event};
 use iostep_model::manifest::{Counters, Totals};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
+use crate::check::{Ending, Waiting};
 use crate::error::{Error, Result};
+use crate::fault::{Fault, FaultKind, Point};
+use crate::ledger::Ledger;
 use crate::target::Target;
 use choice::Choice;
 use decode::Decoder;
@@ -42,9 +45,10 @@ mod programs {
 
 use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 
-/// `WIRE_POINTS` and `WIRE_GROUPS` of wire.h.
-const POINTS: usize = 5;
+/// `WIRE_POINTS`, `WIRE_GROUPS` and `WIRE_COUNTERS` of wire.h.
+const POINTS: usize = 8;
 const GROUPS: usize = 5;
+const COUNTERS: usize = 4;
 /// Slots of the map of requests at the driver.
 const PENDING_SLOTS: u32 = 1 << 16;
 
@@ -76,6 +80,9 @@ const END_IO_KINDS: [(&str, u32); 23] = [
     ("iomap_dio_simple_end_io", 10),
 ];
 
+/// Programs whose events add up to the device's counters.
+const BALANCED: [&str; 4] = ["on_bio_queue", "on_issue", "on_requeue", "on_complete"];
+
 const OTHER_SYMBOLS: [&str; 3] = ["vmemmap_base", "page_offset_base", "iomap_dio_simple_pool"];
 
 /// x86-64 without KASLR of the memory map, four-level page tables (Documentation/arch/x86/x86_64/mm.rst).
@@ -85,7 +92,7 @@ const FIXED_BASES: (u64, u64) = (0xffff_ea00_0000_0000, 0xffff_8880_0000_0000);
 #[cfg(not(target_arch = "x86_64"))]
 const FIXED_BASES: (u64, u64) = (0, 0);
 
-/// Sums at three points of a request's way, from the programs themselves: they count even what
+/// Sums at the points of a request's way, from the programs themselves: they count even what
 /// found no room in the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
@@ -95,6 +102,12 @@ pub struct Sums {
     pub issued: Counters,
     /// Requests completed.
     pub completed: Counters,
+    /// Of the completed, those that were issued before the trace began.
+    pub before: Counters,
+    /// Of the completed, those that nobody saw go to the driver: a fault.
+    pub unissued: Counters,
+    /// Of the completed, those that came back with another size than they went out: a fault.
+    pub uneven: Counters,
     /// Bios merged into others' requests.
     pub merges: u64,
     /// Bios cut in two.
@@ -106,14 +119,30 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// On an idle device: write requests that are over, and no program saw it. Most are flushes
-    /// without data and the ends of flush sequences.
-    fn unseen_writes(&self) -> u64 {
-        // A device of bios has no requests at all.
-        if self.issued == Counters::default() {
-            return 0;
+    fn of(points: [Counters; POINTS], counters: [u64; COUNTERS]) -> Sums {
+        let [
+            queued,
+            issued,
+            completed,
+            requeued,
+            late,
+            before,
+            unissued,
+            uneven,
+        ] = points;
+        let [merges, splits, late_count, flush_bios] = counters;
+        Sums {
+            queued,
+            issued: issued.since(requeued),
+            completed: completed.and(late),
+            before,
+            unissued,
+            uneven,
+            merges,
+            splits,
+            late: late_count,
+            flush_bios,
         }
-        (self.issued.write.ios + self.flush_bios).saturating_sub(self.completed.write.ios)
     }
 }
 
@@ -122,6 +151,7 @@ impl Sums {
 pub struct Probe<'object> {
     skel: Box<IostepSkel<'object>>,
     flags: flags::KernelFlags,
+    decoder: RefCell<Decoder>,
     /// What [`Probe::tell_late`] told.
     told: Cell<Late>,
     notes: Vec<String>,
@@ -176,7 +206,11 @@ impl<'object> Probe<'object> {
     ///
     /// Errors: `Refused` if a program is refused that it cannot be done without; `Kernel` with the
     /// loader's words; `Unsupported` without BTF.
-    pub fn start(target: &Target, objects: &'object mut Objects) -> Result<Probe<'object>> {
+    pub fn start(
+        target: &Target,
+        fault: Option<Fault>,
+        objects: &'object mut Objects,
+    ) -> Result<Probe<'object>> {
         let btf = Btf::from_vmlinux().map_err(|error| {
             Error::unsupported(
                 "/sys/kernel/btf/vmlinux",
@@ -185,7 +219,7 @@ impl<'object> Probe<'object> {
         })?;
         let symbols = Symbols::read(&symbol_names())?;
         let mut choice = Choice::new(kind(target));
-        let mut skel = load(target, &btf, &symbols, &mut choice, objects)?;
+        let mut skel = load(target, &btf, &symbols, &mut choice, fault, objects)?;
         for (name, kind) in END_IO_KINDS {
             for address in symbols.all(name) {
                 skel.maps
@@ -196,9 +230,13 @@ impl<'object> Probe<'object> {
         }
         skel.attach()
             .map_err(Error::kernel("attach the BPF programs"))?;
+        let flags = flags::KernelFlags::read(&btf);
+        let attached_ns = crate::session::mono_ns();
+        let ledger = target.has_requests().then(|| Ledger::since(attached_ns));
         Ok(Probe {
             skel: Box::new(skel),
-            flags: flags::KernelFlags::read(&btf),
+            flags,
+            decoder: RefCell::new(Decoder::new(flags, ledger, fault)),
             told: Cell::new(Late::default()),
             notes: choice.notes(&release()),
         })
@@ -219,11 +257,10 @@ impl<'object> Probe<'object> {
         mut emit: impl FnMut(Event) -> Result<()>,
         mut stop: impl FnMut(&Self) -> Result<bool>,
     ) -> Result<()> {
-        let decoder = RefCell::new(Decoder::new(self.flags));
         let failed = RefCell::new(None);
         let ring = self.ring(|bytes| {
             if failed.borrow().is_none() {
-                let result = decoder.borrow_mut().decode(bytes, &mut emit);
+                let result = self.decoder.borrow_mut().decode(bytes, &mut emit);
                 if let Err(error) = result {
                     *failed.borrow_mut() = Some(error);
                 }
@@ -238,11 +275,63 @@ impl<'object> Probe<'object> {
                 return Err(error);
             }
             if stop(self)? {
-                ring.consume()
-                    .map_err(Error::kernel("read the ring buffer"))?;
-                return failed.borrow_mut().take().map_or(Ok(()), Err);
+                return Ok(());
             }
         }
+    }
+
+    /// Detaches the programs and hands out what they told until then. What they summed stands
+    /// still from here on.
+    ///
+    /// Errors: `Kernel`, and the first error of `emit`.
+    pub fn stop(&mut self, mut emit: impl FnMut(Event) -> Result<()>) -> Result<()> {
+        self.skel.links = programs::IostepLinks::default();
+        let mut failed = Ok(());
+        let decoder = &self.decoder;
+        let ring = self.ring(|bytes| {
+            if failed.is_ok() {
+                failed = decoder.borrow_mut().decode(bytes, &mut emit);
+            }
+            0
+        })?;
+        let consumed = ring.consume();
+        drop(ring);
+        consumed.map_err(Error::kernel("read the ring buffer"))?;
+        failed
+    }
+
+    /// Tells the programs that the trace has begun: a request that is made from now on has bios
+    /// that were all seen.
+    ///
+    /// Errors: `Kernel`.
+    pub fn begin(&self) -> Result<()> {
+        self.decoder.borrow_mut().begin();
+        let now = crate::session::mono_ns().to_ne_bytes();
+        let map = &self.skel.maps.data_began;
+        map.update(&0u32.to_ne_bytes(), &now, MapFlags::ANY)
+            .map_err(Error::kernel("write a BPF map"))
+    }
+
+    /// Bios between the queue and the driver; `None` for a device of bios.
+    pub(crate) fn waiting(&self, queued_before_ns: u64) -> Option<Waiting> {
+        let decoder = self.decoder.borrow();
+        decoder.ledger().map(|ledger| Waiting {
+            stuck: ledger.waiting_since(queued_before_ns),
+            bytes: ledger.waiting_since(u64::MAX).bytes,
+            unqueued: ledger.unqueued(),
+            before_bytes: ledger.before_bytes(),
+            longest_ns: ledger.longest_wait_ns(),
+        })
+    }
+
+    /// What the programs summed, and what the events handed out add up to.
+    ///
+    /// Errors: `Kernel`.
+    pub(crate) fn ending(&self) -> Result<Ending> {
+        Ok(Ending {
+            sums: self.own_sums()?,
+            events: self.decoder.borrow().ledger().map(Ledger::events),
+        })
     }
 
     fn ring<'a>(&'a self, callback: impl FnMut(&[u8]) -> i32 + 'a) -> Result<RingBuffer<'a>> {
@@ -255,112 +344,118 @@ impl<'object> Probe<'object> {
             .map_err(Error::kernel("open the ring buffer"))
     }
 
-    /// The programs' own sums so far.
+    /// The programs' own sums so far, and what [`Probe::tell_late`] added to them.
     ///
     /// Errors: `Kernel`.
     pub fn sums(&self) -> Result<Sums> {
-        let mut points = [Counters::default(); POINTS];
-        for (point, counters) in points.iter_mut().enumerate() {
-            *counters = self.counters_at(point)?;
-        }
-        let [queued, issued, completed, requeued, late] = points;
+        let mut sums = self.own_sums()?;
         let told = self.told.get();
-        Ok(Sums {
-            queued,
-            issued: issued.since(requeued),
-            completed: completed.and(late).and(told.completed),
-            late: told.count + self.per_cpu_total(&self.skel.maps.counters, 2)?,
-            merges: self.per_cpu_total(&self.skel.maps.counters, 0)?,
-            splits: self.per_cpu_total(&self.skel.maps.counters, 1)?,
-            flush_bios: self.per_cpu_total(&self.skel.maps.counters, 3)?,
-        })
+        sums.completed = sums.completed.and(told.completed);
+        sums.late += told.count;
+        Ok(sums)
     }
 
-    /// On an idle device: the completions that no program saw and no later request told.
+    fn own_sums(&self) -> Result<Sums> {
+        let mut words = [0; (POINTS * GROUPS) * 2 + COUNTERS];
+        for value in per_cpu(&self.skel.maps.sums, 0)? {
+            for (index, sum) in words.iter_mut().enumerate() {
+                *sum += word(&value, index);
+            }
+        }
+        let (sums, counters) = words.split_at(POINTS * GROUPS * 2);
+        let points = std::array::from_fn(|point| {
+            let group = |group: usize| {
+                let at = (point * GROUPS + group) * 2;
+                Totals {
+                    ios: sums[at],
+                    bytes: sums[at + 1],
+                }
+            };
+            Counters {
+                read: group(0),
+                write: group(1),
+                discard: group(2),
+                flush: group(3),
+            }
+        });
+        Ok(Sums::of(
+            points,
+            std::array::from_fn(|index| counters[index]),
+        ))
+    }
+
+    /// Completions that no program saw, of requests that went to the driver before `before_ns`,
+    /// if they are exactly what the device counted and nobody saw. Where the device is `idle`,
+    /// ends of flushes without data may be missing too: they have no slot, so nothing is told of
+    /// them but their number.
     ///
     /// See `requests.bpf.h` for how they come about. Their time is now, which is too late.
-    /// Errors: `Kernel`, and `Io` if the device is gone.
-    pub fn tell_late(&self, target: &Target) -> Result<Vec<Event>> {
-        let before = self.sums()?;
-        if before.issued.read.bytes == before.completed.read.bytes
-            && before.issued.write.bytes == before.completed.write.bytes
-            && before.issued.discard.bytes == before.completed.discard.bytes
-            && before.unseen_writes() == 0
-        {
-            return Ok(Vec::new());
-        }
-        let mut late = Vec::new();
-        for slot in 0..PENDING_SLOTS {
-            let key = slot.to_ne_bytes();
-            let value = self.skel.maps.pending.lookup(&key, MapFlags::ANY);
-            let value = value.map_err(Error::kernel("read a BPF map"))?;
-            let completion = value.and_then(|bytes| decode::pending(&bytes, self.flags));
-            late.extend(completion.map(|completion| (key, completion)));
-        }
-        // What went to the device meanwhile is under way, not late.
-        if target.in_flight()? > 0 || self.sums()? != before {
-            return Ok(Vec::new());
-        }
-        let mut told = self.told.get();
-        for (key, completion) in &late {
-            let empty = [0; size_of::<programs::types::wire_pending>()];
-            let updated = self.skel.maps.pending.update(key, &empty, MapFlags::ANY);
-            updated.map_err(Error::kernel("write a BPF map"))?;
+    /// Errors: `Kernel`.
+    pub(crate) fn tell_late(
+        &self,
+        missing: Counters,
+        before_ns: u64,
+        idle: bool,
+    ) -> Result<Vec<Event>> {
+        let late = self.pending_before(before_ns)?;
+        let mut found = Counters::default();
+        for (_, completion) in &late {
             let transfer = &completion.transfer;
             let bytes = u64::from(transfer.bytes);
             match completion.in_flush_sequence {
-                true => told.completed.write.bytes += bytes,
-                false => told.completed.add(transfer.operation, bytes),
+                true => found.add_part(transfer.operation, bytes),
+                false => found.add(transfer.operation, bytes),
             }
-            told.count += 1;
         }
-        self.told.set(told);
-        // What has no tag: counted, but there is nothing more to tell.
-        let unseen = self.sums()?.unseen_writes();
-        told.completed.write.ios += unseen;
-        told.count += unseen;
+        let mut told = self.told.get();
+        let rest = missing.write.ios.saturating_sub(found.write.ios);
+        if idle {
+            found.write.ios += rest;
+        }
+        if found != missing {
+            return Ok(Vec::new());
+        }
+        for (key, _) in &late {
+            let empty = [0; size_of::<programs::types::wire_pending>()];
+            let updated = self.skel.maps.pending.update(key, &empty, MapFlags::ANY);
+            updated.map_err(Error::kernel("write a BPF map"))?;
+        }
+        told.completed = told.completed.and(found);
+        told.count += late.len() as u64 + rest;
         self.told.set(told);
         let events = late.into_iter().map(|(_, done)| Event::Complete(done));
         Ok(events.collect())
     }
 
-    fn counters_at(&self, point: usize) -> Result<Counters> {
-        let group = |group: usize| -> Result<Totals> {
-            let index = (point * GROUPS + group) as u32;
-            let mut totals = Totals::default();
-            for value in per_cpu(&self.skel.maps.sums, index)? {
-                totals.ios += word(&value, 0);
-                totals.bytes += word(&value, 1);
-            }
-            Ok(totals)
-        };
-        Ok(Counters {
-            read: group(0)?,
-            write: group(1)?,
-            discard: group(2)?,
-            flush: group(3)?,
-        })
-    }
-
-    fn per_cpu_total(&self, map: &impl MapCore, index: u32) -> Result<u64> {
-        Ok(per_cpu(map, index)?
-            .iter()
-            .map(|value| word(value, 0))
-            .sum())
+    fn pending_before(&self, before_ns: u64) -> Result<Vec<([u8; 4], Completion)>> {
+        let mut pending = Vec::new();
+        for slot in 0..PENDING_SLOTS {
+            let key = slot.to_ne_bytes();
+            let value = self.skel.maps.pending.lookup(&key, MapFlags::ANY);
+            let value = value.map_err(Error::kernel("read a BPF map"))?;
+            let completion = value.and_then(|bytes| decode::pending(&bytes, self.flags, before_ns));
+            pending.extend(completion.map(|completion| (key, completion)));
+        }
+        Ok(pending)
     }
 
     /// Events that found no room, pieces of bios that were not understood, and calls of a
     /// program that the kernel skipped because it was running already, but for
     /// [`Probe::unseen_calls`].
     ///
+    /// Not the calls of those whose events all have to balance: such a call may concern another
+    /// device, and one of this device that is missing is found.
+    ///
     /// Errors: `Kernel`.
     pub fn lost(&self) -> Result<u64> {
         let mut lost = 0;
         for reason in 0..2 {
-            lost += self.per_cpu_total(&self.skel.maps.lost, reason)?;
+            let values = per_cpu(&self.skel.maps.lost, reason)?;
+            lost += values.iter().map(|value| word(value, 0)).sum::<u64>();
         }
         for program in self.skel.object().progs() {
-            if program.autoload() && !looks_at_calls(&program.name().to_string_lossy()) {
+            let name = program.name().to_string_lossy();
+            if program.autoload() && !looks_at_calls(&name) && !BALANCED.contains(&&*name) {
                 lost += recursion_misses(program.as_fd().as_raw_fd());
             }
         }
@@ -393,7 +488,12 @@ fn poll(ring: &RingBuffer<'_>, interval: Duration) -> Result<()> {
     Err(Error::kernel("poll the ring buffer")(error))
 }
 
-fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) -> Result<()> {
+fn configure(
+    open: &mut OpenIostepSkel<'_>,
+    target: &Target,
+    symbols: &Symbols,
+    fault: Option<Fault>,
+) -> Result<()> {
     let settings = open
         .maps
         .rodata_data
@@ -421,6 +521,20 @@ fn configure(open: &mut OpenIostepSkel<'_>, target: &Target, symbols: &Symbols) 
     settings.nr_ioctl = decode::call::IOCTL;
     settings.nr_msync = decode::call::MSYNC;
     settings.nr_linkat = decode::call::LINKAT;
+    if let Some(fault) = fault {
+        settings.fault_point = match fault.point {
+            Point::Queue => 0,
+            Point::Issue => 1,
+            Point::Complete => 2,
+        };
+        settings.fault_kind = match fault.kind {
+            FaultKind::Skip => 1,
+            FaultKind::Twice => 2,
+            FaultKind::Byte => 3,
+            FaultKind::Lose => 0,
+        };
+        settings.fault_number = fault.number;
+    }
     Ok(())
 }
 
@@ -441,13 +555,14 @@ fn load<'object>(
     btf: &Btf<'_>,
     symbols: &Symbols,
     choice: &mut Choice,
+    fault: Option<Fault>,
     objects: &'object mut Objects,
 ) -> Result<IostepSkel<'object>> {
     for object in objects {
         let mut open = IostepSkelBuilder::default()
             .open(object)
             .map_err(Error::kernel("open the BPF object"))?;
-        configure(&mut open, target, symbols)?;
+        configure(&mut open, target, symbols, fault)?;
         find_absent(&open, btf, choice);
         for mut program in open.open_object_mut().progs_mut() {
             let takes = choice.takes(&program.name().to_string_lossy());
@@ -521,39 +636,4 @@ pub(crate) fn word(bytes: &[u8], index: usize) -> u64 {
     bytes.map_or(0, |b| {
         u64::from_ne_bytes(b.try_into().expect("eight bytes"))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn writes(ios: u64) -> Counters {
-        Counters {
-            write: Totals { ios, bytes: 0 },
-            ..Counters::default()
-        }
-    }
-
-    #[test]
-    fn what_was_issued_or_only_flushes_has_to_complete() {
-        let sums = |completed: u64| Sums {
-            issued: writes(5),
-            flush_bios: 2,
-            completed: writes(completed),
-            ..Sums::default()
-        };
-        assert_eq!(sums(4).unseen_writes(), 3);
-        assert_eq!(sums(7).unseen_writes(), 0);
-        // Requests from before the programs.
-        assert_eq!(sums(8).unseen_writes(), 0);
-    }
-
-    #[test]
-    fn a_device_without_requests_completes_none() {
-        let sums = Sums {
-            flush_bios: 2,
-            ..Sums::default()
-        };
-        assert_eq!(sums.unseen_writes(), 0);
-    }
 }

@@ -30,6 +30,16 @@ static __always_inline bool in_flush_sequence(struct request *request)
 }
 
 /*
+ * Made before the trace began: what it carries was perhaps not seen queued, nor itself issued. A
+ * request's time is that of the first bio in it; the kernel may take it from its plug, so it is a
+ * little early (blk_mq_rq_time_init, block/blk-mq.c, 6.12).
+ */
+static __always_inline bool began_before(struct request *request)
+{
+	return request->start_time_ns < began_ns;
+}
+
+/*
  * Requests at the driver, by queue and tag. With an elevator the tag is the elevator's: the driver's
  * is given back before block_rq_requeue (__blk_mq_requeue_request, block/blk-mq.c, 6.12), so that
  * another request has it by the time its old owner is sought.
@@ -106,7 +116,7 @@ static __always_inline void tell_late(struct wire_pending *slot)
 		return;
 	__builtin_memset(record, 0, sizeof(*record));
 	record->type = WIRE_COMPLETE;
-	record->in_flush_sequence = slot->in_flush_sequence;
+	record->flags = slot->in_flush_sequence ? TRANSFER_IN_FLUSH_SEQUENCE : TRANSFER_WHOLE;
 	record->bytes = slot->bytes;
 	record->mono_ns = bpf_ktime_get_ns();
 	record->sector = slot->sector;
@@ -115,7 +125,7 @@ static __always_inline void tell_late(struct wire_pending *slot)
 }
 
 /* A request goes to the driver. */
-static __always_inline void begin_pending(struct request *request)
+static __always_inline void begin_pending(struct request *request, __u32 bytes)
 {
 	__u32 key = key_of(request);
 	struct wire_pending *slot = free_slot(key);
@@ -125,33 +135,48 @@ static __always_inline void begin_pending(struct request *request)
 	if (slot->valid)
 		tell_late(slot);
 	slot->request = (__u64)request;
+	slot->issue_ns = bpf_ktime_get_ns();
 	slot->sector = request->__sector;
-	slot->bytes = request->__data_len;
+	slot->bytes = bytes;
 	slot->opf = request->cmd_flags;
 	slot->key = key;
 	slot->valid = 1;
 	slot->in_flush_sequence = !is_flush(request) && in_flush_sequence(request);
 }
 
-static __always_inline void end_pending(struct request *request, __u32 bytes)
+/*
+ * A request, or a part of it, is back. What it brings must be what went out; a request that never
+ * went out must be older than the trace, or have failed on its way.
+ */
+static __always_inline void end_pending(struct request *request, __u8 status, __u32 bytes,
+					__u32 whole)
 {
 	struct wire_pending *slot = pending_of(request);
+	__u32 opf = request->cmd_flags;
 
-	if (!slot)
-		return;
-	slot->sector += bytes >> 9;
-	slot->bytes -= bytes < slot->bytes ? bytes : slot->bytes;
-	slot->valid = slot->bytes != 0;
+	if (slot) {
+		if (bytes > slot->bytes || (bytes >= request->__data_len && bytes != slot->bytes))
+			add(POINT_UNEVEN, opf, 1, bytes);
+		slot->sector += bytes >> 9;
+		slot->bytes -= bytes < slot->bytes ? bytes : slot->bytes;
+		slot->valid = bytes < request->__data_len;
+	} else if (bytes || is_flush(request)) {
+		if (began_before(request))
+			add(POINT_BEFORE, opf, whole, bytes);
+		else if (!status)
+			add(POINT_UNISSUED, opf, 1, bytes);
+	}
 }
 
-static __always_inline void tell(struct request *request, __u32 type, __u32 bytes, __u8 status)
+static __always_inline void tell(struct request *request, __u32 type, __u32 bytes, __u8 status,
+				 __u8 flags)
 {
 	struct wire_transfer *record = reserve(sizeof(*record));
 
 	if (!record)
 		return;
 	record->type = type;
-	record->in_flush_sequence = in_flush_sequence(request);
+	record->flags = flags | (in_flush_sequence(request) ? TRANSFER_IN_FLUSH_SEQUENCE : 0);
 	record->status = status;
 	record->bytes = bytes;
 	record->mono_ns = bpf_ktime_get_ns();
@@ -161,15 +186,11 @@ static __always_inline void tell(struct request *request, __u32 type, __u32 byte
 	submit(record);
 }
 
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_issue, struct request *request)
+static __always_inline void issue(struct request *request, __u32 bytes)
 {
-	if (!is_traced_request(request))
-		return 0;
-	begin_pending(request);
-	add(POINT_ISSUED, request->cmd_flags, 1, request->__data_len);
-	tell(request, WIRE_ISSUE, request->__data_len, 0);
-	return 0;
+	begin_pending(request, bytes);
+	add(POINT_ISSUED, request->cmd_flags, 1, bytes);
+	tell(request, WIRE_ISSUE, bytes, 0, began_before(request) ? TRANSFER_BEGAN_BEFORE : 0);
 }
 
 /*
@@ -188,7 +209,7 @@ int BPF_PROG(on_requeue, struct request *request)
 		return 0;
 	slot->valid = 0;
 	add(POINT_REQUEUED, request->cmd_flags, 1, request->__data_len);
-	tell(request, WIRE_REQUEUE, request->__data_len, 0);
+	tell(request, WIRE_REQUEUE, request->__data_len, 0, 0);
 	return 0;
 }
 
@@ -196,16 +217,71 @@ int BPF_PROG(on_requeue, struct request *request)
  * A FUA request comes back twice, first inside the flush sequence. The kernel counts its bytes
  * then and the request when it leaves the sequence (block/blk-flush.c, blk_account_io_done).
  */
+static __always_inline void complete(struct request *request, __u8 status, __u32 bytes)
+{
+	bool whole =
+		is_flush(request) || (!in_flush_sequence(request) && bytes >= request->__data_len);
+
+	end_pending(request, status, bytes, whole);
+	add(POINT_COMPLETED, request->cmd_flags, whole, bytes);
+	tell(request, WIRE_COMPLETE, bytes, status, whole ? TRANSFER_WHOLE : 0);
+}
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned int bytes)
 {
+	__u32 fault;
+
 	if (!is_traced_request(request))
 		return 0;
-	end_pending(request, bytes);
-	add(POINT_COMPLETED, request->cmd_flags,
-	    is_flush(request) || (!in_flush_sequence(request) && bytes >= request->__data_len),
-	    bytes);
-	tell(request, WIRE_COMPLETE, bytes, status);
+	fault = fault_at(POINT_COMPLETED);
+	if (fault == FAULT_SKIP)
+		return 0;
+	if (fault == FAULT_TWICE)
+		complete(request, status, bytes);
+	complete(request, status, bytes + (fault == FAULT_BYTE));
+	return 0;
+}
+
+/* Attached after the programs for what ends: none that is seen to begin ends unseen. */
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request *request)
+{
+	__u32 fault;
+
+	if (!is_traced_request(request))
+		return 0;
+	fault = fault_at(POINT_ISSUED);
+	if (fault == FAULT_SKIP)
+		return 0;
+	if (fault == FAULT_TWICE)
+		issue(request, request->__data_len);
+	issue(request, request->__data_len + (fault == FAULT_BYTE));
+	return 0;
+}
+
+/*
+ * A bio that ends without a request: with REQ_NOWAIT, when there is no room, and its caller tries
+ * again (bio_wouldblock_error). Of a bio that had a request, the request's end was told.
+ */
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(on_bio_complete, struct request_queue *queue, struct bio *bio)
+{
+	struct wire_transfer *record;
+
+	if (!bio->bi_status || !is_traced(bio->bi_bdev))
+		return 0;
+	record = reserve(sizeof(*record));
+	if (!record)
+		return 0;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = WIRE_BIO_END;
+	record->status = bio->bi_status;
+	record->bytes = bio->bi_iter.bi_size;
+	record->mono_ns = bpf_ktime_get_ns();
+	record->sector = bio->bi_iter.bi_sector;
+	record->opf = bio->bi_opf;
+	submit(record);
 	return 0;
 }
 
@@ -223,7 +299,8 @@ int BPF_PROG(on_split, struct bio *bio, unsigned int sector)
 	__builtin_memset(record, 0, sizeof(*record));
 	record->type = WIRE_SPLIT;
 	record->mono_ns = bpf_ktime_get_ns();
-	record->sector = bio->bi_iter.bi_sector;
+	/* The tracepoint's own has 32 bits. */
+	record->sector = bio->bi_iter.bi_sector + (bio->bi_iter.bi_size >> 9);
 	record->opf = bio->bi_opf;
 	submit(record);
 	return 0;

@@ -23,6 +23,7 @@ enum wire_type {
 	WIRE_PROCESS = 11,
 	WIRE_FILE = 12,
 	WIRE_FILE_DELETED = 13,
+	WIRE_BIO_END = 14,
 };
 
 /* What was behind the pages of a segment; see iostep_model::event::Content. */
@@ -117,9 +118,17 @@ struct wire_queue {
 	/* wire_segment[segments] follow. */
 };
 
+enum wire_transfer_flags {
+	TRANSFER_IN_FLUSH_SEQUENCE = 1,
+	/* The request was made before the trace began. */
+	TRANSFER_BEGAN_BEFORE = 2,
+	/* The kernel counts the request when this part is back. */
+	TRANSFER_WHOLE = 4,
+};
+
 struct wire_transfer {
 	unsigned short type;
-	unsigned char in_flush_sequence;
+	unsigned char flags;
 	unsigned char status;
 	unsigned int bytes;
 	unsigned long long mono_ns;
@@ -209,6 +218,7 @@ struct wire_file_deleted {
 struct wire_pending {
 	/* Its address: requests are made with the queue and used again and again. */
 	unsigned long long request;
+	unsigned long long issue_ns;
 	unsigned long long sector;
 	/* What has not been seen to come back. */
 	unsigned int bytes;
@@ -231,6 +241,11 @@ enum wire_point {
 	POINT_REQUEUED = 3,
 	/* Apart from the other completions: an interrupt may come between reading and writing a sum. */
 	POINT_LATE = 4,
+	/* Completions of requests that were issued before the trace began. */
+	POINT_BEFORE = 5,
+	/* Faults: completions of requests that were not issued, or with another size. */
+	POINT_UNISSUED = 6,
+	POINT_UNEVEN = 7,
 };
 enum wire_group {
 	GROUP_READ = 0,
@@ -240,11 +255,29 @@ enum wire_group {
 	GROUP_NONE = 4
 };
 #define WIRE_GROUPS 5
-#define WIRE_POINTS 5
+#define WIRE_POINTS 8
 
 struct wire_sum {
 	unsigned long long ios;
 	unsigned long long bytes;
 };
+
+/* Bios merged, bios split, completions told late, bios that only flush. */
+enum wire_counter {
+	COUNTER_MERGES = 0,
+	COUNTER_SPLITS = 1,
+	COUNTER_LATE = 2,
+	COUNTER_EMPTY = 3,
+};
+#define WIRE_COUNTERS 4
+
+/* Read at once: what it holds belongs together. */
+struct wire_sums {
+	struct wire_sum of[WIRE_POINTS * WIRE_GROUPS];
+	unsigned long long counters[WIRE_COUNTERS];
+};
+
+/* Faults that are made on purpose, to see that they are found. */
+enum wire_fault { FAULT_NONE = 0, FAULT_SKIP = 1, FAULT_TWICE = 2, FAULT_BYTE = 3 };
 
 #endif

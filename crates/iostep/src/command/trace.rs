@@ -12,6 +12,7 @@ use iostep_analyze::report::text;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 use iostep_model::table::Trace;
+use iostep_trace::fault::Fault;
 use iostep_trace::session::{BackendChoice, Session};
 use iostep_trace::target::Target;
 
@@ -61,6 +62,10 @@ pub struct Args {
     /// How to take events
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
+
+    /// Make a fault on purpose, to see that the self-check finds it
+    #[arg(long, hide = true, value_name = "POINT:KIND:NUMBER")]
+    fault: Option<Fault>,
 
     /// Print JSON
     #[arg(long)]
@@ -112,7 +117,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => free_name(&args.target)?,
     };
     let existed = directory.exists();
-    let started = recording::start(&args.target, &directory, args.backend.into());
+    let backend = args.backend.into();
+    let started = recording::start(&args.target, &directory, backend, args.fault);
     let mut session = started.inspect_err(|error| show_log(&args, error))?;
     tell(&args, session.target());
     if let Err(error) = watch(&args, &mut session, interrupt.flag()) {

@@ -10,6 +10,7 @@ mod attribution;
 mod bad_input;
 mod batch_atomic;
 mod bench;
+mod busy;
 mod case;
 mod clean;
 mod every_kernel;
@@ -52,6 +53,7 @@ fn main() {
     cases.extend(attribution::cases());
     cases.extend(bad_input::cases());
     cases.extend(bench::cases());
+    cases.extend(busy::cases());
     cases.extend(clean::cases());
     cases.extend(faults::cases());
     cases.extend(flushes::cases());

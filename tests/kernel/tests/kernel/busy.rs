@@ -1,0 +1,218 @@
+//! Traces that begin and end while the device is busy: none fails, and every fault is found.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use iostep_kernel_tests::iostep;
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::image::{LoopImage, Options};
+use iostep_model::manifest::Check;
+use iostep_model::store;
+
+use crate::case::Case;
+
+/// Size of what the load writes to.
+const BYTES: u64 = 64 << 20;
+/// How often a trace is taken again on a machine that leaves programs out.
+const ATTEMPTS: usize = 4;
+/// Points of a request's way, and what goes wrong there.
+const POINTS: [&str; 3] = ["queue", "issue", "complete"];
+const KINDS: [&str; 4] = ["skip", "twice", "byte", "lose"];
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    let needs = [Requirement::Root, Requirement::Btf, Requirement::Loop];
+    let cases = [
+        Case::new(
+            "no trace of a loop device fails, with any scheduler",
+            needs,
+            schedulers,
+        ),
+        Case::new("no trace of this machine's disk fails", needs, disk),
+        Case::new("every fault is found", needs, faults),
+    ];
+    cases.map(|case| case.about("busy")).into()
+}
+
+/// Threads that write, each to its own part of a device or file, until the value goes.
+struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    /// `depth` direct writers of `bytes` each, beside one that writes by the page cache and syncs:
+    /// its write-back is plugged and merged.
+    fn start(path: &Path, depth: usize, bytes: usize) -> anyhow::Result<Load> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let open = |flags| {
+            OpenOptions::new()
+                .write(true)
+                .custom_flags(flags)
+                .open(path)
+        };
+        let mut threads = Vec::new();
+        for number in 0..depth {
+            let (file, stop) = (open(libc::O_DIRECT)?, Arc::clone(&stop));
+            threads.push(std::thread::spawn(move || {
+                direct(&file, &stop, number, bytes)
+            }));
+        }
+        let (file, stopped) = (open(0)?, Arc::clone(&stop));
+        threads.push(std::thread::spawn(move || buffered(&file, &stopped)));
+        std::thread::sleep(Duration::from_millis(200));
+        Ok(Load { stop, threads })
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn direct(file: &File, stop: &AtomicBool, number: usize, bytes: usize) {
+    let space = vec![number as u8; bytes + 4096];
+    let aligned = space.as_ptr().align_offset(4096);
+    let places = (BYTES / 2) / bytes as u64;
+    let mut place = number as u64 * 7919;
+    while !stop.load(Ordering::Relaxed) {
+        place = (place * 25_214_903_917 + 11) % places;
+        // An error ends the load; the traces do not depend on it.
+        if file
+            .write_at(&space[aligned..aligned + bytes], place * bytes as u64)
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn buffered(file: &File, stop: &AtomicBool) {
+    let bytes = vec![1; 16 << 10];
+    let mut place = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..16 {
+            place = (place + bytes.len() as u64) % (BYTES / 2);
+            if file.write_at(&bytes, BYTES / 2 + place).is_err() {
+                return;
+            }
+        }
+        let _ = file.sync_data();
+    }
+}
+
+/// Traces for a moment, and gives what the self-check says.
+fn trace(target: &Path, more: &[&str]) -> anyhow::Result<Check> {
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let (target, place) = (target.to_string_lossy(), output.to_string_lossy());
+    let words = [
+        "trace",
+        &target,
+        "-o",
+        &place,
+        "--duration",
+        "0.1",
+        "--allow-loss",
+    ];
+    iostep::run(words.iter().chain(more))?.success()?;
+    let check = store::read(&output)?.manifest.check;
+    anyhow::ensure!(
+        check.completed.bytes() > 0,
+        "the device was idle: {check:?}"
+    );
+    Ok(check)
+}
+
+/// Traces under loads of several depths.
+fn trace_all(target: &Path, file: &Path, loads: &[(usize, usize)]) -> anyhow::Result<()> {
+    for (depth, bytes) in loads {
+        let load = Load::start(file, *depth, *bytes)?;
+        let mut check = trace(target, &[])?;
+        for _ in 0..ATTEMPTS {
+            // This kernel left programs out (docs/trace.md, "What it cannot see"): then events of
+            // the other points may really be missing.
+            if check.passed() || check.late_completions == 0 {
+                break;
+            }
+            println!("    again: {:?}", check.differences);
+            check = trace(target, &[])?;
+        }
+        drop(load);
+        println!(
+            "    depth {depth}, {bytes} bytes: {} requests, {} bytes under way before, {} after, {} told late",
+            check.completed.write.ios,
+            check.in_flight_before_bytes,
+            check.in_flight_after_bytes,
+            check.late_completions
+        );
+        anyhow::ensure!(check.passed(), "depth {depth}, {bytes} bytes: {check:#?}");
+    }
+    Ok(())
+}
+
+fn loop_device() -> anyhow::Result<LoopImage> {
+    Ok(LoopImage::create(&Options {
+        bytes: BYTES,
+        ..Options::default()
+    })?)
+}
+
+/// Where a device's scheduler is chosen.
+fn scheduler_of(device: &Path) -> PathBuf {
+    let name = device.file_name().unwrap_or_default();
+    Path::new("/sys/block").join(name).join("queue/scheduler")
+}
+
+/// The schedulers that a device can have.
+fn schedulers_of(device: &Path) -> anyhow::Result<Vec<String>> {
+    let text = std::fs::read_to_string(scheduler_of(device))?;
+    let names = text.split_whitespace();
+    Ok(names
+        .map(|name| name.trim_matches(['[', ']']).to_owned())
+        .collect())
+}
+
+fn schedulers() -> anyhow::Result<()> {
+    let image = loop_device()?;
+    for scheduler in schedulers_of(image.device())? {
+        println!("    {scheduler}");
+        std::fs::write(scheduler_of(image.device()), &scheduler)?;
+        trace_all(image.device(), image.device(), &[(1, 4096), (32, 65_536)])?;
+    }
+    Ok(())
+}
+
+/// The disk that the test's own binary is on, whatever it is: its scheduler stays as it is.
+fn disk() -> anyhow::Result<()> {
+    let own = std::env::current_exe()?;
+    let directory = tempfile::tempdir_in(own.parent().unwrap_or(Path::new("/")))?;
+    let file = directory.path().join("file");
+    File::create(&file)?.set_len(BYTES)?;
+    trace_all(directory.path(), &file, &[(1, 4096), (64, 131_072)])
+}
+
+fn faults() -> anyhow::Result<()> {
+    let image = loop_device()?;
+    let _load = Load::start(image.device(), 4, 4096)?;
+    for (number, point) in POINTS.iter().enumerate() {
+        for kind in KINDS {
+            let fault = format!("{point}:{kind}:{}", 7 + 5 * number);
+            let check = trace(image.device(), &["--fault", &fault])?;
+            // The next request with the tag tells that one late, and says so.
+            let is_made_good = fault.starts_with("complete:skip") && check.late_completions > 0;
+            println!("    {fault}: {:?}", check.differences);
+            anyhow::ensure!(!check.passed() || is_made_good, "{fault}: not found");
+        }
+    }
+    Ok(())
+}
