@@ -28,6 +28,7 @@ mod partition;
 mod read_back;
 mod record;
 mod recording;
+mod refused;
 mod replay;
 mod requests;
 mod shown;
@@ -66,6 +67,7 @@ fn main() {
     cases.extend(read_back::cases());
     cases.extend(replay::cases());
     cases.extend(record::cases());
+    cases.extend(refused::cases());
     cases.extend(requests::cases());
     cases.extend(shown::cases());
     cases.extend(stall::cases());
