@@ -218,6 +218,7 @@ impl Builder {
             segments: io.parts.len() as u16,
             phase: Phase::Run,
             by_tracer: false,
+            device: 0,
         });
         self.now_ns += wait_ns + service_ns;
     }
@@ -507,7 +508,7 @@ fn layout() -> Vec<LayoutRange> {
     .collect()
 }
 
-fn manifest() -> Manifest {
+pub(crate) fn manifest() -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         iostep_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -515,6 +516,7 @@ fn manifest() -> Manifest {
         backend: Backend::Bpf,
         kernel: "6.12.57-synthetic".to_owned(),
         machine: "x86_64".to_owned(),
+        devices: Vec::new(),
         device: Device {
             name: "loop0".to_owned(),
             major: 7,

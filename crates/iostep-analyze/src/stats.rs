@@ -92,7 +92,7 @@ impl Summary {
     pub fn of(trace: &Trace) -> Summary {
         let mut totals = totals::Collector::default();
         let mut distributions = distribution::Collector::default();
-        let mut heat = heat::Collector::new(trace.manifest.device.start_sector);
+        let mut heat = heat::Collector::new(&trace.manifest);
         let mut latencies = latency::Collector::default();
         let mut owners = owners::Collector::new(trace);
         let mut syncs = syncs::Collector::new(trace);

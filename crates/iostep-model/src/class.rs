@@ -152,6 +152,8 @@ classes! {
 
     /// Belongs to no file and to no structure.
     Free, "free", Unknown;
+    /// Of another volume on the same disk, or of device mapper or md themselves.
+    OtherVolume, "other volume", Unknown;
     /// Not known.
     Unknown, "unknown", Unknown;
 }

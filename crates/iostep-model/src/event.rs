@@ -97,6 +97,64 @@ pub enum Event {
         /// Which.
         marker: Marker,
     },
+    /// I/O on another device than the first of the manifest's `devices`, where there are several.
+    On {
+        /// Index into the manifest's `devices`.
+        device: u8,
+        /// What happened there.
+        io: Io,
+    },
+    /// A bio went on to a device below.
+    Remap(Remap),
+}
+
+/// I/O on a device: what the events of the same names say of the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Io {
+    /// As [`Event::Queue`].
+    Queue(Queue),
+    /// As [`Event::Issue`].
+    Issue(Transfer),
+    /// As [`Event::Complete`].
+    Complete(Completion),
+    /// As [`Event::Requeue`].
+    Requeue(Transfer),
+}
+
+/// A bio, or a part of it, on its way from one device to the one below: device mapper and md
+/// queue their own bios there, whose pages need not be those of the bio above.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Remap {
+    /// When.
+    pub mono_ns: u64,
+    /// The device above: index into the manifest's `devices`; `None` for one that is not traced
+    /// and lies on the same disk.
+    pub from: Option<u8>,
+    /// First sector there.
+    pub from_sector: u64,
+    /// The device below: index into the manifest's `devices`.
+    pub to: u8,
+    /// First sector there, on the whole disk.
+    pub to_sector: u64,
+    /// Length; 0 for an empty flush.
+    pub bytes: u32,
+    /// What is asked.
+    pub operation: Operation,
+    /// How.
+    pub flags: Flags,
+}
+
+/// I/O on whichever device, borrowed from its event.
+#[derive(Clone, Copy, Debug)]
+pub enum IoRef<'a> {
+    /// A bio entered the block layer.
+    Queue(&'a Queue),
+    /// A request went to the driver.
+    Issue(&'a Transfer),
+    /// A request, or a part of it, came back.
+    Complete(&'a Completion),
+    /// The driver gave a request back.
+    Requeue(&'a Transfer),
 }
 
 /// A milestone of the recording.
@@ -334,7 +392,58 @@ pub struct Extent {
     pub fs_blocks: u32,
 }
 
+impl Io {
+    fn as_ref(&self) -> IoRef<'_> {
+        match self {
+            Io::Queue(queue) => IoRef::Queue(queue),
+            Io::Issue(transfer) => IoRef::Issue(transfer),
+            Io::Complete(completion) => IoRef::Complete(completion),
+            Io::Requeue(transfer) => IoRef::Requeue(transfer),
+        }
+    }
+
+    fn mono_ns(&self) -> u64 {
+        match self {
+            Io::Queue(queue) => queue.mono_ns,
+            Io::Issue(transfer) | Io::Requeue(transfer) => transfer.mono_ns,
+            Io::Complete(completion) => completion.transfer.mono_ns,
+        }
+    }
+}
+
 impl Event {
+    /// I/O on the device with an index into the manifest's `devices`.
+    pub fn on(device: u8, io: Io) -> Event {
+        match (device, io) {
+            (0, Io::Queue(queue)) => Event::Queue(queue),
+            (0, Io::Issue(transfer)) => Event::Issue(transfer),
+            (0, Io::Complete(completion)) => Event::Complete(completion),
+            (0, Io::Requeue(transfer)) => Event::Requeue(transfer),
+            (device, io) => Event::On { device, io },
+        }
+    }
+
+    /// The I/O that it tells of, and the device's index into the manifest's `devices`; `None` for
+    /// other events.
+    pub fn io(&self) -> Option<(u8, IoRef<'_>)> {
+        Some(match self {
+            Event::Queue(queue) => (0, IoRef::Queue(queue)),
+            Event::Issue(transfer) => (0, IoRef::Issue(transfer)),
+            Event::Complete(completion) => (0, IoRef::Complete(completion)),
+            Event::Requeue(transfer) => (0, IoRef::Requeue(transfer)),
+            Event::On { device, io } => (*device, io.as_ref()),
+            _ => return None,
+        })
+    }
+
+    /// The bio that it tells of, on whichever device.
+    pub fn queue(&self) -> Option<&Queue> {
+        match self.io() {
+            Some((_, IoRef::Queue(queue))) => Some(queue),
+            _ => None,
+        }
+    }
+
     /// When it happened.
     pub fn mono_ns(&self) -> u64 {
         match self {
@@ -345,6 +454,8 @@ impl Event {
             Event::Process(process) => process.mono_ns,
             Event::File(file) => file.mono_ns,
             Event::Extent(extent) => extent.mono_ns,
+            Event::On { io, .. } => io.mono_ns(),
+            Event::Remap(remap) => remap.mono_ns,
             Event::Split { mono_ns, .. }
             | Event::SyncExit { mono_ns, .. }
             | Event::SyncNeeds { mono_ns, .. }

@@ -30,8 +30,12 @@ pub struct Manifest {
     pub kernel: String,
     /// `uname -m`.
     pub machine: String,
-    /// The device that was traced.
+    /// The device that was traced; where there are several, the first disk.
     pub device: Device,
+    /// All devices, the disks first, where the filesystem does not simply lie on `device`: it
+    /// lies on a device that is made of others, or on several. Empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<TracedDevice>,
     /// The filesystem on it, if one was found.
     pub filesystem: Option<Filesystem>,
     /// The clocks at the start.
@@ -109,6 +113,45 @@ pub struct Device {
     pub scheduler: String,
     /// `queue/rotational`.
     pub rotational: bool,
+}
+
+/// One of several devices of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TracedDevice {
+    /// The device.
+    pub device: Device,
+    /// What lies on the device itself.
+    pub holds: Holds,
+    /// What it is made of: indices into [`Manifest::devices`]; empty for a disk.
+    pub made_of: Vec<u8>,
+    /// How it is made of them: `LUKS`, `LVM`, `RAID1`, ...; empty for a disk.
+    pub kind: String,
+    /// What people call it, where that is not its name below /dev: `vg-root`.
+    pub title: Option<String>,
+}
+
+impl TracedDevice {
+    /// True for a device with requests, at the bottom.
+    pub fn is_disk(&self) -> bool {
+        self.made_of.is_empty()
+    }
+
+    /// What people call it.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.device.name)
+    }
+}
+
+/// What lies on a device itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// The traced filesystem or a part of it; or whatever is on it, if no filesystem is mounted.
+    Filesystem,
+    /// The traced filesystem's journal alone.
+    Journal,
+    /// Other devices.
+    Devices,
 }
 
 /// A mounted filesystem, or one found on an image.
@@ -340,6 +383,79 @@ pub struct Interrupt {
 }
 
 impl Manifest {
+    /// How many devices there are.
+    pub fn device_count(&self) -> usize {
+        self.devices.len().max(1)
+    }
+
+    /// What lies on the device with an index.
+    pub fn holds(&self, device: u8) -> Holds {
+        let found = self.devices.get(usize::from(device));
+        found.map_or(Holds::Filesystem, |found| found.holds)
+    }
+
+    /// The device with an index; the first for one that there is not.
+    pub fn device_at(&self, device: u8) -> &Device {
+        let found = self.devices.get(usize::from(device));
+        found.map_or(&self.device, |found| &found.device)
+    }
+
+    /// True if devices lie below the one that the filesystem is on: a sector of a request is then
+    /// another one than the filesystem's.
+    pub fn is_layered(&self) -> bool {
+        self.devices.iter().any(|device| !device.is_disk())
+    }
+
+    /// The device that the filesystem lies on, the first of several.
+    pub fn filesystem_device(&self) -> u8 {
+        let mut devices = self.devices.iter();
+        let found = devices.position(|device| device.holds == Holds::Filesystem);
+        found.unwrap_or(0) as u8
+    }
+
+    /// Where the filesystem begins on that device, in sectors.
+    pub fn filesystem_start_sector(&self) -> u64 {
+        self.device_at(self.filesystem_device()).start_sector
+    }
+
+    /// The devices in words: `dm-0 (LUKS on nvme0n1p3)`, `sda and sdb`, `sda, journal on sdb`.
+    pub fn device_label(&self) -> String {
+        let of = |holds: Holds| -> Vec<String> {
+            let chosen = self.devices.iter().filter(|device| device.holds == holds);
+            chosen.map(|device| self.label_of(device)).collect()
+        };
+        match (of(Holds::Filesystem), of(Holds::Journal)) {
+            (data, _) if data.is_empty() => self.device.name.clone(),
+            (data, log) if log.is_empty() => data.join(" and "),
+            (data, log) => format!("{}, journal on {}", data.join(" and "), log.join(" and ")),
+        }
+    }
+
+    fn label_of(&self, device: &TracedDevice) -> String {
+        match device.is_disk() {
+            true => device.title().to_owned(),
+            // Deeper than any stack of devices: a hostile manifest may name itself.
+            false => format!("{} ({})", device.title(), self.way_down(device, 16)),
+        }
+    }
+
+    /// `LVM on LUKS on nvme0n1p3`, `RAID1 on sda and sdb`.
+    fn way_down(&self, device: &TracedDevice, depth: u32) -> String {
+        let below: Vec<&TracedDevice> = device
+            .made_of
+            .iter()
+            .filter_map(|index| self.devices.get(usize::from(*index)))
+            .collect();
+        let names: Vec<String> = match below[..] {
+            [only] if !only.is_disk() && depth > 0 => vec![self.way_down(only, depth - 1)],
+            _ => below
+                .iter()
+                .map(|device| device.title().to_owned())
+                .collect(),
+        };
+        format!("{} on {}", device.kind, names.join(" and "))
+    }
+
     /// Reads `dir/manifest.json`.
     ///
     /// Errors: `Io`; `Unsupported` for a newer schema; `Corrupt` for anything that is no manifest.
@@ -372,37 +488,4 @@ impl Manifest {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_those_of_the_mount() {
-        let place = |(root, point): (&str, &str)| MountPlace {
-            root: root.into(),
-            point: point.into(),
-        };
-        for (mounts, path, expected) in [
-            (&[("/", "/mnt")][..], "/a/b", "/mnt/a/b"),
-            (&[("/", "/mnt")], "/", "/mnt"),
-            (&[("/", "/")], "/a", "/a"),
-            // btrfs: subvol=@data, and a snapshot that nobody mounted.
-            (&[("/@data", "/srv")], "/@data/me/x", "/srv/me/x"),
-            (&[("/@data", "/srv")], "/@data", "/srv"),
-            (&[("/@data", "/srv")], "/@data2/x", "/@data2/x"),
-            // A bind mount was traced; elsewhere is all of it.
-            (&[("/sub", "/bind"), ("/", "/mnt")], "/sub/x", "/bind/x"),
-            (&[("/sub", "/bind"), ("/", "/mnt")], "/y", "/mnt/y"),
-            (&[], "/a", "/a"),
-        ] {
-            let filesystem = Filesystem {
-                kind: "btrfs".into(),
-                mount_point: String::new(),
-                mounts: mounts.iter().copied().map(place).collect(),
-                options: String::new(),
-                block_bytes: 4096,
-                layout: Vec::new(),
-            };
-            assert_eq!(filesystem.user_path(path), expected, "{mounts:?}");
-        }
-    }
-}
+mod tests;

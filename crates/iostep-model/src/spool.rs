@@ -30,7 +30,9 @@ pub const FILE_NAME: &str = "events.log";
 
 const MAGIC: &[u8; 4] = b"IOSP";
 /// Changes whenever [`Event`]'s encoding does.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
+/// The oldest version that is read: since then events were only added, behind the others.
+const OLDEST_VERSION: u16 = 2;
 const HEADER_BYTES: u64 = 8;
 const MAX_FRAME_BYTES: usize = 16 << 20;
 const TARGET_FRAME_BYTES: usize = 256 << 10;
@@ -126,11 +128,11 @@ pub fn read(path: &Path) -> Result<Contents> {
         return Err(Error::corrupt(path, "byte 0", "no IOSP magic"));
     }
     let version = u16::from_le_bytes([header[4], header[5]]);
-    if version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
         return Err(Error::Unsupported {
             path: path.to_owned(),
             found: format!("event format {version}"),
-            expected: format!("{VERSION}"),
+            expected: format!("{OLDEST_VERSION} to {VERSION}"),
         });
     }
     let mut events = Vec::new();
@@ -218,6 +220,17 @@ mod tests {
         let contents = read(&path).expect("read");
         assert_eq!(contents.events, events);
         assert_eq!(contents.cut, None);
+    }
+
+    #[test]
+    fn versions_between_the_oldest_and_the_newest_are_read() {
+        let (_dir, path) = spool_of(&[split(1)]);
+        let mut bytes = std::fs::read(&path).expect("read");
+        for (version, is_read) in [(1, false), (2, true), (VERSION, true), (VERSION + 1, false)] {
+            bytes[4..6].copy_from_slice(&version.to_le_bytes());
+            std::fs::write(&path, &bytes).expect("write");
+            assert_eq!(read(&path).is_ok(), is_read, "version {version}");
+        }
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct Request {
     pub phase: Phase,
     /// True for I/O that iostep itself made (its trace lies on the traced device).
     pub by_tracer: bool,
+    /// The disk: index into the manifest's `devices`; 0 where there is only one.
+    pub device: u8,
 }
 
 impl Request {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use iostep_model::SECTOR_BYTES;
 use iostep_model::manifest::{Counters, Totals};
@@ -11,41 +11,47 @@ use iostep_model::manifest::{Counters, Totals};
 use crate::error::{Error, Result};
 use crate::target::Target;
 
-/// A device's counters, open to be read often.
+/// The counters of the disks, open to be read often.
 #[derive(Debug)]
 pub struct Device {
-    path: PathBuf,
-    stat: File,
+    stats: Vec<(PathBuf, File)>,
 }
 
 impl Device {
-    /// Opens the counters of the disk or partition.
+    /// Opens the counters of the disks, or of the partitions.
     ///
     /// Errors: `Io`.
     pub fn open(target: &Target) -> Result<Device> {
-        let path = target.sysfs.join("stat");
-        let stat = File::open(&path).map_err(Error::io(&path, "read"))?;
-        Ok(Device { path, stat })
+        let paths = target.disks().map(|disk| disk.sysfs.join("stat"));
+        let open = |path: PathBuf| match File::open(&path) {
+            Ok(stat) => Ok((path, stat)),
+            Err(error) => Err(Error::io(&path, "read")(error)),
+        };
+        let stats: Result<_> = paths.map(open).collect();
+        Ok(Device { stats: stats? })
     }
 
-    /// Reads them.
+    /// Reads them; of several disks, the sums.
     ///
     /// Source: Documentation/block/stat.rst. Kernels before 5.5 have no flush fields; they read
     /// as 0. Errors: `Io`; `Unsupported` if there are fewer fields than the oldest kernel had.
     pub fn read(&self) -> Result<Counters> {
-        let mut bytes = [0; 1024];
-        let length = self
-            .stat
-            .read_at(&mut bytes, 0)
-            .map_err(Error::io(&self.path, "read"))?;
-        let text = String::from_utf8_lossy(&bytes[..length]);
-        parse(&text).ok_or_else(|| {
-            Error::unsupported(self.path.display(), format!("not a stat file: {text:?}"))
-        })
+        let mut all = self.stats.iter().map(|(path, stat)| read_one(path, stat));
+        all.try_fold(Counters::default(), |sum, one| Ok(sum.and(one?)))
     }
 }
 
-/// Reads the counters of a disk or partition once.
+fn read_one(path: &Path, stat: &File) -> Result<Counters> {
+    let mut bytes = [0; 1024];
+    let length = stat
+        .read_at(&mut bytes, 0)
+        .map_err(Error::io(path, "read"))?;
+    let text = String::from_utf8_lossy(&bytes[..length]);
+    parse(&text)
+        .ok_or_else(|| Error::unsupported(path.display(), format!("not a stat file: {text:?}")))
+}
+
+/// Reads the counters of the disks once.
 ///
 /// Errors: those of [`Device`].
 pub fn read(target: &Target) -> Result<Counters> {
@@ -77,10 +83,12 @@ fn parse(text: &str) -> Option<Counters> {
     })
 }
 
-/// True if the device counts at all (`queue/iostats`).
+/// True if every disk counts at all (`queue/iostats`).
 pub fn counts(target: &Target) -> bool {
-    let path = target.disk_sysfs.join("queue/iostats");
-    fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
+    target.disks().all(|disk| {
+        let path = disk.disk_sysfs.join("queue/iostats");
+        fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
+    })
 }
 
 /// How far the probe's sum of what completed is ahead of the device's own counters, which began

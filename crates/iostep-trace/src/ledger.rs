@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, VecDeque};
 use iostep_model::manifest::{Counters, Totals};
 use iostep_model::{Operation, SECTOR_BYTES};
 
-/// A bio, or what requests have left of it. It ends before the byte `end` of the disk.
+/// A bio, or what requests have left of it. It ends before the byte `end` of its disk.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     end: u64,
     queued_ns: u64,
 }
 
-/// An operation and a byte of the disk.
-type Place = (Operation, u64);
+/// A device, by its index, an operation, and a byte of the disk.
+type Place = (u8, Operation, u64);
 
 /// Bios that wait for their requests.
 #[derive(Debug, Default)]
@@ -45,15 +45,17 @@ pub(crate) struct Events {
 /// Where a bio or a request lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
+    device: u8,
     operation: Operation,
     begin: u64,
     bytes: u64,
 }
 
 impl Extent {
-    /// An extent of the disk; a flush has no place and no bytes.
-    pub(crate) fn new(operation: Operation, sector: u64, bytes: u32) -> Extent {
+    /// An extent of a device, an operation and a first sector; a flush has no place and no bytes.
+    pub(crate) fn new((device, operation, sector): (u8, Operation, u64), bytes: u32) -> Extent {
         Extent {
+            device,
             operation,
             begin: sector.wrapping_mul(SECTOR_BYTES),
             bytes: u64::from(bytes),
@@ -62,6 +64,10 @@ impl Extent {
 
     fn end(self) -> u64 {
         self.begin.saturating_add(self.bytes)
+    }
+
+    fn place(self, byte: u64) -> Place {
+        (self.device, self.operation, byte)
     }
 }
 
@@ -88,7 +94,7 @@ impl Ledger {
             return;
         }
         self.longest = self.longest.max(extent.bytes);
-        let place = (extent.operation, extent.begin);
+        let place = extent.place(extent.begin);
         let pieces = self.waiting.entry(place).or_default();
         pieces.push_back(Piece { end, queued_ns });
     }
@@ -130,14 +136,13 @@ impl Ledger {
         let (mut at, end) = (extent.begin, extent.end());
         let mut unseen = 0;
         while at < end {
-            let place = (extent.operation, at);
-            if let Some(begin) = self.begin_of_cover(place) {
-                at = self.cut((extent.operation, begin), at, end, now_ns);
+            if let Some(begin) = self.begin_of_cover(extent.place(at)) {
+                at = self.cut(extent.place(begin), at, end, now_ns);
                 continue;
             }
-            let rest = (extent.operation, at + 1)..(extent.operation, end);
+            let rest = extent.place(at + 1)..extent.place(end);
             let next = self.waiting.range(rest).next();
-            let next = next.map_or(end, |((_, begin), _)| *begin);
+            let next = next.map_or(end, |((.., begin), _)| *begin);
             unseen += next - at;
             at = next;
         }
@@ -145,12 +150,12 @@ impl Ledger {
     }
 
     /// Where a piece begins that covers a byte.
-    fn begin_of_cover(&self, (operation, at): Place) -> Option<u64> {
+    fn begin_of_cover(&self, (device, operation, at): Place) -> Option<u64> {
         let first = (at + 1).saturating_sub(self.longest);
-        let near = self.waiting.range((operation, first)..=(operation, at));
-        near.rev()
-            .find(|(_, pieces)| pieces.iter().any(|piece| piece.end > at))
-            .map(|((_, begin), _)| *begin)
+        let near = (device, operation, first)..=(device, operation, at);
+        let mut near = self.waiting.range(near).rev();
+        near.find(|(_, pieces)| pieces.iter().any(|piece| piece.end > at))
+            .map(|((.., begin), _)| *begin)
     }
 
     /// Takes `at..end` off the newest piece at a place that covers `at`; gives where what was
@@ -165,14 +170,14 @@ impl Ledger {
         };
         let waited_ns = now_ns.saturating_sub(piece.queued_ns);
         self.longest_wait_ns = self.longest_wait_ns.max(waited_ns);
-        if place.1 < at {
+        if place.2 < at {
             pieces.push_front(Piece { end: at, ..piece });
         }
         if pieces.is_empty() {
             self.waiting.remove(&place);
         }
         if piece.end > end {
-            let rest = self.waiting.entry((place.0, end)).or_default();
+            let rest = self.waiting.entry((place.0, place.1, end)).or_default();
             rest.push_front(piece);
         }
         piece.end.min(end)
@@ -202,7 +207,7 @@ impl Ledger {
     /// the same place waits too, it cannot be said which of them will go first.
     pub(crate) fn waiting_since(&self, before_ns: u64) -> Totals {
         let mut waiting = Totals::default();
-        for ((_, begin), pieces) in &self.waiting {
+        for ((.., begin), pieces) in &self.waiting {
             if pieces.iter().any(|piece| piece.queued_ns >= before_ns) {
                 continue;
             }
@@ -220,7 +225,7 @@ mod tests {
     use super::*;
 
     fn write(sector: u64, sectors: u32) -> Extent {
-        Extent::new(Operation::Write, sector, sectors * 512)
+        Extent::new((0, Operation::Write, sector), sectors * 512)
     }
 
     fn waiting(ledger: &Ledger) -> u64 {
@@ -320,10 +325,10 @@ mod tests {
     #[test]
     fn a_single_byte_counts() {
         let mut ledger = Ledger::default();
-        ledger.queue(Extent::new(Operation::Write, 0, 4097), 1);
+        ledger.queue(Extent::new((0, Operation::Write, 0), 4097), 1);
         ledger.issue(write(0, 8), 9, false);
         assert_eq!(ledger.waiting_since(2).bytes, 1);
-        ledger.issue(Extent::new(Operation::Write, 64, 1), 9, false);
+        ledger.issue(Extent::new((0, Operation::Write, 64), 1), 9, false);
         assert_eq!(ledger.unqueued().bytes, 1);
     }
 
@@ -331,7 +336,7 @@ mod tests {
     fn reads_and_writes_of_one_place_are_told_apart() {
         let mut ledger = Ledger::default();
         ledger.queue(write(0, 8), 1);
-        ledger.issue(Extent::new(Operation::Read, 0, 4096), 9, false);
+        ledger.issue(Extent::new((0, Operation::Read, 0), 4096), 9, false);
         assert_eq!((ledger.unqueued().ios, waiting(&ledger)), (1, 8));
     }
 }

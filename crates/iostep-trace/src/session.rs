@@ -125,6 +125,7 @@ impl Session {
     /// Errors: `Usage` if the directory is taken; `Unsupported`, `Kernel` or `Io` if the machine
     /// cannot do it. The directory is then as it was.
     pub fn start(options: Options) -> Result<Session> {
+        options.target.check_followed()?;
         let created = prepare(&options.directory)?;
         let directory = options.directory.clone();
         Session::start_in(options).inspect_err(|_| {
@@ -606,6 +607,7 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
         kernel: system.release().to_string_lossy().into_owned(),
         machine: system.machine().to_string_lossy().into_owned(),
         device: options.target.device.clone(),
+        devices: options.target.traced_devices(),
         filesystem: options.filesystem.clone(),
         clocks: clocks(),
         end_mono_ns: None,

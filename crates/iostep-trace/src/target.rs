@@ -1,13 +1,15 @@
-//! From what the user names to the device that is traced.
+//! From what the user names to the devices that are traced.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use iostep_model::manifest::Device;
+use iostep_model::manifest::{Device, Holds, TracedDevice};
 use procfs::process::{MountInfo, Process};
 
+use crate::devices::{self, Part};
 use crate::error::{Error, Result};
+use crate::stack::{Layer, Sysfs};
 
 /// A block device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +21,7 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    fn of(rdev: u64) -> DeviceNumber {
+    pub(crate) fn of(rdev: u64) -> DeviceNumber {
         DeviceNumber {
             major: rustix::fs::major(rdev),
             minor: rustix::fs::minor(rdev),
@@ -31,8 +33,18 @@ impl DeviceNumber {
         self.major << 20 | self.minor
     }
 
-    fn sysfs(self) -> PathBuf {
-        PathBuf::from(format!("/sys/dev/block/{}:{}", self.major, self.minor))
+    /// The number as user space has it (`st_rdev`).
+    pub(crate) fn user_number(self) -> u64 {
+        rustix::fs::makedev(self.major, self.minor)
+    }
+
+    /// The number in `MAJ:MIN`.
+    pub(crate) fn parse(text: &str) -> Option<DeviceNumber> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DeviceNumber {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
     }
 }
 
@@ -57,10 +69,11 @@ impl Mount {
     }
 }
 
-/// What is traced: a disk, or one partition of it.
+/// What is traced: a disk or a partition; or all devices of a filesystem that lies on several, or
+/// on one that is made of others.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The whole disk.
+    /// The whole disk; the first one of several.
     pub disk: DeviceNumber,
     /// The partition, if it is one.
     pub partition: Option<DeviceNumber>,
@@ -68,8 +81,8 @@ pub struct Target {
     pub device: Device,
     /// The mounted filesystem, if it is mounted.
     pub mount: Option<Mount>,
-    /// Directory of the disk or partition in sysfs: its `stat` and `inflight`.
-    pub(crate) sysfs: PathBuf,
+    /// Every device, the disks first: at least the one above.
+    pub layers: Vec<Layer>,
     /// Directory of the disk in sysfs.
     pub(crate) disk_sysfs: PathBuf,
 }
@@ -77,62 +90,78 @@ pub struct Target {
 impl Target {
     /// Resolves a block device, a partition, or any path on a mounted filesystem.
     ///
+    /// A device on which others lie means those, and one of a filesystem's several means all.
+    ///
     /// Errors: `Io` if the path is not there; `Unsupported` for a filesystem without a block
-    /// device of its own (tmpfs, overlay, network) or with several (btrfs).
+    /// device of its own (tmpfs, overlay, network).
     pub fn resolve(path: &Path) -> Result<Target> {
         let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
         let mounts = mounts()?;
-        if metadata.file_type().is_block_device() {
-            let number = DeviceNumber::of(metadata.rdev());
-            let mount = mounts.iter().find(|mount| source_is(mount, number));
-            return Target::of_device(number, mount.map(describe));
-        }
-        let mount = mount_of(path, &metadata, &mounts)?;
-        let number = device_of_mount(path, mount)?;
-        Target::of_device(number, Some(describe(mount)))
+        let mut found = if metadata.file_type().is_block_device() {
+            on_device(DeviceNumber::of(metadata.rdev()), &mounts)?
+        } else {
+            let mount = mount_of(path, &metadata, &mounts)?;
+            (devices::of_mount(path, mount)?, Some(mount))
+        };
+        found.0.dedup();
+        Target::of(&found.0, found.1.map(describe))
     }
 
-    fn of_device(number: DeviceNumber, mount: Option<Mount>) -> Result<Target> {
-        let link = number.sysfs();
-        let sysfs = fs::canonicalize(&link).map_err(Error::io(&link, "find the device at"))?;
-        let is_partition = sysfs.join("partition").exists();
-        let disk_sysfs = if is_partition {
-            sysfs.parent().map(Path::to_owned).unwrap_or_default()
-        } else {
-            sysfs.clone()
-        };
-        let disk = parse_number(&read(&disk_sysfs.join("dev"))?)
-            .ok_or_else(|| Error::unsupported(disk_sysfs.display(), "its number is not MAJ:MIN"))?;
-        let name = sysfs
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let device = Device {
-            name,
-            major: number.major,
-            minor: number.minor,
-            start_sector: read_number(&sysfs.join("start")).unwrap_or(0),
-            sectors: read_number(&sysfs.join("size")).unwrap_or(0),
-            logical_block_bytes: queue_number(&disk_sysfs, "logical_block_size", 512),
-            physical_block_bytes: queue_number(&disk_sysfs, "physical_block_size", 512),
-            volatile_write_cache: queue_text(&disk_sysfs, "write_cache") == "write back",
-            fua: queue_number(&disk_sysfs, "fua", 0) == 1,
-            scheduler: chosen(&queue_text(&disk_sysfs, "scheduler")),
-            rotational: queue_number(&disk_sysfs, "rotational", 0) == 1,
-        };
+    fn of(above: &[Part], mount: Option<Mount>) -> Result<Target> {
+        let layers = Sysfs::own().stack(above)?;
+        let first = layers
+            .first()
+            .ok_or_else(|| Error::unsupported("the target", "no device was found"))?;
         Ok(Target {
-            disk,
-            partition: is_partition.then_some(number),
-            device,
+            disk: first.disk,
+            partition: first.is_partition().then_some(first.number),
+            device: first.traced.device.clone(),
             mount,
-            sysfs,
-            disk_sysfs,
+            disk_sysfs: first.disk_sysfs.clone(),
+            layers,
         })
     }
 
-    /// The device's node, for error texts and for reading the layout.
+    /// The devices with requests: what is summed.
+    pub fn disks(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().filter(|layer| layer.traced.is_disk())
+    }
+
+    /// Errors: `Unsupported` for a device whose I/O cannot be followed, with its name.
+    pub fn check_followed(&self) -> Result<()> {
+        self.layers.iter().try_for_each(Layer::check_followed)
+    }
+
+    /// True if devices are made of others.
+    pub fn is_layered(&self) -> bool {
+        self.layers.iter().any(|layer| !layer.traced.is_disk())
+    }
+
+    /// True if there is more than one device, above each other or side by side.
+    pub fn has_several(&self) -> bool {
+        self.layers.len() > 1
+    }
+
+    /// The device that the filesystem lies on, the first of several.
+    pub fn upper(&self) -> &Device {
+        let mut all = self.layers.iter();
+        let upper = all.find(|layer| layer.traced.holds == Holds::Filesystem);
+        upper.map_or(&self.device, |layer| &layer.traced.device)
+    }
+
+    /// The node of the device that the filesystem lies on, for error texts and for reading the
+    /// layout.
     pub fn node(&self) -> PathBuf {
-        Path::new("/dev").join(self.device.name.replace('!', "/"))
+        Path::new("/dev").join(self.upper().name.replace('!', "/"))
+    }
+
+    /// A short name for what is traced, as `dm-0` or `vg-root`.
+    pub fn title(&self) -> String {
+        let mut all = self.layers.iter();
+        let upper = all.find(|layer| layer.traced.holds == Holds::Filesystem);
+        upper
+            .map_or(&self.device.name[..], |layer| layer.traced.title())
+            .to_owned()
     }
 
     /// True if the device has requests (blk-mq), false if it handles bios by itself.
@@ -144,12 +173,37 @@ impl Target {
     ///
     /// Errors: `Io`, as when the device was unplugged.
     pub fn in_flight(&self) -> Result<u64> {
-        let text = read(&self.sysfs.join("inflight"))?;
-        Ok(text
-            .split_ascii_whitespace()
-            .filter_map(|n| n.parse::<u64>().ok())
-            .sum())
+        self.disks().map(Layer::in_flight).sum()
     }
+
+    /// What the manifest says of the devices: nothing if there is only one.
+    pub(crate) fn traced_devices(&self) -> Vec<TracedDevice> {
+        match self.has_several() {
+            true => self.layers.iter().map(|l| l.traced.clone()).collect(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// What lies on a device: whole filesystems with all their devices, or what is found above it.
+fn on_device(
+    number: DeviceNumber,
+    mounts: &[MountInfo],
+) -> Result<(Vec<Part>, Option<&MountInfo>)> {
+    let mut all = Vec::new();
+    let mut found = None;
+    let above = Sysfs::own().above(number)?;
+    for number in &above {
+        match devices::mount_on(*number, mounts) {
+            Some((mount, devices)) => {
+                found = Some(mount);
+                all.extend(devices);
+            }
+            None => all.push((*number, Holds::Filesystem)),
+        }
+    }
+    // Of several filesystems none is the one.
+    Ok((all, found.filter(|_| above.len() == 1)))
 }
 
 fn mounts() -> Result<Vec<MountInfo>> {
@@ -202,119 +256,9 @@ fn mount_of<'a>(
         .ok_or_else(|| Error::unsupported(path.display(), "no mount holds it"))
 }
 
-fn device_of_mount(path: &Path, mount: &MountInfo) -> Result<DeviceNumber> {
-    let number = parse_number(&mount.majmin);
-    if let Some(number) = number.filter(|number| number.major != 0) {
-        return Ok(number);
-    }
-    let source = mount.mount_source.as_deref().unwrap_or("none");
-    let metadata = fs::metadata(source).ok();
-    match metadata.filter(|m| m.file_type().is_block_device()) {
-        Some(metadata) if mount.fs_type == "btrfs" => {
-            let number = DeviceNumber::of(metadata.rdev());
-            refuse_several_devices(path, number)?;
-            Ok(number)
-        }
-        _ => Err(Error::unsupported(
-            path.display(),
-            format!(
-                "it lies on {} ({source}), which has no block device of its own; {}",
-                mount.fs_type,
-                hint_for(&mount.fs_type)
-            ),
-        )),
-    }
-}
-
-fn hint_for(kind: &str) -> &'static str {
-    match kind {
-        "overlay" => "name the upper directory, or the device under it",
-        "nfs" | "nfs4" | "cifs" | "9p" | "virtiofs" => "trace on the machine that has the disk",
-        _ => "name a block device or a path on ext4, xfs or btrfs",
-    }
-}
-
-fn refuse_several_devices(path: &Path, number: DeviceNumber) -> Result<()> {
-    let name = fs::canonicalize(number.sysfs())
-        .ok()
-        .and_then(|dir| dir.file_name().map(ToOwned::to_owned))
-        .unwrap_or_default();
-    for filesystem in fs::read_dir("/sys/fs/btrfs")
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let devices = filesystem.path().join("devices");
-        if !devices.join(&name).exists() {
-            continue;
-        }
-        let count = fs::read_dir(&devices).map_or(1, Iterator::count);
-        if count > 1 {
-            return Err(Error::unsupported(
-                path.display(),
-                format!("its btrfs has {count} devices; name one of them"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn source_is(mount: &MountInfo, number: DeviceNumber) -> bool {
-    if parse_number(&mount.majmin) == Some(number) {
-        return true;
-    }
-    mount.fs_type == "btrfs"
-        && mount
-            .mount_source
-            .as_deref()
-            .and_then(|source| fs::metadata(source).ok())
-            .is_some_and(|m| {
-                m.file_type().is_block_device() && DeviceNumber::of(m.rdev()) == number
-            })
-}
-
-fn parse_number(text: &str) -> Option<DeviceNumber> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(DeviceNumber {
-        major: major.parse().ok()?,
-        minor: minor.parse().ok()?,
-    })
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(Error::io(path, "read"))
-}
-
-fn read_number(path: &Path) -> Option<u64> {
-    read(path).ok()?.trim().parse().ok()
-}
-
-fn queue_text(disk: &Path, name: &str) -> String {
-    let text = read(&disk.join("queue").join(name)).unwrap_or_default();
-    text.trim().to_owned()
-}
-
-fn queue_number(disk: &Path, name: &str, otherwise: u32) -> u32 {
-    queue_text(disk, name).parse().unwrap_or(otherwise)
-}
-
-/// `none [mq-deadline] kyber`: the one in brackets.
-fn chosen(text: &str) -> String {
-    text.split_ascii_whitespace()
-        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
-        .unwrap_or(text)
-        .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_chosen_scheduler_is_the_one_in_brackets() {
-        assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
-        assert_eq!(chosen("none"), "none");
-    }
 
     #[test]
     fn a_filesystem_without_a_device_is_refused_with_a_hint() {

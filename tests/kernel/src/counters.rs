@@ -37,6 +37,15 @@ pub fn read(device: &Path) -> anyhow::Result<Counters> {
     anyhow::bail!("{name:?}: never idle for {STILL:?}")
 }
 
+/// The sums over several devices; see [`read`].
+pub fn of_all<'a>(devices: impl Iterator<Item = &'a Path>) -> anyhow::Result<Counters> {
+    let mut sums = Counters::default();
+    for device in devices {
+        sums = sums.and(read(device)?);
+    }
+    Ok(sums)
+}
+
 fn parse(text: &str) -> Option<Counters> {
     let fields: Vec<u64> = text
         .split_whitespace()

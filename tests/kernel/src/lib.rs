@@ -18,6 +18,7 @@ pub mod leftovers;
 pub mod requirement;
 pub mod score;
 pub mod sector_map;
+pub mod stack;
 pub mod stamp;
 pub mod truth;
 pub mod written;

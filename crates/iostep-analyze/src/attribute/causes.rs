@@ -12,7 +12,7 @@
 //!   cause is a call that waited for it, or that built it.
 //! - A commit that nobody waits for belongs to the filesystem's own timer: no cause.
 
-use iostep_model::event::{Content, Event, Queue};
+use iostep_model::event::{Content, Event, Io, Queue};
 use iostep_model::manifest::Manifest;
 use iostep_model::table::{Commit, Sync};
 use iostep_model::{Class, SyncKey, SyncKind};
@@ -113,7 +113,11 @@ impl Causes {
                     self.commits[*index as usize].end_ns = Some(*mono_ns);
                 }
             }
-            Event::Queue(queue) => self.collect_log_record(queue),
+            Event::Queue(queue)
+            | Event::On {
+                io: Io::Queue(queue),
+                ..
+            } => self.collect_log_record(queue),
             _ => {}
         }
     }

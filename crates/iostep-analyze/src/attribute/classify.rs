@@ -1,7 +1,7 @@
 //! What a bio's bytes are: content and layout to class, file and evidence.
 
-use iostep_model::event::{Content, Event, Queue, Segment};
-use iostep_model::manifest::{Backend, LayoutRange, Manifest};
+use iostep_model::event::{Content, Event, IoRef, Queue, Segment};
+use iostep_model::manifest::{Backend, Holds, LayoutRange, Manifest};
 use iostep_model::{Class, Evidence, FileKey, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
@@ -53,6 +53,8 @@ impl Piece {
 #[derive(Debug)]
 pub(crate) struct Classifier<'a> {
     names: &'a Names,
+    manifest: &'a Manifest,
+    /// Of the device of the bio that is looked at.
     layout: Layout<'a>,
     /// Metadata blocks outside the layout's ranges, by what was written to them: a block that is
     /// read has no content yet when its bio is queued.
@@ -78,16 +80,36 @@ pub(crate) struct Layout<'a> {
     ranges: &'a [LayoutRange],
 }
 
+/// A device that holds nothing but the log.
+static ALL_LOG: [LayoutRange; 1] = [LayoutRange {
+    first_block: 0,
+    blocks: u64::MAX,
+    class: Class::LogOther,
+}];
+
+/// What is reserved on a device: the filesystem's layout is that of its first one.
+fn ranges_of(manifest: &Manifest, device: u8) -> &[LayoutRange] {
+    let filesystem = manifest.filesystem.as_ref();
+    match manifest.holds(device) {
+        Holds::Journal => &ALL_LOG,
+        _ if device == manifest.filesystem_device() => {
+            filesystem.map_or(&[], |filesystem| filesystem.layout.as_slice())
+        }
+        _ => &[],
+    }
+}
+
 impl<'a> Layout<'a> {
     fn new(manifest: &'a Manifest) -> Layout<'a> {
         let filesystem = manifest.filesystem.as_ref();
         let block_bytes = filesystem.map_or(4096, |f| u64::from(f.block_bytes.max(512)));
         Layout {
             kind: filesystem.map_or("", |f| f.kind.as_str()),
-            start_sector: manifest.device.start_sector,
+            start_sector: manifest.filesystem_start_sector(),
             block_bytes,
-            blocks: manifest.device.sectors * SECTOR_BYTES / block_bytes,
-            ranges: filesystem.map_or(&[], |f| f.layout.as_slice()),
+            blocks: manifest.device_at(manifest.filesystem_device()).sectors * SECTOR_BYTES
+                / block_bytes,
+            ranges: ranges_of(manifest, manifest.filesystem_device()),
         }
     }
 
@@ -147,8 +169,9 @@ impl<'a> Classifier<'a> {
         let layout = Layout::new(manifest);
         Classifier {
             names,
+            manifest,
             layout,
-            written: written_metadata(&layout, events),
+            written: written_metadata(manifest, &layout, events),
             homes: Homes::default(),
             nodes: f2fs::Nodes::learn(events),
             logs: nilfs2::Logs::default(),
@@ -164,7 +187,8 @@ impl<'a> Classifier<'a> {
     }
 
     /// The parts of a bio, in the order of sectors. Their bytes add up to the bio's.
-    pub(super) fn segments(&mut self, queue: &Queue) -> Vec<Piece> {
+    pub(super) fn segments(&mut self, device: u8, queue: &Queue) -> Vec<Piece> {
+        self.layout.ranges = ranges_of(self.manifest, device);
         let transfers = queue.operation.is_write() || queue.operation == Operation::Read;
         if let Some(extents) = self.extents.as_mut().filter(|_| transfers) {
             return extents.pieces(queue, self.names);
@@ -421,22 +445,29 @@ impl<'a> Classifier<'a> {
 
 /// The classes of metadata blocks outside the layout's ranges, as the log and the blocks
 /// themselves tell when they are written.
-fn written_metadata(layout: &Layout<'_>, events: &[Event]) -> FxHashMap<u64, Class> {
+fn written_metadata(
+    manifest: &Manifest,
+    layout: &Layout<'_>,
+    events: &[Event],
+) -> FxHashMap<u64, Class> {
     let mut classes = FxHashMap::default();
     if !layout.is_ext() {
         return classes;
     }
-    let writes = events.iter().filter_map(|event| match event {
-        Event::Queue(queue) if queue.operation == Operation::Write => Some(queue),
+    let writes = events.iter().filter_map(|event| match event.io()? {
+        (_, IoRef::Queue(queue)) if queue.operation != Operation::Write => None,
+        (device, IoRef::Queue(queue)) => Some((device, queue)),
         _ => None,
     });
-    for queue in writes {
+    for (device, queue) in writes {
         let mut next_sector = queue.sector;
         for segment in &queue.segments {
             let sector = next_sector;
             next_sector += u64::from(segment.bytes) / SECTOR_BYTES;
             let (fs_block, head) = match &segment.content {
-                Content::Buffer { head } => (layout.block_of(sector), head),
+                Content::Buffer { head } if device == manifest.filesystem_device() => {
+                    (layout.block_of(sector), head)
+                }
                 Content::JournalBlock {
                     head,
                     home_fs_block: Some(home),
@@ -504,7 +535,7 @@ mod tests {
         let segments = vec![buffer(extents), buffer(dot)];
         let events = [Event::Queue(queue(Operation::Write, 700, 2, segments))];
         let manifest = manifest();
-        let classes = written_metadata(&Layout::new(&manifest), &events);
+        let classes = written_metadata(&manifest, &Layout::new(&manifest), &events);
         assert_eq!(classes.get(&700), Some(&Class::ExtentBlock));
         assert_eq!(classes.get(&701), Some(&Class::Directory));
     }
@@ -515,7 +546,7 @@ mod tests {
         let names = Names::learn(&[]);
         let mut classifier = Classifier::new(&manifest, &names, &[]);
         let zeroes = queue(Operation::WriteZeroes, 95, 20, Vec::new());
-        let pieces = classifier.segments(&zeroes);
+        let pieces = classifier.segments(0, &zeroes);
         let classes: Vec<_> = pieces.iter().map(|p| (p.class, p.bytes / 4096)).collect();
         let expected = [
             (Class::Zeroes, 5),
@@ -524,6 +555,6 @@ mod tests {
         ];
         assert_eq!(classes, expected);
         let discard = queue(Operation::Discard, 95, 20, Vec::new());
-        assert_eq!(classifier.segments(&discard)[0].class, Class::Free);
+        assert_eq!(classifier.segments(0, &discard)[0].class, Class::Free);
     }
 }

@@ -17,10 +17,7 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Collects the written nodes of a recording.
     pub(super) fn learn(events: &[Event]) -> Nodes {
-        let queues = events.iter().filter_map(|event| match event {
-            Event::Queue(queue) => Some(queue),
-            _ => None,
-        });
+        let queues = events.iter().filter_map(Event::queue);
         let contents = queues.flat_map(|queue| queue.segments.iter().map(|s| &s.content));
         let known = contents.filter_map(|content| match content {
             Content::F2fsNode {

@@ -14,6 +14,7 @@ mod f2fs;
 mod file_type;
 mod flushes;
 mod homes;
+mod layers;
 pub mod log_image;
 mod names;
 mod nilfs2;
@@ -22,7 +23,7 @@ mod requests;
 mod runs;
 mod xfs;
 
-use iostep_model::event::{Event, Marker};
+use iostep_model::event::{Event, IoRef, Marker};
 use iostep_model::manifest::Manifest;
 use iostep_model::table::{MarkerRow, Phase, Trace};
 
@@ -42,15 +43,24 @@ pub fn assemble(manifest: Manifest, events: &[Event]) -> Trace {
     let mut classifier = Classifier::new(&manifest, &names, events);
     let mut requests = Requests::new(&manifest, &names, &causes, &phases);
     for event in events {
-        match event {
-            Event::Queue(queue) => {
-                let segments = classifier.segments(queue);
-                requests.queue(queue, segments);
+        let Some((device, io)) = event.io() else {
+            match event {
+                Event::Remap(remap) => requests.remap(remap),
+                _ => classifier.observe(event),
             }
-            Event::Issue(transfer) => requests.issue(transfer),
-            Event::Requeue(transfer) => requests.requeue(transfer),
-            Event::Complete(completion) => requests.complete(completion),
-            _ => classifier.observe(event),
+            continue;
+        };
+        match io {
+            IoRef::Queue(queue) => {
+                let segments = match requests.is_ours(device) {
+                    true => classifier.segments(device, queue),
+                    false => layers::foreign(queue.bytes),
+                };
+                requests.queue(device, queue, segments);
+            }
+            IoRef::Issue(transfer) => requests.issue(device, transfer),
+            IoRef::Requeue(transfer) => requests.requeue(device, transfer),
+            IoRef::Complete(completion) => requests.complete(device, completion),
         }
     }
     let (requests, segments) = requests.finish();

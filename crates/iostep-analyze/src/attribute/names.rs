@@ -38,7 +38,11 @@ impl Names {
                     row.deleted_ns.get_or_insert(*mono_ns);
                 }
                 Event::Process(process) => names.add_process(process),
-                Event::Queue(queue) => names.mention(queue),
+                Event::Queue(queue)
+                | Event::On {
+                    io: event::Io::Queue(queue),
+                    ..
+                } => names.mention(queue),
                 Event::SyncEnter(enter) => {
                     if let Some(file) = enter.file {
                         names.file_row(file);

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use iostep_model::event::{Completion, Queue, Transfer};
+use iostep_model::event::{Completion, Queue, Remap, Transfer};
 use iostep_model::manifest::Manifest;
 use iostep_model::table::{Phase, Request, Segment};
 use iostep_model::{Class, Evidence, Flags, Operation, SECTOR_BYTES};
@@ -16,22 +16,65 @@ use super::Phases;
 use super::causes::Causes;
 use super::classify::Piece;
 use super::flushes::{Asker, Flushes};
+use super::layers::Layers;
 use super::names::Names;
 
 /// A piece that waits for its request.
 #[derive(Clone, Debug)]
-struct Waiting {
+pub(crate) struct Waiting {
     asker: Asker,
     /// What the flush machinery takes off a bio before the driver sees its request.
     durability: Flags,
     by_tracer: bool,
-    piece: Piece,
+    pub(super) piece: Piece,
     cause: Option<u32>,
     /// First piece of its bio.
     starts_bio: bool,
 }
 
-type Place = (Operation, u64);
+impl Waiting {
+    /// Bytes that nobody was seen to ask for.
+    pub(super) fn of_nobody(bytes: u32, class: Class) -> Waiting {
+        Waiting {
+            asker: Asker::default(),
+            durability: Flags::default(),
+            by_tracer: false,
+            piece: Piece::of(bytes, class, Evidence::None),
+            cause: None,
+            starts_bio: false,
+        }
+    }
+
+    /// Who asks for the flush that the bio of this piece carries.
+    fn flush_asker(&self) -> Asker {
+        Asker {
+            sync: self.asker.sync.or(self.cause),
+            ..self.asker
+        }
+    }
+
+    /// Cuts a piece that a split divides; gives the second part.
+    pub(super) fn cut(&mut self, bytes: u32) -> Waiting {
+        let mut rest = self.clone();
+        rest.starts_bio = false;
+        rest.piece.bytes -= bytes;
+        if let Some(offset) = &mut rest.piece.file_offset_bytes {
+            *offset += u64::from(bytes);
+        }
+        self.piece.bytes = bytes;
+        rest
+    }
+}
+
+/// A device, by its index into the manifest's `devices`; an operation; a sector.
+type Place = (u8, Operation, u64);
+
+/// What is known of a device besides its requests.
+#[derive(Debug)]
+struct Disk {
+    is_partition: bool,
+    flushes: Flushes,
+}
 
 /// Follows bios to their requests.
 #[derive(Debug)]
@@ -40,9 +83,10 @@ pub(crate) struct Requests<'a> {
     causes: &'a Causes,
     phases: &'a Phases,
     tracer_tgid: u32,
-    is_partition: bool,
+    layers: Layers,
     waiting: FxHashMap<Place, VecDeque<Waiting>>,
-    flushes: Flushes,
+    /// Of each device.
+    disks: Vec<Disk>,
     /// Requests at the driver, by operation and the sector that completes next.
     under_way: FxHashMap<Place, VecDeque<u32>>,
     requeued: FxHashMap<Place, VecDeque<u32>>,
@@ -65,9 +109,9 @@ impl<'a> Requests<'a> {
             causes,
             phases,
             tracer_tgid: manifest.tracer_tgid,
-            is_partition: manifest.device.start_sector > 0,
+            layers: Layers::new(manifest),
             waiting: FxHashMap::default(),
-            flushes: Flushes::new(manifest.device.fua),
+            disks: disks(manifest),
             under_way: FxHashMap::default(),
             requeued: FxHashMap::default(),
             finishing: FxHashMap::default(),
@@ -76,8 +120,13 @@ impl<'a> Requests<'a> {
         }
     }
 
+    /// True if a bio that is queued on a device says whose it is.
+    pub(super) fn is_ours(&self, device: u8) -> bool {
+        self.layers.is_ours(device)
+    }
+
     /// A bio was queued, with its pieces in the order of sectors.
-    pub(super) fn queue(&mut self, queue: &Queue, pieces: Vec<Piece>) {
+    pub(super) fn queue(&mut self, device: u8, queue: &Queue, pieces: Vec<Piece>) {
         let mut asker = Asker {
             queue_ns: queue.mono_ns,
             submitter: self.names.process(queue.pid, queue.mono_ns),
@@ -97,12 +146,53 @@ impl<'a> Requests<'a> {
                 cause,
                 starts_bio: index == 0,
             };
-            let place = (queue.operation, sector);
-            self.waiting.entry(place).or_default().push_back(waiting);
+            self.arrive(device, queue.operation, sector, waiting);
             sector += u64::from(bytes) / SECTOR_BYTES;
         }
         asker.sync = asker.sync.or(first_cause);
-        self.flushes.queue(queue, asker);
+        if queue.bytes == 0 && !self.layers.is_ours(device) {
+            asker = self.layers.take_untold_flush(device).unwrap_or(asker);
+        }
+        self.flush(device, queue.sector, queue.bytes, queue.flags, asker);
+    }
+
+    /// A piece arrives at a disk, or at a device that is made of others.
+    fn arrive(&mut self, device: u8, operation: Operation, sector: u64, piece: Waiting) {
+        if !self.layers.is_disk(device) {
+            return self.layers.push(device, operation, sector, piece);
+        }
+        let waiting = self.waiting.entry((device, operation, sector));
+        waiting.or_default().push_back(piece);
+    }
+
+    /// A bio that may ask for flushes arrives.
+    fn flush(&mut self, device: u8, sector: u64, bytes: u32, flags: Flags, asker: Asker) {
+        if !self.layers.is_disk(device) {
+            if flags.has(Flags::PREFLUSH) {
+                self.layers.push_flush(device, asker);
+            }
+        } else if let Some(disk) = self.disks.get_mut(usize::from(device)) {
+            disk.flushes.queue(sector, bytes, flags, asker);
+        }
+    }
+
+    /// A device sent a bio on to the one below.
+    pub(super) fn remap(&mut self, remap: &Remap) {
+        let durability = remap.flags.only(Flags::PREFLUSH.with(Flags::FUA));
+        let mut sector = remap.to_sector;
+        let mut asker = None;
+        for (index, mut piece) in self.layers.take(remap).into_iter().enumerate() {
+            piece.durability = durability;
+            piece.starts_bio = index == 0;
+            asker = asker.or(Some(piece.flush_asker()));
+            let sectors = u64::from(piece.piece.bytes) / SECTOR_BYTES;
+            self.arrive(remap.to, remap.operation, sector, piece);
+            sector += sectors;
+        }
+        let empty = remap.from.filter(|_| remap.bytes == 0);
+        let asker = asker.or_else(|| self.layers.take_flush(empty?, remap.to));
+        let asker = asker.unwrap_or_default();
+        self.flush(remap.to, remap.to_sector, remap.bytes, remap.flags, asker);
     }
 
     /// The tracer's own bytes: what it dirtied, or, where nobody dirtied anything, what it
@@ -119,8 +209,8 @@ impl<'a> Requests<'a> {
     }
 
     /// A request went to the driver.
-    pub(super) fn issue(&mut self, transfer: &Transfer) {
-        let place = place_of(transfer);
+    pub(super) fn issue(&mut self, device: u8, transfer: &Transfer) {
+        let place = place_of(device, transfer);
         if let Some(index) = take_oldest(&mut self.requeued, place) {
             self.requests[index as usize].issue_ns = transfer.mono_ns;
             self.under_way.entry(place).or_default().push_back(index);
@@ -132,7 +222,7 @@ impl<'a> Requests<'a> {
             queue_ns: transfer.mono_ns,
             issue_ns: transfer.mono_ns,
             complete_ns: None,
-            sector: place.1,
+            sector: place.2,
             bytes: transfer.bytes,
             operation: transfer.operation,
             flags: transfer.flags,
@@ -144,16 +234,18 @@ impl<'a> Requests<'a> {
             segments: 0,
             phase: self.phases.at(transfer.mono_ns),
             by_tracer: false,
+            device,
         };
         if transfer.operation == Operation::Flush {
-            match self.flushes.issue() {
-                Some(asker) => ask(&mut request, asker),
+            let disk = self.disks.get_mut(usize::from(device));
+            match disk.map(|disk| (disk.flushes.issue(), disk.is_partition)) {
+                Some((Some(asker), _)) => ask(&mut request, asker),
                 // Another partition of the disk asked for it.
-                None if self.is_partition => return,
-                None => {}
+                Some((None, true)) => return,
+                _ => {}
             }
         } else {
-            self.gather(index, transfer, &mut request);
+            self.gather(index, device, transfer, &mut request);
         }
         request.phase = self.phases.at(request.queue_ns);
         request.segments = (self.segments.len() as u32 - first_segment) as u16;
@@ -162,11 +254,11 @@ impl<'a> Requests<'a> {
     }
 
     /// Moves the pieces that a request covers into the table.
-    fn gather(&mut self, index: u32, transfer: &Transfer, request: &mut Request) {
+    fn gather(&mut self, index: u32, device: u8, transfer: &Transfer, request: &mut Request) {
         let mut sector = transfer.sector;
         let mut left = transfer.bytes;
         while left > 0 {
-            let waiting = self.take(transfer.operation, sector, left);
+            let waiting = self.take((device, transfer.operation, sector), left);
             let bytes = waiting.piece.bytes;
             if request.bios == 0 && waiting.starts_bio || request.submitter.is_none() {
                 ask(request, waiting.asker);
@@ -182,59 +274,39 @@ impl<'a> Requests<'a> {
 
     /// The oldest piece that begins at a sector, cut to `left` bytes; if none was seen, an
     /// unknown one up to the next piece that was.
-    fn take(&mut self, operation: Operation, sector: u64, left: u32) -> Waiting {
-        let place = (operation, sector);
+    fn take(&mut self, place: Place, left: u32) -> Waiting {
         let found = self.waiting.get_mut(&place).and_then(VecDeque::pop_front);
         if self.waiting.get(&place).is_some_and(VecDeque::is_empty) {
             self.waiting.remove(&place);
         }
         let Some(mut waiting) = found else {
-            return self.unseen(operation, sector, left);
+            return self.unseen(place, left);
         };
         if waiting.piece.bytes > left {
-            let rest = self.cut(&mut waiting, left);
-            let sectors = u64::from(left) / SECTOR_BYTES;
-            let place = (operation, sector + sectors);
+            let rest = waiting.cut(left);
+            let (device, operation, sector) = place;
+            let place = (device, operation, sector + u64::from(left) / SECTOR_BYTES);
             self.waiting.entry(place).or_default().push_front(rest);
         }
         waiting
     }
 
-    /// Cuts a piece that a split divides; gives the second part.
-    fn cut(&self, waiting: &mut Waiting, bytes: u32) -> Waiting {
-        let mut rest = waiting.clone();
-        rest.starts_bio = false;
-        rest.piece.bytes -= bytes;
-        if let Some(offset) = &mut rest.piece.file_offset_bytes {
-            *offset += u64::from(bytes);
-        }
-        waiting.piece.bytes = bytes;
-        rest
-    }
-
-    fn unseen(&self, operation: Operation, sector: u64, left: u32) -> Waiting {
+    fn unseen(&self, (device, operation, sector): Place, left: u32) -> Waiting {
         let sectors = u64::from(left) / SECTOR_BYTES;
-        let next = (1..sectors)
-            .find(|offset| self.waiting.contains_key(&(operation, sector + offset)))
-            .unwrap_or(sectors);
-        let bytes = if next == sectors {
-            left
-        } else {
-            (next * SECTOR_BYTES) as u32
+        let is_seen = |offset: &u64| {
+            let place = (device, operation, sector + offset);
+            self.waiting.contains_key(&place)
         };
-        Waiting {
-            asker: Asker::default(),
-            durability: Flags::default(),
-            by_tracer: false,
-            piece: Piece::of(bytes, Class::Unknown, Evidence::None),
-            cause: None,
-            starts_bio: false,
-        }
+        let bytes = match (1..sectors).find(is_seen) {
+            Some(next) => (next * SECTOR_BYTES) as u32,
+            None => left,
+        };
+        Waiting::of_nobody(bytes, Class::Unknown)
     }
 
     /// The driver gave a request back.
-    pub(super) fn requeue(&mut self, transfer: &Transfer) {
-        let place = place_of(transfer);
+    pub(super) fn requeue(&mut self, device: u8, transfer: &Transfer) {
+        let place = place_of(device, transfer);
         if let Some(index) = self.take_under_way(place, transfer.bytes) {
             self.requeued.entry(place).or_default().push_back(index);
         }
@@ -243,7 +315,7 @@ impl<'a> Requests<'a> {
     /// The oldest request at the driver whose rest has this place and length; if none has, the
     /// oldest at the place.
     fn take_under_way(&mut self, place: Place, bytes: u32) -> Option<u32> {
-        let end = place.1 + u64::from(bytes) / SECTOR_BYTES;
+        let end = place.2 + u64::from(bytes) / SECTOR_BYTES;
         let ends_there = |index: &u32| {
             let request = &self.requests[*index as usize];
             request.sector + u64::from(request.bytes) / SECTOR_BYTES == end
@@ -258,11 +330,14 @@ impl<'a> Requests<'a> {
     }
 
     /// A request, or a part of it, came back.
-    pub(super) fn complete(&mut self, completion: &Completion) {
+    pub(super) fn complete(&mut self, device: u8, completion: &Completion) {
         let transfer = &completion.transfer;
-        let place = place_of(transfer);
-        if transfer.bytes > 0 && transfer.operation != Operation::Flush {
-            self.flushes.data_done(transfer);
+        let place = place_of(device, transfer);
+        if transfer.bytes > 0
+            && transfer.operation != Operation::Flush
+            && let Some(disk) = self.disks.get_mut(usize::from(device))
+        {
+            disk.flushes.data_done(transfer);
         }
         let Some(index) = self.take_under_way(place, transfer.bytes) else {
             // The second completion of a FUA request, or a request from before the recording.
@@ -275,10 +350,10 @@ impl<'a> Requests<'a> {
         if request.status == 0 {
             request.status = completion.status;
         }
-        let done = place.1 + u64::from(transfer.bytes) / SECTOR_BYTES;
+        let done = place.2 + u64::from(transfer.bytes) / SECTOR_BYTES;
         let end = request.sector + u64::from(request.bytes) / SECTOR_BYTES;
         if transfer.bytes > 0 && done < end {
-            let place = (transfer.operation, done);
+            let place = (device, transfer.operation, done);
             self.under_way.entry(place).or_default().push_back(index);
         } else {
             request.complete_ns = Some(transfer.mono_ns);
@@ -331,11 +406,21 @@ fn segment(request: u32, sector: u64, waiting: Waiting) -> Segment {
 }
 
 /// A flush has no place: the kernel leaves its sector at -1.
-fn place_of(transfer: &Transfer) -> Place {
+fn place_of(device: u8, transfer: &Transfer) -> Place {
     match transfer.operation {
-        Operation::Flush => (Operation::Flush, 0),
-        operation => (operation, transfer.sector),
+        Operation::Flush => (device, Operation::Flush, 0),
+        operation => (device, operation, transfer.sector),
     }
+}
+
+fn disks(manifest: &Manifest) -> Vec<Disk> {
+    let indices = 0..manifest.device_count();
+    let devices = indices.map(|index| manifest.device_at(index as u8));
+    let disks = devices.map(|device| Disk {
+        is_partition: device.start_sector > 0,
+        flushes: Flushes::new(device.fua),
+    });
+    disks.collect()
 }
 
 #[cfg(test)]

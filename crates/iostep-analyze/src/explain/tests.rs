@@ -141,6 +141,7 @@ impl Recorder {
             segments: pieces.len() as u16,
             phase: Phase::Run,
             by_tracer: false,
+            device: 0,
         });
     }
 

@@ -112,8 +112,8 @@ pub(super) struct Collector {
     modes: [Split; Mode::ALL.len()],
     orders: [Split; Order::ALL.len()],
     sizes: [Split; BUCKETS],
-    read_end_sector: Option<u64>,
-    write_end_sector: Option<u64>,
+    read_end: Option<(u8, u64)>,
+    write_end: Option<(u8, u64)>,
 }
 
 pub(super) struct Distributions {
@@ -134,8 +134,8 @@ impl Default for Collector {
             modes: Default::default(),
             orders: Default::default(),
             sizes: Default::default(),
-            read_end_sector: None,
-            write_end_sector: None,
+            read_end: None,
+            write_end: None,
         }
     }
 }
@@ -172,11 +172,12 @@ impl Collector {
 
     fn order_of(&mut self, request: &Request) -> Order {
         let end = match request.operation {
-            Operation::Read => &mut self.read_end_sector,
-            _ => &mut self.write_end_sector,
+            Operation::Read => &mut self.read_end,
+            _ => &mut self.write_end,
         };
-        let follows = *end == Some(request.sector);
-        *end = Some(request.sector + u64::from(request.bytes) / SECTOR_BYTES);
+        let here = (request.device, request.sector);
+        let follows = *end == Some(here);
+        *end = Some((here.0, here.1 + u64::from(request.bytes) / SECTOR_BYTES));
         if follows {
             Order::Sequential
         } else {

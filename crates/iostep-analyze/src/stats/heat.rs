@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use iostep_model::SECTOR_BYTES;
+use iostep_model::manifest::Manifest;
 use iostep_model::operation::Operation;
 use iostep_model::table::Request;
 use serde::Serialize;
@@ -154,8 +155,12 @@ impl Coverage {
     }
 }
 
+/// Sectors between the beginnings of two disks: more than any has.
+const DISK_SECTORS_LOG2: u32 = 46;
+
 pub(super) struct Collector {
-    start_sector: u64,
+    /// Of each device.
+    start_sectors: Vec<u64>,
     reads: Accessed,
     writes: Accessed,
     split: [Split; 2],
@@ -166,9 +171,10 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(start_sector: u64) -> Collector {
+    pub(super) fn new(manifest: &Manifest) -> Collector {
+        let devices = (0..manifest.device_count()).map(|index| manifest.device_at(index as u8));
         Collector {
-            start_sector,
+            start_sectors: devices.map(|device| device.start_sector).collect(),
             reads: Accessed::default(),
             writes: Accessed::default(),
             split: Default::default(),
@@ -183,7 +189,7 @@ impl Collector {
         if (!is_read && !request.operation.is_write()) || request.bytes == 0 {
             return;
         }
-        let sector = request.sector.saturating_sub(self.start_sector);
+        let sector = self.sector_of(request);
         let (from, to) = (
             sector * SECTOR_BYTES,
             sector * SECTOR_BYTES + u64::from(request.bytes),
@@ -209,6 +215,14 @@ impl Collector {
             self.block_writes += end - first;
         }
         self.count(request, hot_bytes);
+    }
+
+    /// The sector on its device, as if the disks lay one behind the other.
+    fn sector_of(&self, request: &Request) -> u64 {
+        let start = self.start_sectors.get(usize::from(request.device));
+        let sector = request.sector.saturating_sub(start.copied().unwrap_or(0));
+        let disk = u64::from(request.device) << DISK_SECTORS_LOG2;
+        disk + sector % (1 << DISK_SECTORS_LOG2)
     }
 
     fn count(&mut self, request: &Request, hot_bytes: u64) {

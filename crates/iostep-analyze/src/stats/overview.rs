@@ -59,7 +59,7 @@ impl Overview {
             state: manifest.state,
             backend: manifest.backend,
             kernel: manifest.kernel.clone(),
-            device: manifest.device.name.clone(),
+            device: manifest.device_label(),
             device_bytes: manifest
                 .device
                 .sectors

@@ -24,10 +24,14 @@ pub(super) trait Cell: Sized {
     fn data_type() -> DataType;
     fn encode(values: impl Iterator<Item = Self>) -> ArrayRef;
     fn decode(array: &ArrayRef) -> Result<Vec<Self>, Bad>;
+    /// The values of a column that older files do not have.
+    fn absent(rows: usize) -> Result<Vec<Self>, Bad>;
 }
 
 /// A type of value; the codec sees every value as one that may be null.
 pub(super) trait Scalar: Sized {
+    /// What a column of this type means where a file does not have it; most must be there.
+    const ABSENT: Option<Self> = None;
     fn data_type() -> DataType;
     fn encode(values: impl Iterator<Item = Option<Self>>) -> ArrayRef;
     fn decode(array: &ArrayRef) -> Result<Vec<Option<Self>>, Bad>;
@@ -46,6 +50,10 @@ impl<T: Scalar> Cell for Option<T> {
 
     fn decode(array: &ArrayRef) -> Result<Vec<Self>, Bad> {
         T::decode(array)
+    }
+
+    fn absent(rows: usize) -> Result<Vec<Self>, Bad> {
+        <T as Cell>::absent(rows).map(|values| values.into_iter().map(Some).collect())
     }
 }
 
@@ -66,6 +74,11 @@ impl<T: Scalar> Cell for T {
             .enumerate()
             .map(|(row, value)| value.ok_or_else(|| (row, "null".into())))
             .collect()
+    }
+
+    fn absent(rows: usize) -> Result<Vec<Self>, Bad> {
+        let missing = || (0, "missing".into());
+        (0..rows).map(|_| T::ABSENT.ok_or_else(missing)).collect()
     }
 }
 
@@ -89,8 +102,10 @@ fn decode_primitive<P: ArrowPrimitiveType>(
 }
 
 macro_rules! primitives {
-    ($($native:ty => $arrow:ty;)*) => {$(
+    ($($native:ty => $arrow:ty, $absent:expr;)*) => {$(
         impl Scalar for $native {
+            const ABSENT: Option<Self> = $absent;
+
             fn data_type() -> DataType {
                 <$arrow>::DATA_TYPE
             }
@@ -107,11 +122,11 @@ macro_rules! primitives {
 }
 
 primitives! {
-    u8 => UInt8Type;
-    u16 => UInt16Type;
-    u32 => UInt32Type;
-    u64 => UInt64Type;
-    i64 => Int64Type;
+    u8 => UInt8Type, Some(0);
+    u16 => UInt16Type, None;
+    u32 => UInt32Type, None;
+    u64 => UInt64Type, None;
+    i64 => Int64Type, None;
 }
 
 impl Scalar for bool {

@@ -22,7 +22,8 @@ pub(super) trait Row: Sized {
     fn schema() -> Schema;
     /// `rows` as arrays, in the order of the schema.
     fn encode(rows: &[Self]) -> Vec<ArrayRef>;
-    /// Appends the batch's rows to `rows`. On failure, the column and what is wrong in it.
+    /// Appends the batch's rows to `rows`. On failure, the column and what is wrong in it. The
+    /// last columns may be missing, if they were added later.
     fn decode(batch: &RecordBatch, rows: &mut Vec<Self>) -> Result<(), (&'static str, Bad)>;
 }
 
@@ -53,10 +54,11 @@ macro_rules! table {
             ) -> Result<(), (&'static str, Bad)> {
                 let mut arrays = batch.columns().iter();
                 $(
-                    let array = arrays.next().ok_or((stringify!($column), (0, "missing".into())))?;
-                    let mut $column = <$cell as Cell>::decode(array)
-                        .map_err(|bad| (stringify!($column), bad))?
-                        .into_iter();
+                    let values = match arrays.next() {
+                        Some(array) => <$cell as Cell>::decode(array),
+                        None => <$cell as Cell>::absent(batch.num_rows()),
+                    };
+                    let mut $column = values.map_err(|bad| (stringify!($column), bad))?.into_iter();
                 )*
                 // The arrays of a batch are equally long, so the iterators end together.
                 while let ($(Some($column),)*) = ($($column.next(),)*) {
@@ -84,9 +86,10 @@ table!(Request, "requests", |row| {
     segments: u16 = row.segments,
     phase: Phase = row.phase,
     by_tracer: bool = row.by_tracer,
+    device: u8 = row.device,
 } => Request {
     queue_ns, issue_ns, complete_ns, sector, bytes, operation, flags: Flags(flags), status, bios,
-    submitter, sync, first_segment, segments, phase, by_tracer,
+    submitter, sync, first_segment, segments, phase, by_tracer, device,
 });
 
 table!(Segment, "segments", |row| {
@@ -245,6 +248,9 @@ fn marker_of(kind: MarkerKind, step: Option<String>) -> Marker {
 }
 
 /// The schema of `R`'s table, shared.
-pub(super) fn schema_of<R: Row>() -> Arc<Schema> {
-    Arc::new(R::schema())
+/// The first columns of a table: older files have fewer.
+pub(super) fn schema_of<R: Row>(columns: usize) -> Arc<Schema> {
+    let fields = R::schema().fields;
+    let first: Vec<_> = fields.iter().take(columns).cloned().collect();
+    Arc::new(Schema::new(first))
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
@@ -51,7 +53,7 @@ pub(super) fn write<R: Row>(dir: &Path, rows: &[R], sums: &mut Checksums) -> Res
     let path = path_of::<R>(dir);
     publish::write_with(&path, |file| {
         let mut file = Summing::new(file);
-        let schema = schema_of::<R>();
+        let schema = schema_of::<R>(usize::MAX);
         let mut writer = ArrowWriter::try_new(&mut file, schema.clone(), Some(properties::<R>()))
             .map_err(write_error(&path))?;
         for rows in rows.chunks(BATCH_ROWS) {
@@ -112,9 +114,13 @@ fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>> {
     let broken = |error: ParquetError| Error::corrupt(path, "footer", error);
     let file = checksums::open(path)?;
     let file_bytes = file.metadata().map_err(Error::io(path, "stat"))?.len();
-    let options = ArrowReaderOptions::new().with_schema(schema_of::<R>());
-    let builder =
-        ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(broken)?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(broken)?;
+    let footer = metadata.metadata().file_metadata();
+    let columns = footer.schema_descr().num_columns();
+    let options = ArrowReaderOptions::new().with_schema(schema_of::<R>(columns));
+    let metadata =
+        ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(broken)?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     check_origin::<R>(path, builder.metadata().file_metadata())?;
     check_sizes(path, builder.metadata(), file_bytes)?;
     let batches = builder

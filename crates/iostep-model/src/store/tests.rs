@@ -27,6 +27,7 @@ fn manifest() -> Manifest {
         backend: Backend::Bpf,
         kernel: "6.18".into(),
         machine: "x86_64".into(),
+        devices: Vec::new(),
         device: Device {
             name: "loop0".into(),
             major: 7,
@@ -89,7 +90,7 @@ prop_compose! {
         submitter in option::of(0..PROCESSES),
         sync in option::of(0..SYNCS),
         phase in select(Phase::ALL.to_vec()),
-        by_tracer: bool,
+        (by_tracer, device) in any::<(bool, u8)>(),
     ) -> Request {
         Request {
             queue_ns: times.0,
@@ -102,7 +103,7 @@ prop_compose! {
             status, bios, submitter, sync,
             first_segment: 0,
             segments: 0,
-            phase, by_tracer,
+            phase, by_tracer, device,
         }
     }
 }

@@ -732,13 +732,13 @@ SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, struct bio *bio)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
-	__u32 zero = 0, pid = pid_tgid, *kind;
+	__u32 zero = 0, pid = pid_tgid, device = device_of(bio->bi_bdev, ~0u), *kind;
 	struct bio_walk *walk;
 	struct sync_state *sync;
 	__u64 end_io, *commit;
 	__u32 fault;
 
-	if (!is_traced(bio->bi_bdev))
+	if (device == NO_DEVICE || (is_layered && is_clone(bio, device)))
 		return 0;
 	fault = fault_at(POINT_QUEUED);
 	if (fault == FAULT_SKIP)
@@ -762,8 +762,10 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	walk->queue.tgid = pid_tgid >> 32;
 	walk->queue.continues_at_bytes = 0;
 	walk->end_io = end_io;
+	walk->queue.device = device;
+	walk->queue.reserved = 0;
 	walk->private = (__u64)bio->bi_private;
-	walk->left = walk->queue.bytes;
+	walk->left = owned_bytes(bio);
 	walk->done_bytes = 0;
 	walk->mapping = 0;
 	walk->next_index = 0;
@@ -777,9 +779,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	if (!sync && fsync_is_silent)
 		walk->queue.sync_enter_ns = sync_of_worker(pid);
 	walk->queue.bytes += fault == FAULT_BYTE;
-	add(POINT_QUEUED, walk->queue.opf, 1, walk->queue.bytes);
-	if (!walk->queue.bytes && (walk->queue.opf & 0xff) == 1)
-		count(COUNTER_EMPTY);
+	count_queued(device, walk->queue.opf, walk->queue.bytes);
 	if (walk->kind == END_IO_BUFFER_HEAD) {
 		commit = bpf_map_lookup_elem(&committing, &pid);
 		walk->commit = commit ? *commit : 0;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use iostep_model::event::{
-    Completion, Content, Dirtier, Event, File, Process, Queue, Segment, SyncEnter, Transfer,
+    Completion, Content, Dirtier, Event, File, Io, Process, Queue, Remap, Segment, SyncEnter,
+    Transfer,
 };
 use iostep_model::{FileKey, Operation, SyncKey, SyncKind};
 
@@ -71,6 +72,7 @@ mod record {
     pub const FILE: u16 = 12;
     pub const FILE_DELETED: u16 = 13;
     pub const BIO_END: u16 = 14;
+    pub const REMAP: u16 = 15;
 }
 
 /// `enum wire_transfer_flags` of wire.h.
@@ -121,6 +123,7 @@ records!(
     wire_queue,
     wire_segment,
     wire_transfer,
+    wire_remap,
     wire_sync_enter,
     wire_sync_exit,
     wire_sync_needs,
@@ -147,6 +150,8 @@ fn read<T: Record>(bytes: &[u8]) -> Result<T> {
 pub(super) struct Decoder {
     flags: KernelFlags,
     unfinished: HashMap<(u32, u64), Queue>,
+    /// Which devices have requests, by their index.
+    disks: Vec<bool>,
     /// `None` for a device that has bios only.
     ledger: Option<Ledger>,
     /// A record of the trace to lose on purpose: of this type, and which.
@@ -155,12 +160,18 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a kernel with these flag bits.
-    pub(super) fn new(flags: KernelFlags, ledger: Option<Ledger>, fault: Option<Fault>) -> Decoder {
+    /// A decoder for a kernel with these flag bits, and for devices that are disks or not.
+    pub(super) fn new(
+        flags: KernelFlags,
+        disks: Vec<bool>,
+        ledger: Option<Ledger>,
+        fault: Option<Fault>,
+    ) -> Decoder {
         let lose = fault.filter(|fault| fault.kind == FaultKind::Lose);
         Decoder {
             flags,
             unfinished: HashMap::new(),
+            disks,
             ledger,
             lose: lose.map(|fault| (record_of(fault.point), fault.number)),
             has_begun: false,
@@ -202,24 +213,30 @@ impl Decoder {
         }
         match kind {
             record::QUEUE => match self.queue(bytes)? {
-                Some(queue) => {
-                    if let Some(ledger) = &mut self.ledger {
-                        let extent = Extent::new(queue.operation, queue.sector, queue.bytes);
-                        ledger.queue(extent, queue.mono_ns);
-                    }
-                    emit(Event::Queue(queue))
+                Some((device, queue)) => {
+                    let place = (device, queue.operation, queue.sector);
+                    self.arrive(place, queue.bytes, queue.mono_ns);
+                    emit(Event::on(device, Io::Queue(queue)))
                 }
                 None => Ok(()),
             },
             record::ISSUE | record::REQUEUE | record::COMPLETE | record::BIO_END => {
                 let wire: types::wire_transfer = read(bytes)?;
                 self.enter(kind, &wire);
-                match kind {
-                    record::ISSUE => emit(Event::Issue(self.transfer(&wire))),
-                    record::REQUEUE => emit(Event::Requeue(self.transfer(&wire))),
-                    record::COMPLETE => emit(self.completion(&wire)),
-                    _ => Ok(()),
-                }
+                let transfer = self.transfer(&wire);
+                let io = match kind {
+                    record::ISSUE => Io::Issue(transfer),
+                    record::REQUEUE => Io::Requeue(transfer),
+                    record::COMPLETE => completion(transfer, &wire),
+                    _ => return Ok(()),
+                };
+                emit(Event::on(wire.device as u8, io))
+            }
+            record::REMAP => {
+                let remap = self.remap(&read(bytes)?);
+                let place = (remap.to, remap.operation, remap.to_sector);
+                self.arrive(place, remap.bytes, remap.mono_ns);
+                emit(Event::Remap(remap))
             }
             record::SPLIT => {
                 let split: types::wire_transfer = read(bytes)?;
@@ -248,7 +265,7 @@ impl Decoder {
         }
     }
 
-    fn queue(&mut self, bytes: &[u8]) -> Result<Option<Queue>> {
+    fn queue(&mut self, bytes: &[u8]) -> Result<Option<(u8, Queue)>> {
         let head: types::wire_queue = read(bytes)?;
         let operation = Operation::from_kernel(head.opf as u8);
         let identity = (head.pid, head.mono_ns);
@@ -287,7 +304,15 @@ impl Decoder {
                 dirtier: None,
             });
         }
-        Ok(Some(queue))
+        Ok(Some((head.device as u8, queue)))
+    }
+
+    /// A bio arrives at a device: at a disk it waits for its requests.
+    fn arrive(&mut self, place: (u8, Operation, u64), bytes: u32, mono_ns: u64) {
+        let is_disk = self.disks.get(usize::from(place.0)) == Some(&true);
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| is_disk) {
+            ledger.queue(Extent::new(place, bytes), mono_ns);
+        }
     }
 
     /// Enters a record of a request, or of a bio without one, into the ledger.
@@ -296,7 +321,7 @@ impl Decoder {
             return;
         };
         let operation = Operation::from_kernel(wire.opf as u8);
-        let extent = Extent::new(operation, wire.sector, wire.bytes);
+        let extent = Extent::new((wire.device as u8, operation, wire.sector), wire.bytes);
         let has = |flag: u8| wire.flags & flag != 0;
         match kind {
             record::ISSUE => ledger.issue(extent, wire.mono_ns, has(transfer::BEGAN_BEFORE)),
@@ -316,13 +341,29 @@ impl Decoder {
         }
     }
 
-    fn completion(&self, transfer: &types::wire_transfer) -> Event {
-        Event::Complete(Completion {
-            transfer: self.transfer(transfer),
-            status: transfer.status,
-            in_flush_sequence: transfer.flags & self::transfer::IN_FLUSH_SEQUENCE != 0,
-        })
+    fn remap(&self, remap: &types::wire_remap) -> Remap {
+        Remap {
+            mono_ns: remap.mono_ns,
+            from: (remap.from != NO_DEVICE).then_some(remap.from),
+            from_sector: remap.from_sector,
+            to: remap.to,
+            to_sector: remap.to_sector,
+            bytes: remap.bytes,
+            operation: Operation::from_kernel(remap.opf as u8),
+            flags: self.flags.translate(remap.opf),
+        }
     }
+}
+
+/// `NO_DEVICE` of devices.bpf.h.
+const NO_DEVICE: u8 = 0xff;
+
+fn completion(transfer: Transfer, record: &types::wire_transfer) -> Io {
+    Io::Complete(Completion {
+        transfer,
+        status: record.status,
+        in_flush_sequence: record.flags & self::transfer::IN_FLUSH_SEQUENCE != 0,
+    })
 }
 
 /// The records of a point.
@@ -335,8 +376,12 @@ fn record_of(point: Point) -> u16 {
 }
 
 /// A request that went to the driver before a moment and was not seen to come back, as if it came
-/// back now.
-pub(super) fn pending(bytes: &[u8], flags: KernelFlags, before_ns: u64) -> Option<Completion> {
+/// back now, and its device.
+pub(super) fn pending(
+    bytes: &[u8],
+    flags: KernelFlags,
+    before_ns: u64,
+) -> Option<(u8, Completion)> {
     let slot: types::wire_pending = read(bytes).ok()?;
     if slot.issue_ns >= before_ns {
         return None;
@@ -348,10 +393,13 @@ pub(super) fn pending(bytes: &[u8], flags: KernelFlags, before_ns: u64) -> Optio
         operation: Operation::from_kernel(slot.opf as u8),
         flags: flags.translate(slot.opf),
     };
-    (slot.valid != 0).then(|| Completion {
-        transfer: transfer(),
-        status: 0,
-        in_flush_sequence: slot.in_flush_sequence != 0,
+    (slot.valid != 0).then(|| {
+        let completion = Completion {
+            transfer: transfer(),
+            status: 0,
+            in_flush_sequence: slot.in_flush_sequence != 0,
+        };
+        (slot.device as u8, completion)
     })
 }
 

@@ -60,7 +60,7 @@ static __always_inline bool is_refiled(struct page_key *key, struct inode *inode
 static __always_inline bool is_traced_inode(struct inode *inode)
 {
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
-		return inode->i_rdev == (traced_partition ? traced_partition : traced_disk);
+		return device_with(inode->i_rdev, inode->i_rdev, DEVICE_HOLDS) != NO_DEVICE;
 	return is_traced_super(inode->i_sb);
 }
 
@@ -69,10 +69,10 @@ static __always_inline bool is_traced_inode_address(struct inode *inode)
 {
 	struct super_block *super = BPF_CORE_READ(inode, i_sb);
 	struct block_device *device = BPF_CORE_READ(super, s_bdev);
+	__u32 number = BPF_CORE_READ(inode, i_rdev);
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
-		return BPF_CORE_READ(inode, i_rdev) ==
-		       (traced_partition ? traced_partition : traced_disk);
+		return device_with(number, number, DEVICE_HOLDS) != NO_DEVICE;
 	return device ? is_traced_address(device) : is_traced_btrfs(super);
 }
 

@@ -2,6 +2,7 @@
 /*
  * The kernel side of the BPF backend: one object, since all hooks share the maps.
  *
+ * devices    which devices are traced; block_bio_remap: from one to the one below
  * names      files and threads, told once
  * dirty      writeback_dirty_folio: who made a page dirty
  * syncs      fsync and its kin: system calls and the filesystems' own tracepoints
@@ -26,6 +27,7 @@
 
 #include "wire.h"
 #include "maps.bpf.h"
+#include "devices.bpf.h"
 #include "names.bpf.h"
 #include "f2fs.bpf.h"
 #include "dirty.bpf.h"
@@ -45,6 +47,7 @@ struct wire_types {
 	struct wire_queue queue;
 	struct wire_segment segment;
 	struct wire_transfer transfer;
+	struct wire_remap remap;
 	struct wire_sync_enter sync_enter;
 	struct wire_sync_exit sync_exit;
 	struct wire_sync_needs sync_needs;

@@ -67,6 +67,7 @@ struct inode;
 struct block_device {
 	__u32 bd_dev;
 	struct gendisk *bd_disk;
+	__u64 bd_start_sect;
 } KERNEL_TYPE;
 
 struct gendisk {

@@ -3,11 +3,10 @@
 #ifndef IOSTEP_MAPS_H
 #define IOSTEP_MAPS_H
 
-/* Set before loading. Device numbers are the kernel's: major << 20 | minor. */
-const volatile __u32 traced_disk = 0;
-/* 0: the whole disk. */
-const volatile __u32 traced_partition = 0;
-/* Addresses of the symbols that hold the bases of the kernel's memory map; 0: not known. */
+/*
+ * Set before loading, as the devices are (devices.bpf.h). Addresses of the symbols that hold the
+ * bases of the kernel's memory map; 0: not known.
+ */
 const volatile __u64 vmemmap_base_address = 0;
 const volatile __u64 page_offset_base_address = 0;
 /* Used where the kernel has no such symbols (no KASLR). */
@@ -180,47 +179,6 @@ static __always_inline void *reserve(__u64 bytes)
 static __always_inline void submit(void *record)
 {
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-}
-
-static __always_inline bool is_traced(struct block_device *device)
-{
-	if (traced_partition)
-		return device->bd_dev == traced_partition;
-	return device->bd_disk->part0->bd_dev == traced_disk;
-}
-
-#define BTRFS_SUPER_MAGIC 0x9123683Eul
-
-/* The same for an address that came through a plain read, which the verifier does not trust. */
-static __always_inline bool is_traced_address(struct block_device *device)
-{
-	if (!device)
-		return false;
-	if (traced_partition)
-		return BPF_CORE_READ(device, bd_dev) == traced_partition;
-	return BPF_CORE_READ(device, bd_disk, part0, bd_dev) == traced_disk;
-}
-
-/*
- * btrfs leaves s_bdev empty: it can have several devices. As a module it may be missing, and its
- * types with it.
- */
-static __noinline bool is_traced_btrfs(struct super_block *super)
-{
-	struct btrfs_fs_info *info;
-
-	if (!bpf_core_type_exists(struct btrfs_fs_info) ||
-	    BPF_CORE_READ(super, s_magic) != BTRFS_SUPER_MAGIC)
-		return false;
-	info = BPF_CORE_READ(super, s_fs_info);
-	return is_traced_address(BPF_CORE_READ(info, fs_devices, latest_dev, bdev));
-}
-
-static __always_inline bool is_traced_super(struct super_block *super)
-{
-	struct block_device *device = super->s_bdev;
-
-	return device ? is_traced(device) : is_traced_btrfs(super);
 }
 
 #endif

@@ -15,8 +15,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-use iostep_model::event::{Completion, Event};
-use iostep_model::manifest::{Counters, Totals};
+use iostep_model::event::{Completion, Event, Io};
+use iostep_model::manifest::{Counters, Holds, Totals};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -26,6 +26,7 @@ use crate::check::{Ending, Waiting};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::Ledger;
+use crate::stack::Layer;
 use crate::target::Target;
 use choice::Choice;
 use decode::Decoder;
@@ -165,6 +166,11 @@ pub fn objects() -> Objects {
     std::array::from_fn(|_| MaybeUninit::uninit())
 }
 
+/// The key of a request at the driver.
+type Slot = [u8; 4];
+/// A completion and its device's index.
+type DeviceCompletion = (u8, Completion);
+
 /// Completions that no program saw.
 #[derive(Clone, Copy, Debug, Default)]
 struct Late {
@@ -232,11 +238,13 @@ impl<'object> Probe<'object> {
             .map_err(Error::kernel("attach the BPF programs"))?;
         let flags = flags::KernelFlags::read(&btf);
         let attached_ns = crate::session::mono_ns();
+        let disks = target.layers.iter().map(|layer| layer.traced.is_disk());
+        let disks = disks.collect();
         let ledger = target.has_requests().then(|| Ledger::since(attached_ns));
         Ok(Probe {
             skel: Box::new(skel),
             flags,
-            decoder: RefCell::new(Decoder::new(flags, ledger, fault)),
+            decoder: RefCell::new(Decoder::new(flags, disks, ledger, fault)),
             told: Cell::new(Late::default()),
             notes: choice.notes(&release()),
         })
@@ -344,7 +352,7 @@ impl<'object> Probe<'object> {
             .map_err(Error::kernel("open the ring buffer"))
     }
 
-    /// The programs' own sums so far, and what [`Probe::tell_late`] added to them.
+    /// The programs' own sums so far, and what `tell_late` added to them.
     ///
     /// Errors: `Kernel`.
     pub fn sums(&self) -> Result<Sums> {
@@ -399,7 +407,7 @@ impl<'object> Probe<'object> {
     ) -> Result<Vec<Event>> {
         let late = self.pending_before(before_ns)?;
         let mut found = Counters::default();
-        for (_, completion) in &late {
+        for (_, (_, completion)) in &late {
             let transfer = &completion.transfer;
             let bytes = u64::from(transfer.bytes);
             match completion.in_flush_sequence {
@@ -423,11 +431,13 @@ impl<'object> Probe<'object> {
         told.completed = told.completed.and(found);
         told.count += late.len() as u64 + rest;
         self.told.set(told);
-        let events = late.into_iter().map(|(_, done)| Event::Complete(done));
+        let events = late
+            .into_iter()
+            .map(|(_, (device, done))| Event::on(device, Io::Complete(done)));
         Ok(events.collect())
     }
 
-    fn pending_before(&self, before_ns: u64) -> Result<Vec<([u8; 4], Completion)>> {
+    fn pending_before(&self, before_ns: u64) -> Result<Vec<(Slot, DeviceCompletion)>> {
         let mut pending = Vec::new();
         for slot in 0..PENDING_SLOTS {
             let key = slot.to_ne_bytes();
@@ -499,8 +509,13 @@ fn configure(
         .rodata_data
         .as_mut()
         .ok_or_else(|| Error::unsupported("the BPF object", "it has no settings"))?;
-    settings.traced_disk = target.disk.kernel_number();
-    settings.traced_partition = target.partition.map_or(0, |number| number.kernel_number());
+    settings.device_count = target.layers.len() as u32;
+    settings.is_layered = u32::from(target.is_layered());
+    for (at, layer) in target.layers.iter().enumerate() {
+        settings.device_numbers[at] = layer.number.kernel_number();
+        settings.device_disks[at] = layer.disk.kernel_number();
+        settings.device_roles[at] = roles(layer);
+    }
     settings.vmemmap_base_address = symbols.one("vmemmap_base");
     settings.page_offset_base_address = symbols.one("page_offset_base");
     (settings.vmemmap_base_fixed, settings.page_offset_base_fixed) = FIXED_BASES;
@@ -538,6 +553,14 @@ fn configure(
     Ok(())
 }
 
+/// `enum device_role` of devices.bpf.h.
+fn roles(layer: &Layer) -> u32 {
+    let whole = u32::from(!layer.is_partition());
+    let holds = u32::from(layer.traced.holds != Holds::Devices);
+    let disk = u32::from(layer.traced.is_disk());
+    whole | holds << 1 | disk << 2
+}
+
 fn symbol_names() -> Vec<&'static str> {
     let ends = END_IO_KINDS.iter().map(|(name, _)| *name);
     ends.chain(OTHER_SYMBOLS).collect()
@@ -565,8 +588,9 @@ fn load<'object>(
         configure(&mut open, target, symbols, fault)?;
         find_absent(&open, btf, choice);
         for mut program in open.open_object_mut().progs_mut() {
-            let takes = choice.takes(&program.name().to_string_lossy());
-            program.set_autoload(takes);
+            let name = program.name().to_string_lossy().into_owned();
+            let idle = name == "on_remap" && !target.is_layered();
+            program.set_autoload(choice.takes(&name) && !idle);
         }
         match words::listen(|| open.load().map_err(Error::kernel("load the BPF programs"))) {
             Ok(skel) => return Ok(skel),

@@ -8,16 +8,29 @@ static __always_inline bool is_flush(struct request *request)
 	return (request->cmd_flags & 0xff) == 2;
 }
 
-static __always_inline bool is_traced_request(struct request *request)
+/* The disk that a request is for. */
+static __always_inline __u32 device_of_request(struct request *request)
 {
 	struct block_device *part = request->part;
+	__u32 disk = request->q->disk->part0->bd_dev;
+	__u32 own = part ? part->bd_dev : 0;
 
-	if (!traced_partition)
-		return request->q->disk->part0->bd_dev == traced_disk;
-	if (part)
-		return part->bd_dev == traced_partition;
-	/* A flush is the whole disk's; the analysis drops those that this partition did not ask for. */
-	return is_flush(request) && request->q->disk->part0->bd_dev == traced_disk;
+#pragma unroll
+	for (__u32 i = 0; i < MAX_DEVICES; i++) {
+		if (i >= device_count)
+			break;
+		if (!(device_roles[i] & DEVICE_DISK) || device_disks[i] != disk)
+			continue;
+		if (device_roles[i] & DEVICE_WHOLE || device_numbers[i] == own)
+			return i;
+		/*
+		 * A flush is the whole disk's; the analysis drops those that this partition did
+		 * not ask for.
+		 */
+		if (!part && is_flush(request))
+			return i;
+	}
+	return NO_DEVICE;
 }
 
 static __always_inline bool in_flush_sequence(struct request *request)
@@ -40,7 +53,7 @@ static __always_inline bool began_before(struct request *request)
 }
 
 /*
- * Requests at the driver, by queue and tag. With an elevator the tag is the elevator's: the driver's
+ * Requests at the driver, by device, queue and tag. With an elevator the tag is its own: the driver's
  * is given back before block_rq_requeue (__blk_mq_requeue_request, block/blk-mq.c, 6.12), so that
  * another request has it by the time its old owner is sought.
  *
@@ -65,17 +78,19 @@ struct {
 	__type(value, struct wire_pending);
 } pending_collided SEC(".maps");
 
-static __always_inline __u32 key_of(struct request *request)
+static __always_inline __u32 key_of(struct request *request, __u32 device)
 {
 	int tag = request->internal_tag;
+	__u32 queue = request->mq_hctx->queue_num & 0xfff;
 
-	return request->mq_hctx->queue_num << 16 | (__u16)(tag < 0 ? request->tag : tag);
+	return device << 28 | queue << 16 | (__u16)(tag < 0 ? request->tag : tag);
 }
 
 /* Queues may overlap in it: whose the slot is, its key says. */
 static __always_inline struct wire_pending *slot_of(__u32 key)
 {
-	__u32 slot = ((key >> 16 << 11) + (__u16)key) & (PENDING_SLOTS - 1);
+	__u32 queue = (key >> 16 & 0xfff) + (key >> 28 << 3);
+	__u32 slot = ((queue << 11) + (__u16)key) & (PENDING_SLOTS - 1);
 
 	return bpf_map_lookup_elem(&pending, &slot);
 }
@@ -92,9 +107,9 @@ static __always_inline struct wire_pending *free_slot(__u32 key)
 }
 
 /* NULL if the programs did not see it go to the driver, or saw it come back. */
-static __always_inline struct wire_pending *pending_of(struct request *request)
+static __always_inline struct wire_pending *pending_of(struct request *request, __u32 device)
 {
-	__u32 key = key_of(request);
+	__u32 key = key_of(request, device);
 	struct wire_pending *slot = slot_of(key);
 
 	if (!slot || !slot->valid || slot->request != (__u64)request)
@@ -121,13 +136,14 @@ static __always_inline void tell_late(struct wire_pending *slot)
 	record->mono_ns = bpf_ktime_get_ns();
 	record->sector = slot->sector;
 	record->opf = slot->opf;
+	record->device = slot->device;
 	submit(record);
 }
 
 /* A request goes to the driver. */
-static __always_inline void begin_pending(struct request *request, __u32 bytes)
+static __always_inline void begin_pending(struct request *request, __u32 device, __u32 bytes)
 {
-	__u32 key = key_of(request);
+	__u32 key = key_of(request, device);
 	struct wire_pending *slot = free_slot(key);
 
 	if (!slot)
@@ -140,6 +156,7 @@ static __always_inline void begin_pending(struct request *request, __u32 bytes)
 	slot->bytes = bytes;
 	slot->opf = request->cmd_flags;
 	slot->key = key;
+	slot->device = device;
 	slot->valid = 1;
 	slot->in_flush_sequence = !is_flush(request) && in_flush_sequence(request);
 }
@@ -148,10 +165,10 @@ static __always_inline void begin_pending(struct request *request, __u32 bytes)
  * A request, or a part of it, is back. What it brings must be what went out; a request that never
  * went out must be older than the trace, or have failed on its way.
  */
-static __always_inline void end_pending(struct request *request, __u8 status, __u32 bytes,
-					__u32 whole)
+static __always_inline void end_pending(struct request *request, __u32 device, __u8 status,
+					__u32 bytes, __u32 whole)
 {
-	struct wire_pending *slot = pending_of(request);
+	struct wire_pending *slot = pending_of(request, device);
 	__u32 opf = request->cmd_flags;
 
 	if (slot) {
@@ -168,8 +185,8 @@ static __always_inline void end_pending(struct request *request, __u8 status, __
 	}
 }
 
-static __always_inline void tell(struct request *request, __u32 type, __u32 bytes, __u8 status,
-				 __u8 flags)
+static __always_inline void tell(struct request *request, __u32 device, __u32 type, __u32 bytes,
+				 __u8 status, __u8 flags)
 {
 	struct wire_transfer *record = reserve(sizeof(*record));
 
@@ -182,15 +199,16 @@ static __always_inline void tell(struct request *request, __u32 type, __u32 byte
 	record->mono_ns = bpf_ktime_get_ns();
 	record->sector = request->__sector;
 	record->opf = request->cmd_flags;
-	record->reserved = 0;
+	record->device = device;
 	submit(record);
 }
 
-static __always_inline void issue(struct request *request, __u32 bytes)
+static __always_inline void issue(struct request *request, __u32 device, __u32 bytes)
 {
-	begin_pending(request, bytes);
+	begin_pending(request, device, bytes);
 	add(POINT_ISSUED, request->cmd_flags, 1, bytes);
-	tell(request, WIRE_ISSUE, bytes, 0, began_before(request) ? TRANSFER_BEGAN_BEFORE : 0);
+	tell(request, device, WIRE_ISSUE, bytes, 0,
+	     began_before(request) ? TRANSFER_BEGAN_BEFORE : 0);
 }
 
 /*
@@ -200,16 +218,17 @@ static __always_inline void issue(struct request *request, __u32 bytes)
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_requeue, struct request *request)
 {
+	__u32 device = device_of_request(request);
 	struct wire_pending *slot;
 
-	if (!is_traced_request(request))
+	if (device == NO_DEVICE)
 		return 0;
-	slot = pending_of(request);
+	slot = pending_of(request, device);
 	if (!slot)
 		return 0;
 	slot->valid = 0;
 	add(POINT_REQUEUED, request->cmd_flags, 1, request->__data_len);
-	tell(request, WIRE_REQUEUE, request->__data_len, 0, 0);
+	tell(request, device, WIRE_REQUEUE, request->__data_len, 0, 0);
 	return 0;
 }
 
@@ -217,29 +236,30 @@ int BPF_PROG(on_requeue, struct request *request)
  * A FUA request comes back twice, first inside the flush sequence. The kernel counts its bytes
  * then and the request when it leaves the sequence (block/blk-flush.c, blk_account_io_done).
  */
-static __always_inline void complete(struct request *request, __u8 status, __u32 bytes)
+static __always_inline void complete(struct request *request, __u32 device, __u8 status,
+				     __u32 bytes)
 {
 	bool whole =
 		is_flush(request) || (!in_flush_sequence(request) && bytes >= request->__data_len);
 
-	end_pending(request, status, bytes, whole);
+	end_pending(request, device, status, bytes, whole);
 	add(POINT_COMPLETED, request->cmd_flags, whole, bytes);
-	tell(request, WIRE_COMPLETE, bytes, status, whole ? TRANSFER_WHOLE : 0);
+	tell(request, device, WIRE_COMPLETE, bytes, status, whole ? TRANSFER_WHOLE : 0);
 }
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned int bytes)
 {
-	__u32 fault;
+	__u32 device = device_of_request(request), fault;
 
-	if (!is_traced_request(request))
+	if (device == NO_DEVICE)
 		return 0;
 	fault = fault_at(POINT_COMPLETED);
 	if (fault == FAULT_SKIP)
 		return 0;
 	if (fault == FAULT_TWICE)
-		complete(request, status, bytes);
-	complete(request, status, bytes + (fault == FAULT_BYTE));
+		complete(request, device, status, bytes);
+	complete(request, device, status, bytes + (fault == FAULT_BYTE));
 	return 0;
 }
 
@@ -247,16 +267,16 @@ int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *request)
 {
-	__u32 fault;
+	__u32 device = device_of_request(request), fault;
 
-	if (!is_traced_request(request))
+	if (device == NO_DEVICE)
 		return 0;
 	fault = fault_at(POINT_ISSUED);
 	if (fault == FAULT_SKIP)
 		return 0;
 	if (fault == FAULT_TWICE)
-		issue(request, request->__data_len);
-	issue(request, request->__data_len + (fault == FAULT_BYTE));
+		issue(request, device, request->__data_len);
+	issue(request, device, request->__data_len + (fault == FAULT_BYTE));
 	return 0;
 }
 
@@ -267,9 +287,10 @@ int BPF_PROG(on_issue, struct request *request)
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(on_bio_complete, struct request_queue *queue, struct bio *bio)
 {
+	__u32 device = bio->bi_status ? device_of(bio->bi_bdev, DEVICE_DISK) : NO_DEVICE;
 	struct wire_transfer *record;
 
-	if (!bio->bi_status || !is_traced(bio->bi_bdev))
+	if (device == NO_DEVICE)
 		return 0;
 	record = reserve(sizeof(*record));
 	if (!record)
@@ -281,6 +302,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *queue, struct bio *bio)
 	record->mono_ns = bpf_ktime_get_ns();
 	record->sector = bio->bi_iter.bi_sector;
 	record->opf = bio->bi_opf;
+	record->device = device;
 	submit(record);
 	return 0;
 }
@@ -290,7 +312,7 @@ int BPF_PROG(on_split, struct bio *bio, unsigned int sector)
 {
 	struct wire_transfer *record;
 
-	if (!is_traced(bio->bi_bdev))
+	if (device_of(bio->bi_bdev, DEVICE_DISK) == NO_DEVICE)
 		return 0;
 	count(COUNTER_SPLITS);
 	record = reserve(sizeof(*record));
@@ -309,7 +331,7 @@ int BPF_PROG(on_split, struct bio *bio, unsigned int sector)
 SEC("tp_btf/block_bio_backmerge")
 int BPF_PROG(on_back_merge, struct bio *bio)
 {
-	if (is_traced(bio->bi_bdev))
+	if (device_of(bio->bi_bdev, DEVICE_DISK) != NO_DEVICE)
 		count(COUNTER_MERGES);
 	return 0;
 }
@@ -317,7 +339,7 @@ int BPF_PROG(on_back_merge, struct bio *bio)
 SEC("tp_btf/block_bio_frontmerge")
 int BPF_PROG(on_front_merge, struct bio *bio)
 {
-	if (is_traced(bio->bi_bdev))
+	if (device_of(bio->bi_bdev, DEVICE_DISK) != NO_DEVICE)
 		count(COUNTER_MERGES);
 	return 0;
 }
@@ -325,7 +347,7 @@ int BPF_PROG(on_front_merge, struct bio *bio)
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(on_request_merge, struct request *request)
 {
-	if (is_traced_request(request))
+	if (device_of_request(request) != NO_DEVICE)
 		count(COUNTER_MERGES);
 	return 0;
 }

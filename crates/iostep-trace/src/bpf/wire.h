@@ -24,6 +24,7 @@ enum wire_type {
 	WIRE_FILE = 12,
 	WIRE_FILE_DELETED = 13,
 	WIRE_BIO_END = 14,
+	WIRE_REMAP = 15,
 };
 
 /* What was behind the pages of a segment; see iostep_model::event::Content. */
@@ -115,6 +116,9 @@ struct wire_queue {
 	unsigned int tgid;
 	/* Not 0: more segments of the same bio, from this byte on. */
 	unsigned int continues_at_bytes;
+	/* As everywhere: an index into the traced devices. */
+	unsigned int device;
+	unsigned int reserved;
 	/* wire_segment[segments] follow. */
 };
 
@@ -133,6 +137,20 @@ struct wire_transfer {
 	unsigned int bytes;
 	unsigned long long mono_ns;
 	unsigned long long sector;
+	unsigned int opf;
+	unsigned int device;
+};
+
+/* A bio on its way from a device to the one below. */
+struct wire_remap {
+	unsigned short type;
+	/* 255: a device that is not traced. */
+	unsigned char from;
+	unsigned char to;
+	unsigned int bytes;
+	unsigned long long mono_ns;
+	unsigned long long from_sector;
+	unsigned long long to_sector;
 	unsigned int opf;
 	unsigned int reserved;
 };
@@ -223,11 +241,13 @@ struct wire_pending {
 	/* What has not been seen to come back. */
 	unsigned int bytes;
 	unsigned int opf;
-	/* Queue and tag. */
+	/* Device, queue and tag. */
 	unsigned int key;
 	unsigned short valid;
 	/* It comes back once more, without data, and counts then. */
 	unsigned short in_flush_sequence;
+	unsigned int device;
+	unsigned int reserved;
 };
 
 #define PENDING_SLOTS (1 << 16)

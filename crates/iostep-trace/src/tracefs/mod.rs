@@ -35,7 +35,7 @@ mod writes;
 use iostep_model::event::Event;
 
 use crate::bpf::Sums;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session::mono_ns;
 use crate::target::Target;
 use crate::tracefs::files::Files;
@@ -71,6 +71,13 @@ impl Tracefs {
     /// Errors: `Io` if tracefs cannot be reached (not root) or an instance cannot be made;
     /// `Unsupported` if this kernel lacks the block layer's tracepoints.
     pub fn start(target: &Target, buffer_bytes: u64) -> Result<Tracefs> {
+        if target.has_several() {
+            return Err(Error::unsupported(
+                target.title(),
+                "it has several devices, or devices below it, which tracefs cannot follow; trace it \
+                 with BPF",
+            ));
+        }
         let scope = Scope::of(target);
         let instance = Instance::create(buffer_bytes)?;
         let decoders = Decoders::enable(&instance, &scope)?;

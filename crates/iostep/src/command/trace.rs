@@ -139,7 +139,7 @@ fn tell(args: &Args, target: &Target) {
     if args.command.is_empty() && std::io::stderr().is_terminal() {
         return;
     }
-    let device = &target.device.name;
+    let device = target.title();
     let place = target.mount.as_ref();
     let place = place.map_or(String::new(), |m| format!(" ({})", m.point.display()));
     let end = match (&args.command[..], args.duration) {
@@ -255,7 +255,7 @@ fn settle(session: &Session) -> anyhow::Result<()> {
 
 /// `DEVICE-N.iostep` with the first free N.
 fn free_name(target: &Path) -> anyhow::Result<PathBuf> {
-    let name = Target::resolve(target)?.device.name;
+    let name = Target::resolve(target)?.title();
     (1..10_000)
         .map(|n| PathBuf::from(format!("{name}-{n}.iostep")))
         .find(|path| !path.exists())

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use iostep_kernel_tests::compare::Comparison;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_kernel_tests::score::Score;
+use iostep_kernel_tests::stack::Below;
 use iostep_lab::Kind;
 use iostep_model::manifest::Backend;
 use iostep_model::operation::Counter;
@@ -72,6 +73,7 @@ pub const fn scenario(name: &'static str, kind: Kind, mkfs: &'static [&'static s
         mkfs,
         mount: "",
         backend: "bpf",
+        below: Below::Nothing,
         modes: &[],
         found: FoundBy::Image,
     }
@@ -92,6 +94,8 @@ fn requirements(scenario: &Scenario) -> Vec<Requirement> {
     if scenario.mount.contains("test_dummy_encryption") {
         requirements.push(Requirement::Ext4Feature("test_dummy_encryption_v2"));
     }
+    let programs = scenario.below.programs().iter();
+    requirements.extend(programs.map(|program| Requirement::Program(program)));
     requirements.push(match scenario.backend {
         "bpf" => Requirement::Btf,
         _ => Requirement::Tracefs,
@@ -161,12 +165,13 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
         ));
     }
     promises.extend(own_promises(scenario.name));
+    promises.extend(crate::stacks::promises(scenario.below));
     promises
 }
 
-/// What only one filesystem can be asked.
+/// What only one filesystem can be asked; it is the first word of a name.
 fn own_promises(name: &str) -> Vec<(&'static str, Judge)> {
-    match name {
+    match name.split(" on ").next().unwrap_or(name) {
         "ext4" | "ext4 data=journal" => vec![
             (
                 "98 % of the journal go to the sync call that needed it",
@@ -450,7 +455,7 @@ fn segments(recording: &Recording) -> anyhow::Result<()> {
 
 fn copies(recording: &Recording) -> anyhow::Result<()> {
     let mut seen: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-    for segment in &recording.trace.segments {
+    for segment in &recording.above.segments {
         if let Some(home) = segment.home {
             seen.entry(home).or_default().insert(segment.sector);
         }

@@ -16,6 +16,8 @@ use crate::case::Case;
 
 /// Before the names of the tests that run inside: the filter that selects them.
 pub const INSIDE: &str = "in the guest";
+/// The same for those on devices that are made of others.
+const ON_STACKS: &str = "on stacked devices";
 /// How long all of them may take, four times what they do.
 pub const INSIDE_LIMIT: Duration = Duration::from_secs(900);
 /// The one of them that every kernel passes in `make test`.
@@ -125,6 +127,9 @@ pub fn cases() -> Vec<Case> {
         Case::new("the tests inside pass", needs(&[]), || {
             run_inside(None, &[INSIDE], INSIDE_LIMIT)
         }),
+        Case::new("the tests on stacked devices pass", needs(&[]), || {
+            run_inside(None, &[ON_STACKS], INSIDE_LIMIT)
+        }),
     ];
     all.into_iter().map(|case| case.about("guest")).collect()
 }
@@ -140,6 +145,15 @@ pub fn cases_inside(mut more: Vec<Case>) -> Vec<Case> {
         traced,
     ));
     more.into_iter().map(|case| case.about(INSIDE)).collect()
+}
+
+/// The tests on devices that are made of others, which are run by [`inside`]; none on the host.
+pub fn cases_on_stacks(all: Vec<Case>) -> Vec<Case> {
+    if std::env::var_os("IOSTEP_GUEST").is_none() {
+        return Vec::new();
+    }
+    let cases = all.into_iter().map(|case| case.about(ON_STACKS));
+    cases.collect()
 }
 
 /// Runs `iostep lab guest` with these arguments.
@@ -465,7 +479,9 @@ pub fn run_inside(
     let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
     let required = format!("IOSTEP_REQUIRE={required}");
     let own = own.to_string_lossy();
-    let variables = ["--env", &binary, "--env", &required];
+    let variants = std::env::var("IOSTEP_VARIANTS").unwrap_or_default();
+    let variants = format!("IOSTEP_VARIANTS={variants}");
+    let variables = ["--env", &binary, "--env", &required, "--env", &variants];
     let sizes = ["--size", "512MiB", "--memory", "2GiB"];
     // The command's own limit: its error shows the console, where the kernel names stuck tasks.
     let seconds = format!("{}s", limit.as_secs());

@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::recording::Scenario;
 
 /// What is found in another way on another kernel: direct I/O, io_uring, the log, the trees.
-const MODES: &[&str] = &[
+pub const MODES: &[&str] = &[
     "append-fsync",
     "direct-4k",
     "direct-big",

@@ -10,6 +10,7 @@ use iostep_kernel_tests::extents::{self, Piece};
 use iostep_kernel_tests::facts::Facts;
 use iostep_kernel_tests::image::Image;
 use iostep_kernel_tests::iostep::{self, Outcome};
+use iostep_kernel_tests::stack::{Below, Places};
 use iostep_kernel_tests::stamp::Stamps;
 use iostep_kernel_tests::truth::{self, Truth};
 use iostep_kernel_tests::written::Written;
@@ -34,6 +35,8 @@ pub struct Scenario {
     pub mount: &'static str,
     /// `--backend`.
     pub backend: &'static str,
+    /// What lies between the filesystem and its disks.
+    pub below: Below,
     /// Modes of the workload, or with a minus those that it leaves out; none for all.
     pub modes: &'static [&'static str],
     /// Where the blocks are looked for.
@@ -58,8 +61,12 @@ pub struct Recording {
     pub outcome: Outcome,
     /// What it recorded.
     pub trace: Trace,
-    /// What the device counted meanwhile.
+    /// What lay below the filesystem.
+    pub below: Below,
+    /// What the disks counted meanwhile.
     pub counted: Counters,
+    /// The trace with the sectors of the device that the filesystem lies on.
+    pub above: Trace,
     facts: Facts,
     /// How its blocks were found.
     pub found: FoundBy,
@@ -97,12 +104,13 @@ impl Recording {
 
     /// Runs the workload under the command, then reads the trace, the image and the counters.
     pub fn make(scenario: &Scenario) -> anyhow::Result<Recording> {
-        let stage = Stage::new(scenario.kind, scenario.mkfs, scenario.mount)?;
+        let below = scenario.below;
+        let stage = Stage::on(below, scenario.kind, scenario.mkfs, scenario.mount)?;
         let directory = tempfile::tempdir()?;
         let output = directory.path().join("run.iostep");
-        let before = counters::read(stage.device())?;
+        let before = counters::of_all(stage.disks())?;
         let outcome = run(scenario, &stage, &output)?;
-        let after = counters::read(stage.device())?;
+        let after = counters::of_all(stage.disks())?;
         keep(scenario, &output)?;
         let trace = store::read(&output).context("the trace")?;
         let status = trace.manifest.command.as_ref().map(|c| c.exit_status);
@@ -111,8 +119,9 @@ impl Recording {
             FoundBy::Image => Vec::new(),
             _ => extents::stamps_below(stage.root())?,
         };
+        let above = lifted(&trace, &stage.places()?)?;
         let remains = stage.unmount()?;
-        let written = Written::of(&trace).sectors();
+        let written = Written::of(&above).sectors();
         let kind = scenario.kind.name();
         let homes: Vec<u64> = trace.segments.iter().filter_map(|s| s.home).collect();
         Ok(Recording {
@@ -130,12 +139,14 @@ impl Recording {
                 _ => BTreeMap::new(),
             },
             trace,
+            below,
+            above,
         })
     }
 
     /// Calls `judge` with the trace beside its truth.
     pub fn compare<T>(&self, judge: impl FnOnce(&Comparison<'_>) -> T) -> T {
-        self.compare_other(&self.trace, judge)
+        self.compare_other(&self.above, judge)
     }
 
     /// Calls `judge` with another trace beside the truth of this one.
@@ -166,6 +177,31 @@ fn stamps_of(kind: Kind, image: &Image, pieces: &[Piece]) -> anyhow::Result<Stam
         }
     }
     Ok(stamps)
+}
+
+/// A trace with the sectors of the device above in the place of the disks'. What lies nowhere on
+/// it is left out: labels and headers of the devices in between.
+fn lifted(trace: &Trace, places: &Places) -> anyhow::Result<Trace> {
+    let mut above = trace.clone();
+    let mut outside = 0;
+    for request in &mut above.requests {
+        let device = trace.manifest.device_at(request.device);
+        let disk = format!("{}:{}", device.major, device.minor);
+        let first = request.first_segment as usize;
+        let segments = first..first + usize::from(request.segments);
+        request.sector = places.above(&disk, request.sector).unwrap_or(0);
+        for segment in &mut above.segments[segments] {
+            match places.above(&disk, segment.sector) {
+                Some(sector) => segment.sector = sector,
+                None => {
+                    outside += u64::from(segment.bytes);
+                    segment.bytes = 0;
+                }
+            }
+        }
+    }
+    println!("    {outside} bytes lie nowhere on the device above");
+    Ok(above)
 }
 
 fn run(scenario: &Scenario, stage: &Stage, output: &Path) -> anyhow::Result<Outcome> {

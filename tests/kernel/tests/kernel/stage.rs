@@ -6,12 +6,15 @@ use std::process::Command;
 use iostep_kernel_tests::facts::Facts;
 use iostep_kernel_tests::image::Image;
 use iostep_kernel_tests::requirement::Requirement;
+use iostep_kernel_tests::stack::{Below, Places, Stack};
 use iostep_lab::image::{LoopImage, Options};
-use iostep_lab::{Kind, Mount};
+use iostep_lab::{Disk, Kind, Mount};
 use tempfile::TempDir;
 
 /// Large enough for each filesystem's own rules, small enough to scan in a second.
 const IMAGE_BYTES: u64 = 512 << 20;
+/// The same where an emulated processor has to decrypt it.
+const ENCRYPTED_BYTES: u64 = 192 << 20;
 
 /// What every test with a filesystem needs.
 pub fn requirements(kind: Kind) -> Vec<Requirement> {
@@ -36,35 +39,60 @@ pub fn requirements(kind: Kind) -> Vec<Requirement> {
     all
 }
 
-/// A mounted filesystem on a loop device.
+/// A mounted filesystem on a loop device, or on a device made of some.
 pub struct Stage {
-    /// Before the image: fields are dropped in order.
+    /// Before what it lies on: fields are dropped in order.
     mount: Mount,
-    image: LoopImage,
+    stack: Stack,
+    images: Vec<LoopImage>,
     facts: TempDir,
 }
 
 impl Stage {
     /// Makes and mounts a filesystem, with nothing left to be written.
     pub fn new(kind: Kind, mkfs: &[&str], options: &str) -> anyhow::Result<Stage> {
-        let image = LoopImage::create(&Options {
-            bytes: IMAGE_BYTES,
-            ..Options::default()
-        })?;
-        iostep_lab::mkfs(kind, &image, &[kind.at_once(), mkfs].concat())?;
-        let mount = Mount::new(kind, &image, options)?;
+        Stage::on(Below::Nothing, kind, mkfs, options)
+    }
+
+    /// The same with devices between the filesystem and its disks.
+    pub fn on(below: Below, kind: Kind, mkfs: &[&str], options: &str) -> anyhow::Result<Stage> {
+        let image = || {
+            LoopImage::create(&Options {
+                bytes: match below {
+                    Below::Luks | Below::LvmOnLuks => ENCRYPTED_BYTES,
+                    _ => IMAGE_BYTES,
+                },
+                ..Options::default()
+            })
+        };
+        let images: Result<Vec<LoopImage>, _> = (0..below.disks()).map(|_| image()).collect();
+        let images = images?;
+        let stack = Stack::new(below, &images)?;
+        iostep_lab::mkfs(kind, &stack, &[kind.at_once(), mkfs].concat())?;
+        let mount = Mount::new(kind, &stack, options)?;
         let stage = Stage {
             mount,
-            image,
+            stack,
+            images,
             facts: tempfile::tempdir()?,
         };
         stage.settle()?;
         Ok(stage)
     }
 
-    /// The loop device.
+    /// The device that the filesystem lies on.
     pub fn device(&self) -> &Path {
-        self.image.device()
+        self.stack.device()
+    }
+
+    /// The loop devices.
+    pub fn disks(&self) -> impl Iterator<Item = &Path> {
+        self.images.iter().map(LoopImage::device)
+    }
+
+    /// Where the loop devices' sectors lie on the device.
+    pub fn places(&self) -> anyhow::Result<Places> {
+        self.stack.places()
     }
 
     /// The mount point.
@@ -113,13 +141,14 @@ impl Stage {
         // Pages that the device's own cache has had since mkfs would hide what came later.
         let status = Command::new("blockdev")
             .arg("--flushbufs")
-            .arg(self.image.device())
+            .arg(self.stack.device())
             .status()?;
         anyhow::ensure!(status.success(), "blockdev --flushbufs: {status}");
         Ok(Remains {
-            image: Image::open(self.image.device())?,
+            image: Image::open(self.stack.device())?,
             facts,
-            _device: self.image,
+            _stack: self.stack,
+            _disks: self.images,
         })
     }
 }
@@ -130,5 +159,6 @@ pub struct Remains {
     pub image: Image,
     /// What the workload said.
     pub facts: Facts,
-    _device: LoopImage,
+    _stack: Stack,
+    _disks: Vec<LoopImage>,
 }

@@ -108,10 +108,15 @@ const SAME_WAY: [Scenario; 7] = [
     },
 ];
 
+/// True if every scenario is to run, however long it takes.
+pub fn are_all_wanted() -> bool {
+    std::env::var("IOSTEP_VARIANTS").is_ok_and(|which| which == "all")
+}
+
 /// The scenarios to run.
 pub fn all() -> Vec<Scenario> {
     let mut all = OWN_WAY.to_vec();
-    if std::env::var("IOSTEP_VARIANTS").is_ok_and(|which| which == "all") {
+    if are_all_wanted() {
         all.extend(SAME_WAY);
     }
     all

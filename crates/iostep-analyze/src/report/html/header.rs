@@ -61,10 +61,10 @@ fn totals(summary: &Summary) -> Vec<Fact> {
 }
 
 fn title(manifest: &Manifest) -> String {
-    let device = &manifest.device.name;
+    let device = manifest.device_label();
     match &manifest.command {
         Some(command) => format!("{device}: {}", command.argv.join(" ")),
-        None => device.clone(),
+        None => device,
     }
 }
 
@@ -124,7 +124,11 @@ fn device(manifest: &Manifest) -> String {
     let size = quantity::bytes(device.sectors.saturating_mul(iostep_model::SECTOR_BYTES));
     format!(
         "{} ({}:{}), {size}, blocks of {} bytes, {cache}, scheduler {}",
-        device.name, device.major, device.minor, device.logical_block_bytes, device.scheduler
+        manifest.device_label(),
+        device.major,
+        device.minor,
+        device.logical_block_bytes,
+        device.scheduler
     )
 }
 

@@ -56,7 +56,7 @@ impl Subject {
             filesystem: mount.as_ref().map_or_else(String::new, |m| m.kind.clone()),
             mount_point: mount.as_ref().map_or("/".into(), |m| m.point.clone()),
             mount_options: mount.map_or_else(String::new, |m| m.options),
-            is_loop: device.is_some_and(|target| target.device.name.starts_with("loop")),
+            is_loop: device.is_some_and(|target| target.upper().name.starts_with("loop")),
             directory,
             database,
         })

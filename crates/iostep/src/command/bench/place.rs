@@ -5,6 +5,7 @@ use std::path::Path;
 use iostep_load::environment;
 use iostep_model::bench::{Environment, Job, Target as JobTarget};
 use iostep_model::manifest::Filesystem;
+use iostep_trace::stack::Layer;
 use iostep_trace::target::{Mount, Target};
 
 /// A job's directory or device.
@@ -65,15 +66,21 @@ impl Place {
 
     /// The devices whose I/O is this place's: none if the filesystem has none of its own.
     pub fn devices(&self) -> Vec<&Target> {
-        let journal = self.target.as_ref().and(self.journal.as_ref());
-        self.target.iter().chain(journal).collect()
+        let Some(target) = &self.target else {
+            return Vec::new();
+        };
+        let has = |disk: &Layer| target.disks().any(|known| known.number == disk.number);
+        let journal = self.journal.as_ref();
+        // A mounted filesystem names its journal's device itself.
+        let journal = journal.filter(|journal| !journal.disks().all(has));
+        std::iter::once(target).chain(journal).collect()
     }
 
     /// The machine with this place.
     pub fn environment(&self) -> Environment {
         Environment {
             filesystem: self.filesystem.clone(),
-            device: self.target.as_ref().map(|target| target.device.clone()),
+            device: self.target.as_ref().map(|target| target.upper().clone()),
             ..environment::here(Path::new("/"))
         }
     }

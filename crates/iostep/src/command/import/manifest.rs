@@ -32,6 +32,7 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
         backend: Backend::Import,
         kernel: UNKNOWN.to_owned(),
         machine: UNKNOWN.to_owned(),
+        devices: Vec::new(),
         device: device(recording, place, &check),
         filesystem: found.map(filesystem),
         clocks: Clocks {

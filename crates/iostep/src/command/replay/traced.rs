@@ -37,7 +37,7 @@ pub fn record<T>(
     let done = done.context("the recording ended before the replay")?;
     let manifest = &trace.manifest;
     let block = BlockIo::of(
-        &manifest.device.name,
+        &manifest.device_label(),
         manifest.check.passed(),
         &Summary::of(&trace),
     );
