@@ -1,8 +1,31 @@
 //! The running kernel's request flag bits, from its BTF: they move between versions.
 
 use iostep_model::Flags;
-use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Enum;
+use libbpf_rs::btf::{Btf, TypeId};
+
+/// `RQF_FLUSH_SEQ` before Linux 6.11 ("block: Use enum to define RQF_x bit indexes"), when it was
+/// a macro, which BTF does not have.
+const OLD_FLUSH_SEQUENCE_BIT: u32 = 4;
+
+/// The bit of `rq_flags` of a request that the flush machinery still holds
+/// (include/linux/blk-mq.h). The enum of these bits has a name on some kernels and none on 6.12.
+pub(super) fn flush_sequence_bit(btf: &Btf<'_>) -> u32 {
+    let named = btf.type_by_name::<Enum<'_>>("rqf_flags");
+    let anonymous = || {
+        let ids = (1..btf.len() as u32).map(TypeId::from);
+        let mut enums = ids.filter_map(|id| btf.type_by_id::<Enum<'_>>(id));
+        enums.find_map(|found| member(&found, "__RQF_FLUSH_SEQ"))
+    };
+    let bit = named.and_then(|found| member(&found, "__RQF_FLUSH_SEQ"));
+    bit.or_else(anonymous).unwrap_or(OLD_FLUSH_SEQUENCE_BIT)
+}
+
+fn member(found: &Enum<'_>, name: &str) -> Option<u32> {
+    let mut members = found.iter();
+    let member = members.find(|member| member.name.is_some_and(|found| found == name))?;
+    u32::try_from(member.value).ok().filter(|bit| *bit < 32)
+}
 
 /// Translates `bi_opf` and `cmd_flags`.
 #[derive(Clone, Copy, Debug)]

@@ -241,9 +241,6 @@ struct request_queue {
 	struct gendisk *disk;
 } KERNEL_TYPE;
 
-/* Before Linux 6.11 ("block: Use enum to define RQF_x bit indexes") RQF_FLUSH_SEQ was bit 4. */
-enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
-
 /* Direct I/O. */
 
 struct kiocb {

@@ -23,6 +23,9 @@ const volatile int nr_sync_file_range = -1;
 const volatile int nr_write = -1, nr_pwrite64 = -1, nr_writev = -1, nr_pwritev = -1;
 const volatile int nr_pwritev2 = -1, nr_ioctl = -1, nr_msync = -1, nr_linkat = -1;
 
+/* The bit of RQF_FLUSH_SEQ in a request's rq_flags. */
+const volatile __u32 flush_sequence_bit = 0;
+
 /* The filesystem's fsync has no tracepoint. */
 const volatile __u32 fsync_is_silent = 0;
 

@@ -561,6 +561,13 @@ fn roles(layer: &Layer) -> u32 {
     whole | holds << 1 | disk << 2
 }
 
+/// What the programs cannot ask the kernel's types for by themselves.
+fn set_kernel_bits(open: &mut OpenIostepSkel<'_>, btf: &Btf<'_>) {
+    if let Some(settings) = open.maps.rodata_data.as_mut() {
+        settings.flush_sequence_bit = flags::flush_sequence_bit(btf);
+    }
+}
+
 fn symbol_names() -> Vec<&'static str> {
     let ends = END_IO_KINDS.iter().map(|(name, _)| *name);
     ends.chain(OTHER_SYMBOLS).collect()
@@ -586,6 +593,7 @@ fn load<'object>(
             .open(object)
             .map_err(Error::kernel("open the BPF object"))?;
         configure(&mut open, target, symbols, fault)?;
+        set_kernel_bits(&mut open, btf);
         find_absent(&open, btf, choice);
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_string_lossy().into_owned();

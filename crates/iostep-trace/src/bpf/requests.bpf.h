@@ -35,11 +35,7 @@ static __always_inline __u32 device_of_request(struct request *request)
 
 static __always_inline bool in_flush_sequence(struct request *request)
 {
-	__u32 bit = 4;
-
-	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ))
-		bit = bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ);
-	return request->rq_flags & (1u << bit);
+	return request->rq_flags & (1u << flush_sequence_bit);
 }
 
 /*
