@@ -87,8 +87,9 @@ fn atomic_write(recording: &Recording) -> anyhow::Result<()> {
     };
     for segment in recording.writes().filter(commits) {
         let file = segment.file.context("no file")?;
-        let name = trace.file_name(file);
-        anyhow::ensure!(name == "/atomic-write/atomic.db", "{name}: {segment:?}");
+        let path = trace.files[file as usize].path.as_deref();
+        let expected = Some("/atomic-write/atomic.db");
+        anyhow::ensure!(path == expected, "{path:?}: {segment:?}");
     }
     let unnamed = trace.files.iter().filter(|file| file.path.is_none());
     println!("    files without a name: {}", unnamed.count());

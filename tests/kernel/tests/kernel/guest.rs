@@ -127,7 +127,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("the tests inside pass", needs(&[]), || {
             run_inside(None, &[INSIDE], INSIDE_LIMIT)
         }),
-        Case::new("the tests on stacked devices pass", needs(&[]), || {
+        Case::new("the tests of stacks pass", needs(&[]), || {
             run_inside(None, &[ON_STACKS], INSIDE_LIMIT)
         }),
     ];
