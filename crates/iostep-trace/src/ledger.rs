@@ -3,7 +3,7 @@
 //! The sums of the BPF programs cannot tell a bio that still waits in the elevator from one whose
 //! request was never seen. Here each bio is kept until requests have taken all of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use iostep_model::manifest::{Counters, Totals};
 use iostep_model::{Operation, SECTOR_BYTES};
@@ -18,6 +18,9 @@ struct Piece {
 /// A device, by its index, an operation, and a byte of the disk.
 type Place = (u8, Operation, u64);
 
+/// A device, by its index, and the address of a bio: there is one at a time.
+type FlushBio = (u8, u64);
+
 /// Bios that wait for their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -28,6 +31,8 @@ pub(crate) struct Ledger {
     longest_wait_ns: u64,
     /// When every program was there: of an older bio, the request may have gone unseen.
     since_ns: u64,
+    /// When each of the bios that only flush was queued, the oldest first.
+    flushes: HashMap<FlushBio, Vec<u64>>,
     events: Events,
     unqueued: Totals,
     before_bytes: u64,
@@ -97,6 +102,39 @@ impl Ledger {
         let place = extent.place(extent.begin);
         let pieces = self.waiting.entry(place).or_default();
         pieces.push_back(Piece { end, queued_ns });
+    }
+
+    /// A bio that only flushes was queued: its request has no extent, and merges with no other.
+    pub(crate) fn queue_flush(&mut self, bio: FlushBio, queued_ns: u64) {
+        if queued_ns >= self.since_ns {
+            self.flushes.entry(bio).or_default().push(queued_ns);
+        }
+    }
+
+    /// A bio that only flushes is over; it was seen queued if that `is_expected`.
+    pub(crate) fn end_flush(&mut self, bio: FlushBio, is_expected: bool) {
+        let queued = self.flushes.get_mut(&bio);
+        let is_known = queued.is_some_and(|queued| queued.pop().is_some());
+        if !is_known && is_expected {
+            self.unqueued.ios += 1;
+        }
+        if self.flushes.get(&bio).is_some_and(Vec::is_empty) {
+            self.flushes.remove(&bio);
+        }
+    }
+
+    /// Bios that only flush came back unseen: those that wait longest.
+    pub(crate) fn forget_flushes(&mut self, count: u64) {
+        for _ in 0..count {
+            let of = |(bio, queued): (&FlushBio, &Vec<u64>)| Some((*queued.first()?, *bio));
+            let Some((_, bio)) = self.flushes.iter().filter_map(of).min() else {
+                return;
+            };
+            self.flushes.entry(bio).or_default().remove(0);
+            if self.flushes[&bio].is_empty() {
+                self.flushes.remove(&bio);
+            }
+        }
     }
 
     /// A bio ended without a request.
@@ -216,6 +254,8 @@ impl Ledger {
                 waiting.bytes += piece.end - begin;
             }
         }
+        let flushes = self.flushes.values().flatten();
+        waiting.ios += flushes.filter(|queued_ns| **queued_ns < before_ns).count() as u64;
         waiting
     }
 }
@@ -330,6 +370,27 @@ mod tests {
         assert_eq!(ledger.waiting_since(2).bytes, 1);
         ledger.issue(Extent::new((0, Operation::Write, 64), 1), 9, false);
         assert_eq!(ledger.unqueued().bytes, 1);
+    }
+
+    #[test]
+    fn each_bio_that_only_flushes_comes_back_once() {
+        let mut ledger = Ledger::since(5);
+        let stuck = |ledger: &Ledger| ledger.waiting_since(10).ios;
+        ledger.queue_flush((0, 0x1000), 4);
+        ledger.end_flush((0, 0x1000), false);
+        assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 0));
+        // The same bio again and again, one of them told twice.
+        for queued_ns in [6, 7, 7, 11] {
+            ledger.queue_flush((0, 0x1000), queued_ns);
+        }
+        ledger.end_flush((0, 0x1000), true);
+        assert_eq!(stuck(&ledger), 3);
+        ledger.end_flush((0, 0x1000), true);
+        ledger.forget_flushes(1);
+        assert_eq!((stuck(&ledger), ledger.unqueued().ios), (1, 0));
+        ledger.forget_flushes(2);
+        ledger.end_flush((0, 0x1000), true);
+        assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 1));
     }
 
     #[test]

@@ -763,7 +763,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	walk->queue.continues_at_bytes = 0;
 	walk->end_io = end_io;
 	walk->queue.device = device;
-	walk->queue.reserved = 0;
+	walk->queue.flush_bio = only_flushes(bio) ? (__u64)bio : 0;
 	walk->private = (__u64)bio->bi_private;
 	walk->left = owned_bytes(bio);
 	walk->done_bytes = 0;

@@ -73,6 +73,7 @@ mod record {
     pub const FILE_DELETED: u16 = 13;
     pub const BIO_END: u16 = 14;
     pub const REMAP: u16 = 15;
+    pub const FLUSH_END: u16 = 16;
 }
 
 /// `enum wire_transfer_flags` of wire.h.
@@ -124,6 +125,7 @@ records!(
     wire_segment,
     wire_transfer,
     wire_remap,
+    wire_flush_end,
     wire_sync_enter,
     wire_sync_exit,
     wire_sync_needs,
@@ -188,6 +190,13 @@ impl Decoder {
         self.ledger.as_ref()
     }
 
+    /// So many bios that only flush came back unseen.
+    pub(super) fn tell_flushes(&mut self, count: u64) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.forget_flushes(count);
+        }
+    }
+
     /// True for the record that is to be lost.
     fn is_lost(&mut self, kind: u16) -> bool {
         match &mut self.lose {
@@ -212,14 +221,15 @@ impl Decoder {
             return Ok(());
         }
         match kind {
-            record::QUEUE => match self.queue(bytes)? {
-                Some((device, queue)) => {
-                    let place = (device, queue.operation, queue.sector);
-                    self.arrive(place, queue.bytes, queue.mono_ns);
-                    emit(Event::on(device, Io::Queue(queue)))
-                }
-                None => Ok(()),
-            },
+            record::QUEUE => {
+                let head: types::wire_queue = read(bytes)?;
+                let Some(queue) = self.queue(&head, bytes)? else {
+                    return Ok(());
+                };
+                let place = (head.device as u8, queue.operation, queue.sector);
+                self.arrive(place, queue.bytes, queue.mono_ns, head.flush_bio);
+                emit(Event::on(place.0, Io::Queue(queue)))
+            }
             record::ISSUE | record::REQUEUE | record::COMPLETE | record::BIO_END => {
                 let wire: types::wire_transfer = read(bytes)?;
                 self.enter(kind, &wire);
@@ -233,10 +243,15 @@ impl Decoder {
                 emit(Event::on(wire.device as u8, io))
             }
             record::REMAP => {
-                let remap = self.remap(&read(bytes)?);
+                let wire: types::wire_remap = read(bytes)?;
+                let remap = self.remap(&wire);
                 let place = (remap.to, remap.operation, remap.to_sector);
-                self.arrive(place, remap.bytes, remap.mono_ns);
+                self.arrive(place, remap.bytes, remap.mono_ns, wire.flush_bio);
                 emit(Event::Remap(remap))
+            }
+            record::FLUSH_END => {
+                self.end_flush(&read(bytes)?);
+                Ok(())
             }
             record::SPLIT => {
                 let split: types::wire_transfer = read(bytes)?;
@@ -265,8 +280,7 @@ impl Decoder {
         }
     }
 
-    fn queue(&mut self, bytes: &[u8]) -> Result<Option<(u8, Queue)>> {
-        let head: types::wire_queue = read(bytes)?;
+    fn queue(&mut self, head: &types::wire_queue, bytes: &[u8]) -> Result<Option<Queue>> {
         let operation = Operation::from_kernel(head.opf as u8);
         let identity = (head.pid, head.mono_ns);
         let mut queue = match self.unfinished.remove(&identity) {
@@ -304,14 +318,25 @@ impl Decoder {
                 dirtier: None,
             });
         }
-        Ok(Some((head.device as u8, queue)))
+        Ok(Some(queue))
     }
 
-    /// A bio arrives at a device: at a disk it waits for its requests.
-    fn arrive(&mut self, place: (u8, Operation, u64), bytes: u32, mono_ns: u64) {
+    /// A bio arrives at a device: at a disk it waits for its requests. `flush_bio` is the address
+    /// of one that only flushes, or 0.
+    fn arrive(&mut self, place: (u8, Operation, u64), bytes: u32, mono_ns: u64, flush_bio: u64) {
         let is_disk = self.disks.get(usize::from(place.0)) == Some(&true);
-        if let Some(ledger) = self.ledger.as_mut().filter(|_| is_disk) {
-            ledger.queue(Extent::new(place, bytes), mono_ns);
+        let Some(ledger) = self.ledger.as_mut().filter(|_| is_disk) else {
+            return;
+        };
+        ledger.queue(Extent::new(place, bytes), mono_ns);
+        if flush_bio != 0 {
+            ledger.queue_flush((place.0, flush_bio), mono_ns);
+        }
+    }
+
+    fn end_flush(&mut self, wire: &types::wire_flush_end) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.end_flush((wire.device as u8, wire.bio), wire.is_expected != 0);
         }
     }
 

@@ -136,8 +136,25 @@ static __always_inline void count_queued(__u32 device, __u32 opf, __u32 bytes)
 	if (is_layered && !(role & DEVICE_DISK))
 		return;
 	add(POINT_QUEUED, opf, 1, bytes);
-	if (!bytes && (opf & 0xff) == 1)
-		count(COUNTER_EMPTY);
+}
+
+static __always_inline bool only_flushes(struct bio *bio)
+{
+	return !bio->bi_iter.bi_size && (bio->bi_opf & 0xff) == 1;
+}
+
+static __always_inline void tell_flush_end(struct bio *bio, __u32 device, bool is_expected)
+{
+	struct wire_flush_end *record = reserve(sizeof(*record));
+
+	if (!record)
+		return;
+	record->type = WIRE_FLUSH_END;
+	record->is_expected = is_expected;
+	record->reserved = 0;
+	record->device = device;
+	record->bio = (__u64)bio;
+	submit(record);
 }
 
 /*
@@ -175,6 +192,7 @@ int BPF_PROG(on_remap, struct bio *bio, __u32 from, __u64 sector)
 	record->to_sector = clone.sector;
 	record->opf = bio->bi_opf;
 	record->reserved = 0;
+	record->flush_bio = only_flushes(bio) ? address : 0;
 	submit(record);
 	return 0;
 }

@@ -48,6 +48,7 @@ struct wire_types {
 	struct wire_segment segment;
 	struct wire_transfer transfer;
 	struct wire_remap remap;
+	struct wire_flush_end flush_end;
 	struct wire_sync_enter sync_enter;
 	struct wire_sync_exit sync_exit;
 	struct wire_sync_needs sync_needs;

@@ -235,6 +235,7 @@ struct request {
 	__u64 start_time_ns;
 	struct request_queue *q;
 	struct block_device *part;
+	struct bio *bio;
 } KERNEL_TYPE;
 
 struct request_queue {

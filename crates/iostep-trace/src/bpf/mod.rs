@@ -49,7 +49,7 @@ use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 /// `WIRE_POINTS`, `WIRE_GROUPS` and `WIRE_COUNTERS` of wire.h.
 const POINTS: usize = 8;
 const GROUPS: usize = 5;
-const COUNTERS: usize = 4;
+const COUNTERS: usize = 3;
 /// Slots of the map of requests at the driver.
 const PENDING_SLOTS: u32 = 1 << 16;
 
@@ -115,8 +115,6 @@ pub struct Sums {
     pub splits: u64,
     /// Completions that were told late: after the fact, because no program saw them.
     pub late: u64,
-    /// Bios without data. Each is a write request that is never issued, only its flush.
-    pub flush_bios: u64,
 }
 
 impl Sums {
@@ -131,7 +129,7 @@ impl Sums {
             unissued,
             uneven,
         ] = points;
-        let [merges, splits, late_count, flush_bios] = counters;
+        let [merges, splits, late_count] = counters;
         Sums {
             queued,
             issued: issued.since(requeued),
@@ -142,7 +140,6 @@ impl Sums {
             merges,
             splits,
             late: late_count,
-            flush_bios,
         }
     }
 }
@@ -431,6 +428,7 @@ impl<'object> Probe<'object> {
         told.completed = told.completed.and(found);
         told.count += late.len() as u64 + rest;
         self.told.set(told);
+        self.decoder.borrow_mut().tell_flushes(rest);
         let events = late
             .into_iter()
             .map(|(_, (device, done))| Event::on(device, Io::Complete(done)));

@@ -241,6 +241,10 @@ static __always_inline void complete(struct request *request, __u32 device, __u8
 	end_pending(request, device, status, bytes, whole);
 	add(POINT_COMPLETED, request->cmd_flags, whole, bytes);
 	tell(request, device, WIRE_COMPLETE, bytes, status, whole ? TRANSFER_WHOLE : 0);
+	/* A bio without a vector only flushes; device mapper's clones may have one all the same. */
+	if (!bytes && whole && (request->cmd_flags & 0xff) == 1 && request->bio)
+		tell_flush_end(request->bio, device,
+			       !request->bio->bi_io_vec && !began_before(request));
 }
 
 SEC("tp_btf/block_rq_complete")
@@ -288,6 +292,10 @@ int BPF_PROG(on_bio_complete, struct request_queue *queue, struct bio *bio)
 
 	if (device == NO_DEVICE)
 		return 0;
+	if (only_flushes(bio)) {
+		tell_flush_end(bio, device, false);
+		return 0;
+	}
 	record = reserve(sizeof(*record));
 	if (!record)
 		return 0;

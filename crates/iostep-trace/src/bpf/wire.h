@@ -25,6 +25,7 @@ enum wire_type {
 	WIRE_FILE_DELETED = 13,
 	WIRE_BIO_END = 14,
 	WIRE_REMAP = 15,
+	WIRE_FLUSH_END = 16,
 };
 
 /* What was behind the pages of a segment; see iostep_model::event::Content. */
@@ -119,6 +120,8 @@ struct wire_queue {
 	/* As everywhere: an index into the traced devices. */
 	unsigned int device;
 	unsigned int reserved;
+	/* Its address, which tells it from the others, if it only flushes; or 0. */
+	unsigned long long flush_bio;
 	/* wire_segment[segments] follow. */
 };
 
@@ -153,6 +156,21 @@ struct wire_remap {
 	unsigned long long to_sector;
 	unsigned int opf;
 	unsigned int reserved;
+	/* As of a queued bio. */
+	unsigned long long flush_bio;
+};
+
+/*
+ * The end of a bio that brings no byte back: of one that only flushes, or of a write in a flush
+ * sequence, whose bytes came before.
+ */
+struct wire_flush_end {
+	unsigned short type;
+	/* It can only be the former, and began with the trace: it was seen queued. */
+	unsigned char is_expected;
+	unsigned char reserved;
+	unsigned int device;
+	unsigned long long bio;
 };
 
 struct wire_sync_enter {
@@ -282,14 +300,13 @@ struct wire_sum {
 	unsigned long long bytes;
 };
 
-/* Bios merged, bios split, completions told late, bios that only flush. */
+/* Bios merged, bios split, completions told late. */
 enum wire_counter {
 	COUNTER_MERGES = 0,
 	COUNTER_SPLITS = 1,
 	COUNTER_LATE = 2,
-	COUNTER_EMPTY = 3,
 };
-#define WIRE_COUNTERS 4
+#define WIRE_COUNTERS 3
 
 /* Read at once: what it holds belongs together. */
 struct wire_sums {

@@ -35,6 +35,7 @@ pub fn cases() -> Vec<Case> {
         ),
         Case::new("no trace of this machine's disk fails", needs, disk),
         Case::new("every fault is found", needs, faults),
+        Case::new("a fault of a flush is found", needs, faults_of_flushes),
     ];
     cases.map(|case| case.about("busy")).into()
 }
@@ -49,6 +50,16 @@ impl Load {
     /// `depth` direct writers of `bytes` each, beside one that writes by the page cache and syncs:
     /// its write-back is plugged and merged.
     fn start(path: &Path, depth: usize, bytes: usize) -> anyhow::Result<Load> {
+        Load::with_syncs(path, depth, bytes, 256 << 10)
+    }
+
+    /// The same with a sync after every `sync_bytes`.
+    fn with_syncs(
+        path: &Path,
+        depth: usize,
+        bytes: usize,
+        sync_bytes: usize,
+    ) -> anyhow::Result<Load> {
         let stop = Arc::new(AtomicBool::new(false));
         let open = |flags| {
             OpenOptions::new()
@@ -64,7 +75,9 @@ impl Load {
             }));
         }
         let (file, stopped) = (open(0)?, Arc::clone(&stop));
-        threads.push(std::thread::spawn(move || buffered(&file, &stopped)));
+        threads.push(std::thread::spawn(move || {
+            buffered(&file, &stopped, sync_bytes)
+        }));
         std::thread::sleep(Duration::from_millis(200));
         Ok(Load { stop, threads })
     }
@@ -96,11 +109,11 @@ fn direct(file: &File, stop: &AtomicBool, number: usize, bytes: usize) {
     }
 }
 
-fn buffered(file: &File, stop: &AtomicBool) {
-    let bytes = vec![1; 16 << 10];
+fn buffered(file: &File, stop: &AtomicBool, sync_bytes: usize) {
+    let bytes = vec![1; sync_bytes.min(16 << 10)];
     let mut place = 0;
     while !stop.load(Ordering::Relaxed) {
-        for _ in 0..16 {
+        for _ in 0..sync_bytes / bytes.len() {
             place = (place + bytes.len() as u64) % (BYTES / 2);
             if file.write_at(&bytes, BYTES / 2 + place).is_err() {
                 return;
@@ -213,6 +226,30 @@ fn faults() -> anyhow::Result<()> {
             println!("    {fault}: {:?}", check.differences);
             anyhow::ensure!(!check.passed() || is_made_good, "{fault}: not found");
         }
+    }
+    Ok(())
+}
+
+/// Every other bio only flushes: its request has no bytes, and no place. Which of them a fault meets
+/// is chance.
+fn faults_of_flushes() -> anyhow::Result<()> {
+    let image = loop_device()?;
+    let _load = Load::with_syncs(image.device(), 0, 0, 4096)?;
+    for kind in ["skip", "twice"] {
+        let meets = |number| -> anyhow::Result<bool> {
+            let fault = format!("queue:{kind}:{number}");
+            let check = trace(image.device(), &["--fault", &fault])?;
+            println!("    {fault}: {:?}", check.differences);
+            anyhow::ensure!(!check.passed(), "{fault}: not found");
+            let mut differences = check.differences.iter();
+            Ok(differences.any(|words| words.contains(" 0 bytes")))
+        };
+        let mut tries = (7..27).map(meets);
+        let met = tries.find(|met| !matches!(met, Ok(false)));
+        anyhow::ensure!(
+            met.transpose()?.is_some(),
+            "no {kind} met a bio that only flushes"
+        );
     }
     Ok(())
 }
