@@ -123,18 +123,34 @@ impl Ledger {
         }
     }
 
-    /// Bios that only flush came back unseen: those that wait longest.
-    pub(crate) fn forget_flushes(&mut self, count: u64) {
-        for _ in 0..count {
-            let of = |(bio, queued): (&FlushBio, &Vec<u64>)| Some((*queued.first()?, *bio));
-            let Some((_, bio)) = self.flushes.iter().filter_map(of).min() else {
-                return;
-            };
-            self.flushes.entry(bio).or_default().remove(0);
-            if self.flushes[&bio].is_empty() {
-                self.flushes.remove(&bio);
+    /// Bios that only flush, of which no end was seen, though each was queued before a moment or
+    /// its address is another's since: the oldest first.
+    fn unended_flushes(&self, before_ns: u64) -> Vec<(u64, FlushBio)> {
+        let mut over = Vec::new();
+        for (bio, queued) in &self.flushes {
+            let newest = queued.last().copied();
+            let queued = queued.iter().copied();
+            let is_over = |at: &u64| *at < before_ns || Some(*at) != newest;
+            over.extend(queued.filter(is_over).map(|at| (at, *bio)));
+        }
+        over.sort_unstable();
+        over
+    }
+
+    /// How many bios that only flush may have come back unseen: those that were queued before a
+    /// moment, and those whose address is another's since.
+    pub(crate) fn flushes_over(&self, before_ns: u64) -> usize {
+        self.unended_flushes(before_ns).len()
+    }
+
+    /// So many of [`Ledger::flushes_over`] did come back.
+    pub(crate) fn forget_flushes(&mut self, count: usize, before_ns: u64) {
+        for (at, bio) in self.unended_flushes(before_ns).into_iter().take(count) {
+            if let Some(queued) = self.flushes.get_mut(&bio) {
+                queued.retain(|queued_ns| *queued_ns != at);
             }
         }
+        self.flushes.retain(|_, queued| !queued.is_empty());
     }
 
     /// A bio ended without a request.
@@ -379,16 +395,16 @@ mod tests {
         ledger.queue_flush((0, 0x1000), 4);
         ledger.end_flush((0, 0x1000), false);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 0));
-        // The same bio again and again, one of them told twice.
-        for queued_ns in [6, 7, 7, 11] {
+        // The same bio again and again, the end of one of them unseen.
+        for queued_ns in [6, 7, 11] {
             ledger.queue_flush((0, 0x1000), queued_ns);
         }
         ledger.end_flush((0, 0x1000), true);
-        assert_eq!(stuck(&ledger), 3);
+        assert_eq!((stuck(&ledger), ledger.unqueued().ios), (2, 0));
+        assert_eq!((ledger.flushes_over(6), ledger.flushes_over(8)), (1, 2));
+        ledger.forget_flushes(1, 6);
+        assert_eq!((stuck(&ledger), ledger.flushes_over(6)), (1, 0));
         ledger.end_flush((0, 0x1000), true);
-        ledger.forget_flushes(1);
-        assert_eq!((stuck(&ledger), ledger.unqueued().ios), (1, 0));
-        ledger.forget_flushes(2);
         ledger.end_flush((0, 0x1000), true);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 1));
     }

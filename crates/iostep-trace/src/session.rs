@@ -97,7 +97,6 @@ enum Request {
 struct Late {
     missing: Counters,
     before_ns: u64,
-    idle: bool,
 }
 
 /// What one look at a busy device finds.
@@ -303,8 +302,9 @@ impl Session {
             if !may_drain && !may_settle {
                 return Ok(check);
             }
-            if !agrees && elapsed >= LATE_AFTER {
+            if !agrees && is_settled && elapsed >= LATE_AFTER {
                 self.tell_late(&after);
+                readings = Readings::default();
             }
         }
     }
@@ -317,7 +317,6 @@ impl Session {
             let _ = self.commands.send(Request::TellLate(Late {
                 missing,
                 before_ns: mono_ns() - LATE_AFTER.as_nanos() as u64 / 2,
-                idle: after.idle,
             }));
         }
     }
@@ -528,7 +527,7 @@ fn serve(
             }
             Ok(Request::Begin) => probe.begin()?,
             Ok(Request::TellLate(late)) => {
-                for event in probe.tell_late(late.missing, late.before_ns, late.idle)? {
+                for event in probe.tell_late(late.missing, late.before_ns)? {
                     spool.push(&event)?;
                 }
             }

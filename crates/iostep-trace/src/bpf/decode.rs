@@ -190,10 +190,10 @@ impl Decoder {
         self.ledger.as_ref()
     }
 
-    /// So many bios that only flush came back unseen.
-    pub(super) fn tell_flushes(&mut self, count: u64) {
+    /// So many bios that only flush came back unseen, of those that [`Ledger::flushes_over`] counts.
+    pub(super) fn forget_flushes(&mut self, count: usize, before_ns: u64) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.forget_flushes(count);
+            ledger.forget_flushes(count, before_ns);
         }
     }
 
@@ -422,7 +422,7 @@ pub(super) fn pending(
         let completion = Completion {
             transfer: transfer(),
             status: 0,
-            in_flush_sequence: slot.in_flush_sequence != 0,
+            in_flush_sequence: slot.in_flush_sequence != 0 && slot.bytes > 0,
         };
         (slot.device as u8, completion)
     })

@@ -390,20 +390,15 @@ impl<'object> Probe<'object> {
     }
 
     /// Completions that no program saw, of requests that went to the driver before `before_ns`,
-    /// if they are exactly what the device counted and nobody saw. Where the device is `idle`,
-    /// ends of flushes without data may be missing too: they have no slot, so nothing is told of
-    /// them but their number.
+    /// if they are exactly what the device counted and nobody saw. Of bios that only flush, nothing
+    /// is told but their number: they have no slot.
     ///
     /// See `requests.bpf.h` for how they come about. Their time is now, which is too late.
     /// Errors: `Kernel`.
-    pub(crate) fn tell_late(
-        &self,
-        missing: Counters,
-        before_ns: u64,
-        idle: bool,
-    ) -> Result<Vec<Event>> {
+    pub(crate) fn tell_late(&self, missing: Counters, before_ns: u64) -> Result<Vec<Event>> {
         let late = self.pending_before(before_ns)?;
         let mut found = Counters::default();
+        let mut again = 0;
         for (_, (_, completion)) in &late {
             let transfer = &completion.transfer;
             let bytes = u64::from(transfer.bytes);
@@ -411,10 +406,13 @@ impl<'object> Probe<'object> {
                 true => found.add_part(transfer.operation, bytes),
                 false => found.add(transfer.operation, bytes),
             }
+            again += u64::from(completion.in_flush_sequence);
         }
-        let mut told = self.told.get();
+        let mut decoder = self.decoder.borrow_mut();
+        let flushes = decoder.ledger().map_or(0, |l| l.flushes_over(before_ns));
+        // Without bytes: the second end of a write in a flush sequence, or a bio's that flushes.
         let rest = missing.write.ios.saturating_sub(found.write.ios);
-        if idle {
+        if rest <= again + flushes as u64 {
             found.write.ios += rest;
         }
         if found != missing {
@@ -425,10 +423,11 @@ impl<'object> Probe<'object> {
             let updated = self.skel.maps.pending.update(key, &empty, MapFlags::ANY);
             updated.map_err(Error::kernel("write a BPF map"))?;
         }
+        decoder.forget_flushes(rest as usize, before_ns);
+        let mut told = self.told.get();
         told.completed = told.completed.and(found);
         told.count += late.len() as u64 + rest;
         self.told.set(told);
-        self.decoder.borrow_mut().tell_flushes(rest);
         let events = late
             .into_iter()
             .map(|(_, (device, done))| Event::on(device, Io::Complete(done)));

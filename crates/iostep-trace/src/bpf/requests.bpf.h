@@ -56,8 +56,9 @@ static __always_inline bool began_before(struct request *request)
  * On a busy machine the kernel now and then runs no program for a burst of completions although
  * the tracepoint fires (perf counts them all), and counts nothing; presumably an interrupt found a
  * program running. But a tag is given away again only when its request is over: the next request
- * with the tag tells the completion late, and user space tells what is left when the device is
- * idle. What comes back at the end of a flush sequence has no tag of its own: user space counts it.
+ * with the tag tells the completion late, and user space tells what is left at the end. A write in a
+ * flush sequence has its tag until it comes back the second time, without bytes; the flush itself
+ * borrows the tag of one of the writes that wait for it; a queue has one (blk_alloc_flush_queue).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -78,8 +79,11 @@ static __always_inline __u32 key_of(struct request *request, __u32 device)
 {
 	int tag = request->internal_tag;
 	__u32 queue = request->mq_hctx->queue_num & 0xfff;
+	__u16 number = tag < 0 ? request->tag : tag;
 
-	return device << 28 | queue << 16 | (__u16)(tag < 0 ? request->tag : tag);
+	if (is_flush(request))
+		number = 0x8000;
+	return device << 28 | queue << 16 | number;
 }
 
 /* Queues may overlap in it: whose the slot is, its key says. */
@@ -115,20 +119,22 @@ static __always_inline struct wire_pending *pending_of(struct request *request, 
 	return slot;
 }
 
-/* Whatever had the tag before is over, and nobody saw it. */
-static __always_inline void tell_late(struct wire_pending *slot)
+/* So many bytes of a request are back, and nobody saw it; the request is over if it is whole. */
+static __always_inline void tell_late(struct wire_pending *slot, __u32 bytes, bool whole)
 {
 	struct wire_transfer *record;
 
 	count(COUNTER_LATE);
-	add(POINT_LATE, slot->opf, !slot->in_flush_sequence, slot->bytes);
+	add(POINT_LATE, slot->opf, whole, bytes);
 	record = reserve(sizeof(*record));
 	if (!record)
 		return;
 	__builtin_memset(record, 0, sizeof(*record));
 	record->type = WIRE_COMPLETE;
-	record->flags = slot->in_flush_sequence ? TRANSFER_IN_FLUSH_SEQUENCE : TRANSFER_WHOLE;
-	record->bytes = slot->bytes;
+	record->flags = whole                     ? TRANSFER_WHOLE
+			: slot->in_flush_sequence ? TRANSFER_IN_FLUSH_SEQUENCE
+						  : 0;
+	record->bytes = bytes;
 	record->mono_ns = bpf_ktime_get_ns();
 	record->sector = slot->sector;
 	record->opf = slot->opf;
@@ -144,8 +150,9 @@ static __always_inline void begin_pending(struct request *request, __u32 device,
 
 	if (!slot)
 		return;
+	/* Whatever had the tag before is over. */
 	if (slot->valid)
-		tell_late(slot);
+		tell_late(slot, slot->bytes, true);
 	slot->request = (__u64)request;
 	slot->issue_ns = bpf_ktime_get_ns();
 	slot->sector = request->__sector;
@@ -157,28 +164,51 @@ static __always_inline void begin_pending(struct request *request, __u32 device,
 	slot->in_flush_sequence = !is_flush(request) && in_flush_sequence(request);
 }
 
+/* Its bio has no vector. Device mapper's clones of bios that only flush may have one all the same. */
+static __always_inline bool only_flushed(struct request *request)
+{
+	return request->bio && !request->bio->bi_io_vec;
+}
+
 /*
  * A request, or a part of it, is back. What it brings must be what went out; a request that never
- * went out must be older than the trace, or have failed on its way.
+ * went out must be older than the trace, or have failed on its way. True if this was the second end
+ * of a write in a flush sequence.
  */
-static __always_inline void end_pending(struct request *request, __u32 device, __u8 status,
+static __always_inline bool end_pending(struct request *request, __u32 device, __u8 status,
 					__u32 bytes, __u32 whole)
 {
 	struct wire_pending *slot = pending_of(request, device);
-	__u32 opf = request->cmd_flags;
+	__u32 opf = request->cmd_flags, left = request->__data_len;
 
-	if (slot) {
-		if (bytes > slot->bytes || (bytes >= request->__data_len && bytes != slot->bytes))
-			add(POINT_UNEVEN, opf, 1, bytes);
-		slot->sector += bytes >> 9;
-		slot->bytes -= bytes < slot->bytes ? bytes : slot->bytes;
-		slot->valid = bytes < request->__data_len;
-	} else if (bytes || is_flush(request)) {
+	/* A bio that only flushes has a tag, and is never issued: the slot is its predecessor's. */
+	if (slot && !bytes && !left && !is_flush(request) &&
+	    (!slot->in_flush_sequence || only_flushed(request))) {
+		tell_late(slot, slot->bytes, true);
+		slot->valid = 0;
+		return false;
+	}
+	if (!slot) {
+		if (!bytes && !is_flush(request))
+			return false;
 		if (began_before(request))
 			add(POINT_BEFORE, opf, whole, bytes);
 		else if (!status)
 			add(POINT_UNISSUED, opf, 1, bytes);
+		return false;
 	}
+	/* What the kernel no longer waits for came back unseen. */
+	if (left < slot->bytes) {
+		tell_late(slot, slot->bytes - left, false);
+		slot->sector += (slot->bytes - left) >> 9;
+		slot->bytes = left;
+	}
+	if (bytes > slot->bytes || (bytes >= left && bytes != slot->bytes))
+		add(POINT_UNEVEN, opf, 1, bytes);
+	slot->sector += bytes >> 9;
+	slot->bytes -= bytes < slot->bytes ? bytes : slot->bytes;
+	slot->valid = bytes < left || (slot->in_flush_sequence && in_flush_sequence(request));
+	return slot->in_flush_sequence && !slot->valid;
 }
 
 static __always_inline void tell(struct request *request, __u32 device, __u32 type, __u32 bytes,
@@ -237,14 +267,14 @@ static __always_inline void complete(struct request *request, __u32 device, __u8
 {
 	bool whole =
 		is_flush(request) || (!in_flush_sequence(request) && bytes >= request->__data_len);
+	bool is_second_end;
 
-	end_pending(request, device, status, bytes, whole);
+	is_second_end = end_pending(request, device, status, bytes, whole);
 	add(POINT_COMPLETED, request->cmd_flags, whole, bytes);
 	tell(request, device, WIRE_COMPLETE, bytes, status, whole ? TRANSFER_WHOLE : 0);
-	/* A bio without a vector only flushes; device mapper's clones may have one all the same. */
-	if (!bytes && whole && (request->cmd_flags & 0xff) == 1 && request->bio)
+	if (!bytes && whole && !is_second_end && (request->cmd_flags & 0xff) == 1 && request->bio)
 		tell_flush_end(request->bio, device,
-			       !request->bio->bi_io_vec && !began_before(request));
+			       only_flushed(request) && !began_before(request));
 }
 
 SEC("tp_btf/block_rq_complete")
