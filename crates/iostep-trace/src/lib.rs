@@ -16,6 +16,7 @@ pub mod fault;
 pub mod interrupts;
 mod ledger;
 pub mod mounts;
+mod ring;
 pub mod session;
 pub mod stack;
 pub mod syscalls;

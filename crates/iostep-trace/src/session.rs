@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,8 @@ const DRAIN_WAIT: Duration = Duration::from_secs(2);
 const DRAIN_FACTOR: u32 = 10;
 /// How long a completion is merely under way before it counts as one that nobody saw.
 const LATE_AFTER: Duration = Duration::from_millis(200);
+/// How long completions that nobody saw may put the end off.
+const LATE_WAIT: Duration = Duration::from_secs(10);
 /// Readings of the counters at a time, and the time between them.
 const READINGS: usize = 4;
 const READING_INTERVAL: Duration = Duration::from_millis(1);
@@ -287,6 +289,7 @@ impl Session {
     fn end(&mut self) -> Result<Check> {
         let (end_ns, end) = (mono_ns(), Instant::now());
         let mut readings = Readings::default();
+        let mut last_late = (0, end);
         loop {
             let moment = self.look(end_ns)?;
             let after = snapshot(&mut readings, &moment);
@@ -295,14 +298,17 @@ impl Session {
             let patience = Duration::from_nanos(waiting.longest_ns) * DRAIN_FACTOR;
             let is_settled = moment.idle || readings.are_clear();
             let agrees = check.device.is_none_or(|device| device == check.completed);
-            let elapsed = end.elapsed();
+            if last_late.0 != check.late_completions && end.elapsed() < LATE_WAIT {
+                last_late = (check.late_completions, Instant::now());
+            }
+            let elapsed = last_late.1.elapsed();
             let may_drain =
                 waiting.stuck.ios > 0 && !after.is_hopeless() && elapsed < patience.max(DRAIN_WAIT);
             let may_settle = !(is_settled && agrees) && elapsed < SETTLE_WAIT;
             if !may_drain && !may_settle {
                 return Ok(check);
             }
-            if !agrees && is_settled && elapsed >= LATE_AFTER {
+            if !agrees && is_settled && end.elapsed() >= LATE_AFTER {
                 self.tell_late(&after);
                 readings = Readings::default();
             }
@@ -491,12 +497,14 @@ fn record_bpf(
     // The session is gone only if its thread died, and then there is nobody to tell.
     let _ = ready.send(probe.notes().to_vec());
     let spool = RefCell::new(Spool { writer, events: 0 });
+    let mut drained = Instant::now();
     probe.run(
-        DRAIN_INTERVAL,
         |event| spool.borrow_mut().push(&event),
         |probe| {
-            let stop = serve(probe, target, &mut spool.borrow_mut(), requests)?;
+            let wait = DRAIN_INTERVAL.saturating_sub(drained.elapsed());
+            let stop = serve(probe, target, &mut spool.borrow_mut(), requests, wait)?;
             spool.borrow_mut().flush()?;
+            drained = Instant::now();
             Ok(stop)
         },
     )?;
@@ -509,15 +517,18 @@ fn record_bpf(
     })
 }
 
-/// Does what the session asked for; true if that was to stop.
+/// Does what the session asks for, for which it waits so long; true if that is to stop.
 fn serve(
     mut probe: &Probe<'_>,
     target: &Target,
     spool: &mut Spool,
     requests: &Receiver<Request>,
+    mut wait: Duration,
 ) -> Result<bool> {
     loop {
-        match requests.try_recv() {
+        let request = requests.recv_timeout(wait);
+        wait = Duration::ZERO;
+        match request {
             Ok(Request::Mark(mono_ns, marker)) => {
                 spool.push(&Event::Marker { mono_ns, marker })?;
             }
@@ -531,8 +542,8 @@ fn serve(
                     spool.push(&event)?;
                 }
             }
-            Ok(Request::Stop) | Err(TryRecvError::Disconnected) => return Ok(true),
-            Err(TryRecvError::Empty) => return Ok(false),
+            Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(true),
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
         }
     }
 }

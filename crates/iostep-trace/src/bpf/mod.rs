@@ -13,19 +13,19 @@ pub(crate) mod words;
 use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::time::Duration;
 
 use iostep_model::event::{Completion, Event, Io};
 use iostep_model::manifest::{Counters, Holds, Totals};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
 use crate::check::{Ending, Waiting};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::Ledger;
+use crate::ring::Ring;
 use crate::stack::Layer;
 use crate::target::Target;
 use choice::Choice;
@@ -50,8 +50,8 @@ use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 const POINTS: usize = 8;
 const GROUPS: usize = 5;
 const COUNTERS: usize = 3;
-/// Slots of the map of requests at the driver.
-const PENDING_SLOTS: u32 = 1 << 16;
+/// How many slots of the map of requests at the driver are read at once.
+const PENDING_BATCH: u32 = 1 << 12;
 
 /// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
 const END_IO_KINDS: [(&str, u32); 23] = [
@@ -163,10 +163,17 @@ pub fn objects() -> Objects {
     std::array::from_fn(|_| MaybeUninit::uninit())
 }
 
-/// The key of a request at the driver.
-type Slot = [u8; 4];
-/// A completion and its device's index.
-type DeviceCompletion = (u8, Completion);
+/// A request at the driver.
+struct Pending {
+    /// Where in the map.
+    slot: Vec<u8>,
+    /// What is there.
+    bytes: Vec<u8>,
+    /// The device's index.
+    device: u8,
+    /// Its end, as if it came now.
+    completion: Completion,
+}
 
 /// Completions that no program saw.
 #[derive(Clone, Copy, Debug, Default)]
@@ -252,30 +259,26 @@ impl<'object> Probe<'object> {
         &self.notes
     }
 
-    /// Hands every event to `emit` until `stop` says so; `stop` is asked about every
-    /// `interval`, after the ring is empty.
+    /// Hands every event to `emit` until `stop` says so; `stop` is asked again and again, after
+    /// all that was in the ring before, and takes the time until the ring is read again.
     ///
     /// Errors: `Kernel`, and the first error of `emit`, after which nothing more is emitted.
     pub fn run(
         &self,
-        interval: Duration,
         mut emit: impl FnMut(Event) -> Result<()>,
         mut stop: impl FnMut(&Self) -> Result<bool>,
     ) -> Result<()> {
         let failed = RefCell::new(None);
-        let ring = self.ring(|bytes| {
+        let ring = Ring::open(&self.skel.maps.events, |bytes| {
             if failed.borrow().is_none() {
                 let result = self.decoder.borrow_mut().decode(bytes, &mut emit);
                 if let Err(error) = result {
                     *failed.borrow_mut() = Some(error);
                 }
             }
-            0
         })?;
         loop {
-            poll(&ring, interval)?;
-            ring.consume()
-                .map_err(Error::kernel("read the ring buffer"))?;
+            ring.drain()?;
             if let Some(error) = failed.borrow_mut().take() {
                 return Err(error);
             }
@@ -293,15 +296,14 @@ impl<'object> Probe<'object> {
         self.skel.links = programs::IostepLinks::default();
         let mut failed = Ok(());
         let decoder = &self.decoder;
-        let ring = self.ring(|bytes| {
+        let ring = Ring::open(&self.skel.maps.events, |bytes| {
             if failed.is_ok() {
                 failed = decoder.borrow_mut().decode(bytes, &mut emit);
             }
-            0
         })?;
-        let consumed = ring.consume();
+        let drained = ring.drain();
         drop(ring);
-        consumed.map_err(Error::kernel("read the ring buffer"))?;
+        drained?;
         failed
     }
 
@@ -337,16 +339,6 @@ impl<'object> Probe<'object> {
             sums: self.own_sums()?,
             events: self.decoder.borrow().ledger().map(Ledger::events),
         })
-    }
-
-    fn ring<'a>(&'a self, callback: impl FnMut(&[u8]) -> i32 + 'a) -> Result<RingBuffer<'a>> {
-        let mut builder = RingBufferBuilder::new();
-        builder
-            .add(&self.skel.maps.events, callback)
-            .map_err(Error::kernel("open the ring buffer"))?;
-        builder
-            .build()
-            .map_err(Error::kernel("open the ring buffer"))
     }
 
     /// The programs' own sums so far, and what `tell_late` added to them.
@@ -399,7 +391,7 @@ impl<'object> Probe<'object> {
         let late = self.pending_before(before_ns)?;
         let mut found = Counters::default();
         let mut again = 0;
-        for (_, (_, completion)) in &late {
+        for Pending { completion, .. } in &late {
             let transfer = &completion.transfer;
             let bytes = u64::from(transfer.bytes);
             match completion.in_flush_sequence {
@@ -418,9 +410,14 @@ impl<'object> Probe<'object> {
         if found != missing {
             return Ok(Vec::new());
         }
-        for (key, _) in &late {
+        for pending in &late {
+            if !self.still_is(pending)? {
+                return Ok(Vec::new());
+            }
+        }
+        for Pending { slot, .. } in &late {
             let empty = [0; size_of::<programs::types::wire_pending>()];
-            let updated = self.skel.maps.pending.update(key, &empty, MapFlags::ANY);
+            let updated = self.skel.maps.pending.update(slot, &empty, MapFlags::ANY);
             updated.map_err(Error::kernel("write a BPF map"))?;
         }
         decoder.forget_flushes(rest as usize, before_ns);
@@ -430,20 +427,31 @@ impl<'object> Probe<'object> {
         self.told.set(told);
         let events = late
             .into_iter()
-            .map(|(_, (device, done))| Event::on(device, Io::Complete(done)));
+            .map(|late| Event::on(late.device, Io::Complete(late.completion)));
         Ok(events.collect())
     }
 
-    fn pending_before(&self, before_ns: u64) -> Result<Vec<(Slot, DeviceCompletion)>> {
-        let mut pending = Vec::new();
-        for slot in 0..PENDING_SLOTS {
-            let key = slot.to_ne_bytes();
-            let value = self.skel.maps.pending.lookup(&key, MapFlags::ANY);
-            let value = value.map_err(Error::kernel("read a BPF map"))?;
-            let completion = value.and_then(|bytes| decode::pending(&bytes, self.flags, before_ns));
-            pending.extend(completion.map(|completion| (key, completion)));
-        }
-        Ok(pending)
+    fn pending_before(&self, before_ns: u64) -> Result<Vec<Pending>> {
+        let map = &self.skel.maps.pending;
+        let slots = map.lookup_batch(PENDING_BATCH, MapFlags::ANY, MapFlags::ANY);
+        let slots = slots.map_err(Error::kernel("read a BPF map"))?;
+        let pending = slots.filter_map(|(slot, bytes)| {
+            let (device, completion) = decode::pending(&bytes, self.flags, before_ns)?;
+            Some(Pending {
+                slot,
+                bytes,
+                device,
+                completion,
+            })
+        });
+        Ok(pending.collect())
+    }
+
+    /// True if a slot still is what was read of it: no program told it meanwhile.
+    fn still_is(&self, pending: &Pending) -> Result<bool> {
+        let now = self.skel.maps.pending.lookup(&pending.slot, MapFlags::ANY);
+        let now = now.map_err(Error::kernel("read a BPF map"))?;
+        Ok(now.as_ref() == Some(&pending.bytes))
     }
 
     /// Events that found no room, pieces of bios that were not understood, and calls of a
@@ -482,17 +490,6 @@ impl<'object> Probe<'object> {
             .map(|program| recursion_misses(program.as_fd().as_raw_fd()))
             .sum()
     }
-}
-
-/// Waits for the ring to fill, at most `interval`. A signal (a stopped process that goes on, say)
-/// ends the wait early, and that is no error.
-fn poll(ring: &RingBuffer<'_>, interval: Duration) -> Result<()> {
-    let result = ring.poll_raw(interval);
-    if result >= 0 || result == -rustix::io::Errno::INTR.raw_os_error() {
-        return Ok(());
-    }
-    let error = libbpf_rs::Error::from_raw_os_error(-result);
-    Err(Error::kernel("poll the ring buffer")(error))
 }
 
 fn configure(

@@ -10,18 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, OpenObject};
 
 use super::present::Present;
 use super::record::{self, Record};
 use super::{Recorded, Subject, received, requests, spool, table};
 use crate::bpf::{has_tracepoint, per_cpu, recursion_misses, word, words};
 use crate::error::{Error, Result};
+use crate::ring::Ring;
 use crate::session::mono_ns;
 
 #[allow(
@@ -206,16 +207,16 @@ fn read(
             let longer = received::with_path(bytes);
             *failed = spool.push(longer.as_deref().unwrap_or(bytes)).err();
         }
-        0
     };
-    let ring = ring(&skel.maps.records, keep)?;
+    let ring = Ring::open(&skel.maps.records, keep)?;
     while !shared.stop.load(Ordering::Relaxed) && failed.borrow().is_none() {
-        consume(&ring)?;
-        std::thread::sleep(DRAIN_INTERVAL);
+        let begun = Instant::now();
+        ring.drain()?;
+        std::thread::sleep(DRAIN_INTERVAL.saturating_sub(begun.elapsed()));
     }
     // Nothing comes any more, so that the last look has an end.
     skel.links = CallsLinks::default();
-    consume(&ring)?;
+    ring.drain()?;
     drop(ring);
     let lost = lost(&skel)?;
     if let Some(error) = failed.into_inner() {
@@ -319,21 +320,6 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
     let pointer = Ptr::try_from(hook.referenced_type()).ok()?;
     let function = FuncProto::try_from(pointer.referenced_type()).ok()?;
     Some(function.iter().count().saturating_sub(1))
-}
-
-fn ring<'a>(
-    records: &'a dyn MapCore,
-    callback: impl FnMut(&[u8]) -> i32 + 'a,
-) -> Result<RingBuffer<'a>> {
-    let mut builder = RingBufferBuilder::new();
-    let failed = || Error::kernel("open the ring buffer");
-    builder.add(records, callback).map_err(failed())?;
-    builder.build().map_err(failed())
-}
-
-fn consume(ring: &RingBuffer<'_>) -> Result<()> {
-    ring.consume()
-        .map_err(Error::kernel("read the ring buffer"))
 }
 
 /// Records without room, tasks that could not be followed, and calls of a program that the kernel
