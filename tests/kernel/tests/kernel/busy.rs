@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use anyhow::Context;
 use iostep_kernel_tests::iostep;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::image::{LoopImage, Options};
@@ -15,6 +16,7 @@ use iostep_model::manifest::Check;
 use iostep_model::store;
 
 use crate::case::Case;
+use crate::variants;
 
 /// Size of what the load writes to.
 const BYTES: u64 = 64 << 20;
@@ -41,6 +43,20 @@ pub fn cases() -> Vec<Case> {
         ),
     ];
     cases.map(|case| case.about("busy")).into()
+}
+
+/// The tests on the guest's own disk, of each kind that a guest can have; those of faults, which
+/// take minutes there, where `IOSTEP_VARIANTS=all` asks for them.
+pub fn cases_on_disks() -> Vec<Case> {
+    let needs = [Requirement::Root, Requirement::Btf];
+    let name = "no trace fails, with any scheduler";
+    let mut cases = vec![Case::new(name, needs, guest_disk)];
+    if variants::are_all_wanted() {
+        cases.push(Case::new("every fault is found", needs, || {
+            faults_on(&disk_of_guest()?)
+        }));
+    }
+    cases
 }
 
 /// Threads that write, each to its own part of a device or file, until the value goes.
@@ -113,6 +129,13 @@ fn open(path: &Path, flags: i32) -> std::io::Result<File> {
         .open(path)
 }
 
+/// Between two writes of a thread: an emulated processor has to read what it traces, too.
+fn pause() {
+    if std::env::var_os("IOSTEP_GUEST").is_some() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn direct(file: &File, stop: &AtomicBool, number: usize, bytes: usize) {
     let space = vec![number as u8; bytes + 4096];
     let aligned = space.as_ptr().align_offset(4096);
@@ -127,6 +150,7 @@ fn direct(file: &File, stop: &AtomicBool, number: usize, bytes: usize) {
         {
             return;
         }
+        pause();
     }
 }
 
@@ -141,6 +165,7 @@ fn buffered(file: &File, stop: &AtomicBool, sync_bytes: usize) {
             }
         }
         let _ = file.sync_data();
+        pause();
     }
 }
 
@@ -208,11 +233,14 @@ fn schedulers_of(device: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn schedulers() -> anyhow::Result<()> {
-    let image = loop_device()?;
-    for scheduler in schedulers_of(image.device())? {
+    on_schedulers(loop_device()?.device(), &[(1, 4096), (32, 65_536)])
+}
+
+fn on_schedulers(device: &Path, loads: &[(usize, usize)]) -> anyhow::Result<()> {
+    for scheduler in schedulers_of(device)? {
         println!("    {scheduler}");
-        std::fs::write(scheduler_of(image.device()), &scheduler)?;
-        trace_all(image.device(), image.device(), &[(1, 4096), (32, 65_536)])?;
+        std::fs::write(scheduler_of(device), &scheduler)?;
+        trace_all(device, device, loads)?;
     }
     Ok(())
 }
@@ -226,13 +254,27 @@ fn disk() -> anyhow::Result<()> {
     trace_all(directory.path(), &file, &[(1, 4096), (64, 131_072)])
 }
 
+fn guest_disk() -> anyhow::Result<()> {
+    let disk = disk_of_guest()?;
+    on_schedulers(&disk, &[(1, 4096), (3, 65_536)])
+}
+
+fn disk_of_guest() -> anyhow::Result<PathBuf> {
+    let mut disks = ["nvme0n1", "sda", "mmcblk0", "vda"].map(|name| Path::new("/dev").join(name));
+    let disk = disks.iter_mut().find(|disk| disk.exists());
+    Ok(disk.context("the guest has no disk")?.clone())
+}
+
 fn faults() -> anyhow::Result<()> {
-    let image = loop_device()?;
-    let _load = Load::start(image.device(), 4, 4096)?;
+    faults_on(loop_device()?.device())
+}
+
+fn faults_on(device: &Path) -> anyhow::Result<()> {
+    let _load = Load::start(device, 4, 4096)?;
     for (number, point) in POINTS.iter().enumerate() {
         for kind in KINDS {
             let fault = format!("{point}:{kind}:{}", 7 + 5 * number);
-            let check = trace(image.device(), &["--fault", &fault])?;
+            let check = trace(device, &["--fault", &fault])?;
             // The next request with the tag tells that one late, and says so.
             let is_made_good = fault.starts_with("complete:skip") && check.late_completions > 0;
             println!("    {fault}: {:?}", check.differences);

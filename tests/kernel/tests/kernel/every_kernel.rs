@@ -38,11 +38,13 @@ fn case(role: &'static str, whole: bool) -> Case {
 
 fn on(role: &str, whole: bool) -> anyhow::Result<()> {
     let kernel = kernels::image(role).context("it was there a moment ago")?;
+    let kernel = kernel.to_string_lossy();
+    let flags = ["--kernel", &kernel];
     match whole {
-        true => run_inside(Some(&kernel), &[INSIDE], INSIDE_LIMIT),
+        true => run_inside(&flags, &[INSIDE], INSIDE_LIMIT),
         false => {
             let traced = format!("{INSIDE}: {TRACED}");
-            run_inside(Some(&kernel), &[&traced, "--exact"], ONE_LIMIT)
+            run_inside(&flags, &[&traced, "--exact"], ONE_LIMIT)
         }
     }
 }

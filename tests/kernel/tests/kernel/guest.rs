@@ -18,6 +18,8 @@ use crate::case::Case;
 pub const INSIDE: &str = "in the guest";
 /// The same for those on devices that are made of others.
 const ON_STACKS: &str = "on stacked devices";
+/// The same for those on each kind of disk.
+const ON_DISKS: &str = "on the guest's disk";
 /// How long all of them may take, four times what they do.
 pub const INSIDE_LIMIT: Duration = Duration::from_secs(900);
 /// The one of them that every kernel passes in `make test`.
@@ -125,13 +127,23 @@ pub fn cases() -> Vec<Case> {
         Case::new("bad usage is refused", needs(&[]), refused),
         Case::new("a kernel may patch its own code", needs(&[]), patching),
         Case::new("the tests inside pass", needs(&[]), || {
-            run_inside(None, &[INSIDE], INSIDE_LIMIT)
+            run_inside(&[], &[INSIDE], INSIDE_LIMIT)
         }),
         Case::new("the tests of stacks pass", needs(&[]), || {
-            run_inside(None, &[ON_STACKS], INSIDE_LIMIT)
+            run_inside(&[], &[ON_STACKS], INSIDE_LIMIT)
         }),
     ];
-    all.into_iter().map(|case| case.about("guest")).collect()
+    let disks = ["nvme", "scsi", "sd"].map(|kind| busy(kind, needs(&[])));
+    let all = all.into_iter().chain(disks);
+    all.map(|case| case.about("guest")).collect()
+}
+
+/// A kind of disk under load.
+fn busy(kind: &'static str, needs: Vec<Requirement>) -> Case {
+    let name = format!("{kind}: no trace of a busy disk fails");
+    Case::new(name, needs, move || {
+        run_inside(&["--device", kind], &[ON_DISKS], INSIDE_LIMIT)
+    })
 }
 
 /// The tests that are run inside by [`inside`], `more` among them; none on the host.
@@ -153,6 +165,15 @@ pub fn cases_on_stacks(all: Vec<Case>) -> Vec<Case> {
         return Vec::new();
     }
     let cases = all.into_iter().map(|case| case.about(ON_STACKS));
+    cases.collect()
+}
+
+/// The tests on the guest's own disk, which are run by [`inside`]; none on the host.
+pub fn cases_on_disks(all: Vec<Case>) -> Vec<Case> {
+    if std::env::var_os("IOSTEP_GUEST").is_none() {
+        return Vec::new();
+    }
+    let cases = all.into_iter().map(|case| case.about(ON_DISKS));
     cases.collect()
 }
 
@@ -466,13 +487,9 @@ fn patching() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs this very binary in a guest, with these arguments, by a kernel or the default one. What is
-/// required of the machine is required of the guest.
-pub fn run_inside(
-    kernel: Option<&Path>,
-    arguments: &[&str],
-    limit: Duration,
-) -> anyhow::Result<()> {
+/// Runs this very binary with these arguments in a guest, which has `more` flags than the others.
+/// What is required of the machine is required of the guest.
+pub fn run_inside(more: &[&str], arguments: &[&str], limit: Duration) -> anyhow::Result<()> {
     let own = std::env::current_exe()?;
     let command = iostep::binary()?;
     let binary = format!("IOSTEP_BIN={}", command.display());
@@ -485,11 +502,10 @@ pub fn run_inside(
     let sizes = ["--size", "512MiB", "--memory", "2GiB"];
     // The command's own limit: its error shows the console, where the kernel names stuck tasks.
     let seconds = format!("{}s", limit.as_secs());
-    let mut flags = vec!["--time-limit", &seconds];
-    let kernel = kernel.map(Path::to_string_lossy);
-    flags.extend(kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
+    let time = ["--time-limit", &seconds];
+    let flags = [&variables[..], &sizes, &time, more].concat();
     let outcome = guest(
-        &[&variables[..], &sizes, &flags, &["--", &own], arguments].concat(),
+        &[&flags[..], &["--", &own], arguments].concat(),
         limit + LIMIT,
     )?;
     println!("    {}", outcome.stderr.lines().last().unwrap_or_default());
