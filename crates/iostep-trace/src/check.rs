@@ -51,12 +51,14 @@ pub(crate) struct Waiting {
 }
 
 /// The last word of a probe: everything it summed and everything it told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ending {
     /// When the programs were gone.
     pub(crate) sums: Sums,
     /// What the recorded events add up to; `None` where sums are made of them.
     pub(crate) events: Option<Events>,
+    /// Programs that the kernel did not run because they ran already, and how often.
+    pub(crate) skipped: Vec<(String, u64)>,
 }
 
 /// Compares the two ends.
@@ -200,6 +202,18 @@ pub(crate) fn compare_events(check: &mut Check, ending: &Ending) {
     }
 }
 
+/// Says why events are missing, where events are missing and the kernel knows of it.
+pub(crate) fn explain(check: &mut Check, ending: &Ending) {
+    if check.passed() {
+        return;
+    }
+    for (program, times) in &ending.skipped {
+        check.notes.push(format!(
+            "the kernel skipped {program} {times} times, since a task was preempted in it; trace again, with less load"
+        ));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,11 +340,15 @@ mod tests {
                 completed: writes(completed),
                 ..events
             }),
+            skipped: vec![("on_complete".to_owned(), 1)],
         };
         let mut check = Check::default();
         compare_events(&mut check, &ending(2));
-        assert!(check.passed(), "{check:?}");
+        explain(&mut check, &ending(2));
+        assert!(check.passed() && check.notes.is_empty(), "{check:?}");
         compare_events(&mut check, &ending(1));
         assert!(check.differences[0].contains("completed"), "{check:?}");
+        explain(&mut check, &ending(1));
+        assert!(check.notes[0].contains("on_complete 1 times"), "{check:?}");
     }
 }

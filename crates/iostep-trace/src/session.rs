@@ -234,6 +234,7 @@ impl Session {
         let _ = self.commands.send(Request::Stop);
         if let Some(recorded) = self.join()? {
             check::compare_events(&mut check, &recorded.ending);
+            check::explain(&mut check, &recorded.ending);
             check.recorded_events = Some(recorded.events);
         }
         self.manifest.check = check;
@@ -584,7 +585,11 @@ fn record_tracefs(
     failed?;
     spool.flush()?;
     Ok(Recorded {
-        ending: Ending { sums, events: None },
+        ending: Ending {
+            sums,
+            events: None,
+            skipped: Vec::new(),
+        },
         events: spool.events,
     })
 }

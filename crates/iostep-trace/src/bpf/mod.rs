@@ -338,6 +338,7 @@ impl<'object> Probe<'object> {
         Ok(Ending {
             sums: self.own_sums()?,
             events: self.decoder.borrow().ledger().map(Ledger::events),
+            skipped: self.skipped(),
         })
     }
 
@@ -468,13 +469,25 @@ impl<'object> Probe<'object> {
             let values = per_cpu(&self.skel.maps.lost, reason)?;
             lost += values.iter().map(|value| word(value, 0)).sum::<u64>();
         }
-        for program in self.skel.object().progs() {
-            let name = program.name().to_string_lossy();
-            if program.autoload() && !looks_at_calls(&name) && !BALANCED.contains(&&*name) {
-                lost += recursion_misses(program.as_fd().as_raw_fd());
-            }
-        }
-        Ok(lost)
+        let skipped = self.skipped();
+        let skipped = skipped
+            .iter()
+            .filter(|(name, _)| !BALANCED.contains(&name.as_str()));
+        Ok(lost + skipped.map(|(_, times)| times).sum::<u64>())
+    }
+
+    /// Programs that the kernel did not run because they ran already, but for those that look at
+    /// system calls, and how often. Since Linux 7.0 a task can be preempted in any tracepoint.
+    fn skipped(&self) -> Vec<(String, u64)> {
+        let programs = self.skel.object().progs();
+        let all = programs
+            .filter(|program| program.autoload())
+            .map(|program| {
+                let name = program.name().to_string_lossy().into_owned();
+                (name, recursion_misses(program.as_fd().as_raw_fd()))
+            });
+        all.filter(|(name, times)| *times > 0 && !looks_at_calls(name))
+            .collect()
     }
 
     /// System calls that no program looked at. Since Linux 6.13 the tracepoints of system calls may
