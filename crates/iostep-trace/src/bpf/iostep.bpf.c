@@ -11,7 +11,8 @@
  * fat        who changed a block of the table or of a directory; direct I/O of old
  * journal    jbd2 commits, and inodes that go away
  * f2fs       its nodes, its atomic writes, its fsync
- * bio        block_bio_queue: whose pages a bio carries, walked folio by folio
+ * bio        whose pages a bio carries, walked folio by folio
+ * queue      block_bio_queue: a bio, who sends it and for what
  * requests   block_rq_issue, block_rq_complete: the hot path
  *
  * Tracepoints only: no kprobe, no fentry (some kernels refuse them).
@@ -38,6 +39,7 @@
 #include "nilfs2.bpf.h"
 #include "fat.bpf.h"
 #include "bio.bpf.h"
+#include "queue.bpf.h"
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

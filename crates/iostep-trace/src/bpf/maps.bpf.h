@@ -62,6 +62,8 @@ enum end_io_kind {
 	END_IO_IOMAP_SIMPLE = 10,
 	/* btrfs, the second copy and those after it. */
 	END_IO_BTRFS_COPY = 11,
+	/* A copy that the block layer encrypted: its private data is the plain bio. */
+	END_IO_ENCRYPTED = 12,
 };
 
 struct {

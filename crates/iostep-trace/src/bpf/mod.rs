@@ -54,7 +54,7 @@ const COUNTERS: usize = 3;
 const PENDING_BATCH: u32 = 1 << 12;
 
 /// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
-const END_IO_KINDS: [(&str, u32); 23] = [
+const END_IO_KINDS: [(&str, u32); 24] = [
     ("iomap_dio_bio_end_io", 1),
     ("end_bio_bh_io_sync", 2),
     // By Linux 7.2 the completion of a buffer is its bio's own.
@@ -79,6 +79,7 @@ const END_IO_KINDS: [(&str, u32); 23] = [
     ("dio_bio_end_io", 9),
     ("dio_bio_end_aio", 9),
     ("iomap_dio_simple_end_io", 10),
+    ("blk_crypto_fallback_encrypt_endio", 12),
 ];
 
 /// Programs whose events add up to the device's counters.
