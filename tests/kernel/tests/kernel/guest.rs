@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_kernel_tests::iostep::{self, Outcome, Running};
 use iostep_kernel_tests::requirement::Requirement;
-use iostep_model::table::{File, Sync, Trace};
+use iostep_model::table::{File, Segment, Sync, Trace};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -524,6 +524,11 @@ pub fn run_inside(more: &[&str], arguments: &[&str], limit: Duration) -> anyhow:
 
 /// On the guest's own device, by its kernel, whose types may be laid out otherwise.
 fn traced() -> anyhow::Result<()> {
+    traced_on(&[], "defaults")?;
+    traced_on(&["-O", "encrypt"], "test_dummy_encryption")
+}
+
+fn traced_on(features: &[&str], mount: &str) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let output = directory.path().join("run.iostep");
     let run = |program: &str, arguments: &[&str]| {
@@ -532,9 +537,12 @@ fn traced() -> anyhow::Result<()> {
         anyhow::ensure!(status.success(), "{program}: {status}");
         Ok(())
     };
-    run("mkfs.ext4", &["-q", "-F", "/dev/vda"])?;
-    run("mount", &["/dev/vda", "/mnt"])?;
-    let write = "for n in 1 2 3; do dd if=/dev/zero of=/mnt/$n bs=4k count=5 conv=fsync; done";
+    let make = [&["-q", "-F", "-b", "4096"], features, &["/dev/vda"]].concat();
+    run("mkfs.ext4", &make)?;
+    run("mount", &["-o", mount, "/dev/vda", "/mnt"])?;
+    // What is made after the mount is encrypted.
+    let write = "mkdir /mnt/d; \
+         for n in 1 2 3; do dd if=/dev/zero of=/mnt/d/$n bs=4k count=5 conv=fsync; done";
     let output = output.to_string_lossy();
     let traced = iostep::run([
         "trace", "/mnt", "--json", "--settle", "-o", &output, "--", "sh", "-c", write,
@@ -544,7 +552,7 @@ fn traced() -> anyhow::Result<()> {
     let trace = iostep_model::store::read(Path::new(&*output))?;
     anyhow::ensure!(trace.manifest.check.passed(), "{:?}", trace.manifest.check);
     let written = trace.manifest.check.completed.write.bytes;
-    println!("    {written} bytes written");
+    println!("    {mount}: {written} bytes written");
     anyhow::ensure!(written >= 3 * 5 * 4096, "{written} bytes");
     // Every program is there.
     let notes = &trace.manifest.check.notes;
@@ -560,6 +568,10 @@ fn names_files_and_syncs(trace: &Trace) -> anyhow::Result<()> {
         let is_its = |sync: &&Sync| sync.file == Some(file as u32);
         let syncs = trace.syncs.iter().filter(is_its).count();
         anyhow::ensure!(syncs == 1, "{name} was synced {syncs} times");
+        let is_data = |s: &&Segment| s.file == Some(file as u32) && s.file_offset_bytes.is_some();
+        let data = trace.segments.iter().filter(is_data);
+        let bytes: u64 = data.map(|segment| u64::from(segment.bytes)).sum();
+        anyhow::ensure!(bytes == 5 * 4096, "{bytes} bytes of {name} were written");
     }
     Ok(())
 }
