@@ -498,14 +498,17 @@ fn record_bpf(
     // The session is gone only if its thread died, and then there is nobody to tell.
     let _ = ready.send(probe.notes().to_vec());
     let spool = RefCell::new(Spool { writer, events: 0 });
-    let mut drained = Instant::now();
+    let mut last = Instant::now();
     probe.run(
         |event| spool.borrow_mut().push(&event),
-        |probe| {
-            let wait = DRAIN_INTERVAL.saturating_sub(drained.elapsed());
-            let stop = serve(probe, target, &mut spool.borrow_mut(), requests, wait)?;
+        || {
+            let request = requests.recv_timeout(DRAIN_INTERVAL.saturating_sub(last.elapsed()));
+            last = Instant::now();
+            request
+        },
+        |probe, request| {
+            let stop = serve(probe, target, &mut spool.borrow_mut(), request)?;
             spool.borrow_mut().flush()?;
-            drained = Instant::now();
             Ok(stop)
         },
     )?;
@@ -518,35 +521,29 @@ fn record_bpf(
     })
 }
 
-/// Does what the session asks for, for which it waits so long; true if that is to stop.
+/// Does what the session asked for, if it did; true if that was to stop.
 fn serve(
     mut probe: &Probe<'_>,
     target: &Target,
     spool: &mut Spool,
-    requests: &Receiver<Request>,
-    mut wait: Duration,
+    request: std::result::Result<Request, RecvTimeoutError>,
 ) -> Result<bool> {
-    loop {
-        let request = requests.recv_timeout(wait);
-        wait = Duration::ZERO;
-        match request {
-            Ok(Request::Mark(mono_ns, marker)) => {
-                spool.push(&Event::Marker { mono_ns, marker })?;
-            }
-            Ok(Request::Look(queued_before_ns, reply)) => {
-                // Nobody waits any more if the session was dropped meanwhile.
-                let _ = reply.send(look(&mut probe, target, queued_before_ns));
-            }
-            Ok(Request::Begin) => probe.begin()?,
-            Ok(Request::TellLate(late)) => {
-                for event in probe.tell_late(late.missing, late.before_ns)? {
-                    spool.push(&event)?;
-                }
-            }
-            Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(true),
-            Err(RecvTimeoutError::Timeout) => return Ok(false),
+    match request {
+        Ok(Request::Mark(mono_ns, marker)) => spool.push(&Event::Marker { mono_ns, marker })?,
+        Ok(Request::Look(queued_before_ns, reply)) => {
+            // Nobody waits any more if the session was dropped meanwhile.
+            let _ = reply.send(look(&mut probe, target, queued_before_ns));
         }
+        Ok(Request::Begin) => probe.begin()?,
+        Ok(Request::TellLate(late)) => {
+            for event in probe.tell_late(late.missing, late.before_ns)? {
+                spool.push(&event)?;
+            }
+        }
+        Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(true),
+        Err(RecvTimeoutError::Timeout) => {}
     }
+    Ok(false)
 }
 
 fn record_tracefs(

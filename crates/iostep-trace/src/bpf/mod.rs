@@ -260,14 +260,16 @@ impl<'object> Probe<'object> {
         &self.notes
     }
 
-    /// Hands every event to `emit` until `stop` says so; `stop` is asked again and again, after
-    /// all that was in the ring before, and takes the time until the ring is read again.
+    /// Hands every event to `emit` until `stop` says so. By turns, `wait` gives what to do and
+    /// takes the time until then, all that is in the ring is read, and `stop` does it: what it
+    /// sees is not older than what it was asked for.
     ///
     /// Errors: `Kernel`, and the first error of `emit`, after which nothing more is emitted.
-    pub fn run(
+    pub fn run<Wanted>(
         &self,
         mut emit: impl FnMut(Event) -> Result<()>,
-        mut stop: impl FnMut(&Self) -> Result<bool>,
+        mut wait: impl FnMut() -> Wanted,
+        mut stop: impl FnMut(&Self, Wanted) -> Result<bool>,
     ) -> Result<()> {
         let failed = RefCell::new(None);
         let ring = Ring::open(&self.skel.maps.events, |bytes| {
@@ -279,11 +281,12 @@ impl<'object> Probe<'object> {
             }
         })?;
         loop {
+            let wanted = wait();
             ring.drain()?;
             if let Some(error) = failed.borrow_mut().take() {
                 return Err(error);
             }
-            if stop(self)? {
+            if stop(self, wanted)? {
                 return Ok(());
             }
         }

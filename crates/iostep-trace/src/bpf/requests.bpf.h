@@ -54,11 +54,11 @@ static __always_inline bool began_before(struct request *request)
  * another request has it by the time its old owner is sought.
  *
  * On a busy machine the kernel now and then runs no program for a burst of completions although
- * the tracepoint fires (perf counts them all), and counts nothing; presumably an interrupt found a
- * program running. But a tag is given away again only when its request is over: the next request
- * with the tag tells the completion late, and user space tells what is left at the end. A write in a
- * flush sequence has its tag until it comes back the second time, without bytes; the flush itself
- * borrows the tag of one of the writes that wait for it; a queue has one (blk_alloc_flush_queue).
+ * the tracepoint fires (perf counts them all), and counts nothing. But a tag is given away again
+ * only when its request is over: the next request with the tag tells the completion late, and user
+ * space tells what is left at the end. A write in a flush sequence has its tag until it comes back
+ * the second time, without bytes; the flush itself borrows the tag of one of the writes that wait
+ * for it; a queue has one (blk_alloc_flush_queue).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -146,35 +146,31 @@ fn busy(kind: &'static str, needs: Vec<Requirement>) -> Case {
     })
 }
 
-/// The tests that are run inside by [`inside`], `more` among them; none on the host.
+/// The tests that are run by [`run_inside`], `more` among them; none on the host.
 pub fn cases_inside(mut more: Vec<Case>) -> Vec<Case> {
-    if std::env::var_os("IOSTEP_GUEST").is_none() {
-        return Vec::new();
-    }
     more.push(Case::new(
         TRACED,
         [Requirement::Root, Requirement::Btf],
         traced,
     ));
-    more.into_iter().map(|case| case.about(INSIDE)).collect()
+    in_a_guest(INSIDE, more)
 }
 
-/// The tests on devices that are made of others, which are run by [`inside`]; none on the host.
+/// The tests on devices that are made of others; none on the host.
 pub fn cases_on_stacks(all: Vec<Case>) -> Vec<Case> {
-    if std::env::var_os("IOSTEP_GUEST").is_none() {
-        return Vec::new();
-    }
-    let cases = all.into_iter().map(|case| case.about(ON_STACKS));
-    cases.collect()
+    in_a_guest(ON_STACKS, all)
 }
 
-/// The tests on the guest's own disk, which are run by [`inside`]; none on the host.
+/// The tests on the guest's own disk; none on the host.
 pub fn cases_on_disks(all: Vec<Case>) -> Vec<Case> {
+    in_a_guest(ON_DISKS, all)
+}
+
+fn in_a_guest(about: &str, all: Vec<Case>) -> Vec<Case> {
     if std::env::var_os("IOSTEP_GUEST").is_none() {
         return Vec::new();
     }
-    let cases = all.into_iter().map(|case| case.about(ON_DISKS));
-    cases.collect()
+    all.into_iter().map(|case| case.about(about)).collect()
 }
 
 /// Runs `iostep lab guest` with these arguments.
