@@ -176,6 +176,29 @@ fn the_three_generations_are_told_apart() {
 }
 
 #[test]
+fn the_journal_ends_with_the_blocks_of_fast_commits() {
+    let options = ["-b", "4096", "-J", "size=8", "-O", "fast_commit"];
+    let image = Image::ext4("ext4", &options, 64 * MIB);
+    let layout = Ext4::open(&image.open())
+        .and_then(|filesystem| filesystem.layout())
+        .expect("layout");
+    let blocks = |class| {
+        let ranges = layout.iter().filter(move |range| range.class == class);
+        ranges.flat_map(|range| range.first_block..range.first_block + range.blocks)
+    };
+    let journal = image.debugfs("blocks <8>");
+    let journal: Vec<u64> = journal
+        .split_whitespace()
+        .map(|word| word.parse().expect("a block"))
+        .collect();
+    let fast = field(&image.dumpe2fs(), "Fast commit length:") as usize;
+    assert!(fast > 0);
+    let (normal, fast) = journal.split_at(journal.len() - fast);
+    assert!(blocks(Class::LogOther).eq(normal.iter().copied()));
+    assert!(blocks(Class::FastCommit).eq(fast.iter().copied()));
+}
+
+#[test]
 fn a_terabyte_is_laid_out_without_reading_its_inode_tables() {
     let image = Image::empty(1 << 40);
     let mut mke2fs = std::process::Command::new("mke2fs");

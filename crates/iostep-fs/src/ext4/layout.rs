@@ -72,25 +72,4 @@ impl<S: ReadAt> Ext4<S> {
         push(descriptor.inode_bitmap, 1, Class::InodeBitmap);
         push(descriptor.inode_table, table_blocks, Class::InodeTable);
     }
-
-    fn push_journal(&self, layout: &mut Vec<LayoutRange>) -> Result<()> {
-        let journal_inode = self.superblock().journal_inode;
-        if journal_inode == 0 {
-            return Ok(());
-        }
-        let map = self.block_map(&self.inode(journal_inode)?)?;
-        let journal = map.mappings.iter().map(|mapping| LayoutRange {
-            first_block: mapping.fs_block,
-            blocks: mapping.blocks,
-            class: Class::LogOther,
-        });
-        let tree_class = self.tree_class(journal_inode)?;
-        let tree = map.tree.iter().map(|&block| LayoutRange {
-            first_block: block,
-            blocks: 1,
-            class: tree_class,
-        });
-        layout.extend(journal.chain(tree));
-        Ok(())
-    }
 }

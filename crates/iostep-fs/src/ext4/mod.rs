@@ -13,6 +13,7 @@ mod group;
 mod indirect;
 mod inline;
 mod inode;
+mod journal;
 mod layout;
 mod owners;
 mod superblock;

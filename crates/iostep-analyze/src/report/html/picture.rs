@@ -1,7 +1,7 @@
 //! The data behind the interactive picture: what `picture/*.js` reads.
 
 use iostep_model::SECTOR_BYTES;
-use iostep_model::class::{Class, Evidence};
+use iostep_model::class::{Class, Evidence, Layer};
 use iostep_model::event::Marker;
 use iostep_model::operation::{Flags, Operation};
 use iostep_model::sync::SyncKind;
@@ -256,7 +256,10 @@ fn journal(trace: &Trace) -> (Vec<(u64, u64)>, bool) {
         .iter()
         .flat_map(|fs| {
             let block_sectors = u64::from(fs.block_bytes) / SECTOR_BYTES;
-            let journal = fs.layout.iter().filter(|r| r.class == Class::LogOther);
+            let journal = fs
+                .layout
+                .iter()
+                .filter(|r| r.class.layer() == Layer::Journal);
             journal.map(move |range| {
                 let first = range.first_block.saturating_mul(block_sectors);
                 (
@@ -275,7 +278,6 @@ fn journal(trace: &Trace) -> (Vec<(u64, u64)>, bool) {
 /// The range from the first to the last journal sector that was read or written. The trees of
 /// btrfs's log lie anywhere, so a range around them would say nothing.
 fn observed_journal(trace: &Trace) -> Vec<(u64, u64)> {
-    use iostep_model::class::Layer;
     let of_journal = |s: &&Segment| s.class.layer() == Layer::Journal && s.class != Class::TreeLog;
     let ends = trace.segments.iter().filter(of_journal).map(|s| {
         let sectors = u64::from(s.bytes).div_ceil(SECTOR_BYTES);
