@@ -331,7 +331,7 @@ impl Extents {
             class: class_of(place.inode, known.map_or(0, |known| known.mode)),
             evidence: Evidence::ExtentEvent,
             file: known.map(|known| known.file),
-            file_offset_bytes: Some(offset_bytes + byte % self.block_bytes),
+            file_offset_bytes: Some(offset_bytes.saturating_add(byte % self.block_bytes)),
             dirtier,
             commit: None,
             home: None,
@@ -450,7 +450,7 @@ fn log_block(class: Class, evidence: Evidence) -> Part {
 fn continues(last: &Part, next: &Part) -> bool {
     let end = last
         .file_offset_bytes
-        .map(|offset| offset + u64::from(last.bytes));
+        .map(|offset| offset.saturating_add(u64::from(last.bytes)));
     last.class == next.class
         && last.evidence == next.evidence
         && last.file == next.file

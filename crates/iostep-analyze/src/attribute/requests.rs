@@ -59,7 +59,7 @@ impl Waiting {
         rest.starts_bio = false;
         rest.piece.bytes -= bytes;
         if let Some(offset) = &mut rest.piece.file_offset_bytes {
-            *offset += u64::from(bytes);
+            *offset = offset.saturating_add(u64::from(bytes));
         }
         self.piece.bytes = bytes;
         rest
