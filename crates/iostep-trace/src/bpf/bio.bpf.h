@@ -31,16 +31,25 @@ struct bio_walk {
 	__u64 mapping;
 	__u64 next_index;
 	__u32 btree_left;
-	__u32 reserved;
+	__u32 in_use;
 	__u64 commit;
 };
 
+/* Of a processor: a task may be preempted in a walk, see entries.bpf.h. */
+#define BIO_WALKS (ENTRIES + 1)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, BIO_WALKS);
 	__type(key, __u32);
 	__type(value, struct bio_walk);
 } bio_walks SEC(".maps");
+
+/* What a step of a walk is told. */
+struct step {
+	struct bio *bio;
+	__u32 walk;
+};
 
 static __always_inline __u64 base(__u64 address, __u64 fixed)
 {
@@ -82,8 +91,7 @@ static __always_inline void send(struct bio_walk *walk)
 	asm volatile("" : "+r"(segments));
 	if (segments)
 		bytes += (((segments - 1) & (MAX_SEGMENTS - 1)) + 1) * sizeof(struct wire_segment);
-	if (bpf_ringbuf_output(&events, walk, bytes, wakeup()))
-		count_lost(LOST_RING_FULL);
+	output(walk, bytes, wakeup());
 	walk->queue.continues_at_bytes = walk->done_bytes;
 	walk->queue.segments = 0;
 }
@@ -166,7 +174,7 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 	inode = BPF_CORE_READ((struct address_space *)mapping, host);
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return;
-	known = know_file(inode, SLOT_QUEUE);
+	known = know_file(inode);
 	set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode, known);
 	segment->flags |= SEGMENT_HOME_IS_FILE;
 	segment->inode = BPF_CORE_READ(inode, i_ino);
@@ -196,7 +204,7 @@ static __always_inline bool set_file_buffer(struct wire_segment *segment, struct
 		set_nilfs_node(segment, inode);
 		return true;
 	}
-	known = know_file(inode, SLOT_QUEUE);
+	known = know_file(inode);
 	set_file(segment, inode, buffer_offset(buffer, folio), CONTENT_FILE);
 	if (walk->queue.opf & 1)
 		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode,
@@ -266,14 +274,14 @@ static __always_inline void set_direct(struct wire_segment *segment, struct bio_
 	struct iomap_dio *dio = (struct iomap_dio *)walk->private;
 	struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
 	struct inode *inode = BPF_CORE_READ(iocb, ki_filp, f_inode);
+	/* What was submitted so far, before Linux 7.0 with this bio (fs/iomap/direct-io.c). */
+	__u64 offset = BPF_CORE_READ(iocb, ki_pos) + BPF_CORE_READ(dio, size);
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
 		segment->content = CONTENT_BUFFER;
 	} else {
-		know_file(inode, SLOT_QUEUE);
-		/* dio->size counts what was submitted so far, this bio included (fs/iomap/direct-io.c). */
-		set_file(segment, inode,
-			 BPF_CORE_READ(iocb, ki_pos) + BPF_CORE_READ(dio, size) - segment->bytes,
+		know_file(inode);
+		set_file(segment, inode, direct_counts_later ? offset : offset - segment->bytes,
 			 CONTENT_FILE_DIRECT);
 	}
 	segment->dirtier_pid = walk->queue.pid;
@@ -299,7 +307,7 @@ static __always_inline void set_simple_direct(struct wire_segment *segment, stru
 
 	if (!inode)
 		return;
-	know_file(inode, SLOT_QUEUE);
+	know_file(inode);
 	set_file(segment, inode, BPF_CORE_READ(iocb, ki_pos), CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
@@ -314,7 +322,7 @@ static __always_inline void set_dio(struct wire_segment *segment, struct bio_wal
 	if (!bpf_core_type_exists(struct dio))
 		return;
 	inode = BPF_CORE_READ(dio, inode);
-	know_file(inode, SLOT_QUEUE);
+	know_file(inode);
 	set_file(segment, inode, direct_offset(dio, segment->bytes), CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
@@ -438,7 +446,7 @@ static __always_inline void set_btrfs_part(struct wire_segment *segment, struct 
 	find_btrfs_part(&part, bio, walk->queue.opf & 1);
 	if (!part.inode || !is_traced_inode_address(part.inode))
 		return;
-	known = know_file(part.inode, SLOT_QUEUE);
+	known = know_file(part.inode);
 	if (part.compressed) {
 		set_file(segment, part.inode, part.offset, CONTENT_FILE);
 		segment->flags |= SEGMENT_WHOLE_BIO;
@@ -545,7 +553,7 @@ static __always_inline void start_page_segment(struct bio_walk *walk, struct wir
 		set_btrfs_node(segment, walk, page, offset, head);
 		return;
 	}
-	known = know_file(inode, SLOT_QUEUE);
+	known = know_file(inode);
 	set_file(segment, inode, index * PAGE_BYTES, CONTENT_FILE);
 	if (walk->queue.opf & 1)
 		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)head, index), inode,
@@ -576,10 +584,9 @@ static __always_inline bool joins(struct bio_walk *walk, struct wire_segment *la
 	return dirtier->pid == last->dirtier_pid && !(last->flags & SEGMENT_DIRTIER_BY_INODE);
 }
 
-static long walk_step(__u32 step, void *context)
+static long walk_step(__u32 index_of_step, struct step *step)
 {
-	__u32 zero = 0;
-	struct bio_walk *walk = bpf_map_lookup_elem(&bio_walks, &zero);
+	struct bio_walk *walk = bpf_map_lookup_elem(&bio_walks, &step->walk);
 	struct wire_segment *last;
 	struct bio_vec vector = {};
 	__u64 page, head, mapping, index, folio_index;
@@ -615,8 +622,8 @@ static long walk_step(__u32 step, void *context)
 			return 1;
 		if (!mapping || (mapping & MAPPING_FLAGS)) {
 			if ((walk->kind == END_IO_BTRFS || walk->kind == END_IO_BTRFS_COPY) &&
-			    context)
-				set_btrfs_part(last, walk, *(struct bio **)context, mapping);
+			    step->bio)
+				set_btrfs_part(last, walk, step->bio, mapping);
 			else if (walk->kind == END_IO_WAIT && mapping)
 				set_device_direct(last, walk);
 		} else {

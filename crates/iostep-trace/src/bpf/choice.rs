@@ -36,11 +36,19 @@ const fn part(
     }
 }
 
+/// Programs that only count: what they miss is no event of the trace. They have no entries.
+pub(super) const COUNTING: [&str; 3] = ["on_back_merge", "on_front_merge", "on_request_merge"];
+
 const OTHER_FSYNC: &str = "fsync inside other calls (O_SYNC, msync, io_uring)";
 const DELETED: &str = "when a file is deleted";
 
-const PARTS: [Part; 22] = [
+const PARTS: [Part; 23] = [
     part(&["on_dirty_folio"], ANY, "which process made a page dirty"),
+    part(
+        &["on_ext4_journalled_write"],
+        EXT,
+        "which process wrote a page with data=journal",
+    ),
     part(&["on_syscall"], ANY, "sync calls"),
     part(&["on_syscall_exit"], ANY, "when a sync call ends"),
     part(&["on_uring_complete"], ANY, "when io_uring's fsync ends"),
@@ -107,23 +115,98 @@ pub(super) struct Choice {
     absent: BTreeSet<String>,
     /// Programs that this kernel refused.
     refused: BTreeSet<String>,
+    /// Which of them this kernel may preempt.
+    preempts: Preempts,
+    /// Programs to which this kernel refused an entry.
+    without_entries: BTreeSet<String>,
+}
+
+/// In which tracepoints a kernel may preempt a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preempts {
+    None,
+    /// "tracing: Allow system call tracepoints to handle page faults", Linux 6.13.
+    SystemCalls,
+    /// "tracing: Guard __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast", Linux 7.0.
+    All,
+}
+
+impl Preempts {
+    /// By `uname -r`.
+    fn on(kernel: &str) -> Preempts {
+        let mut numbers = kernel.split(|c: char| !c.is_ascii_digit());
+        let mut number = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0u32);
+        match (number(), number()) {
+            (7.., _) => Preempts::All,
+            (6, 13..) => Preempts::SystemCalls,
+            _ => Preempts::None,
+        }
+    }
+}
+
+/// What a BPF program is to the one of ours that it belongs to (`entries.bpf.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Called by the kernel.
+    Itself,
+    /// The same, called by its entries.
+    Behind,
+    /// Calls it, if no entry before did.
+    Entry,
+}
+
+/// The program of ours that a BPF program belongs to, and as what.
+pub(super) fn role_of(name: &str) -> (&str, Role) {
+    if let Some(program) = name.strip_suffix("_behind") {
+        return (program, Role::Behind);
+    }
+    match name.rsplit_once("_entry") {
+        Some((program, number)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+            (program, Role::Entry)
+        }
+        _ => (name, Role::Itself),
+    }
 }
 
 impl Choice {
-    /// For a filesystem by the kernel's name for it; empty if nothing is mounted.
-    pub fn new(filesystem: &str) -> Choice {
+    /// For a filesystem by the kernel's name for it, empty if nothing is mounted; and for a kernel
+    /// by `uname -r`.
+    pub fn new(filesystem: &str, kernel: &str) -> Choice {
         Choice {
             filesystem: filesystem.to_owned(),
             absent: BTreeSet::new(),
             refused: BTreeSet::new(),
+            preempts: Preempts::on(kernel),
+            without_entries: BTreeSet::new(),
         }
     }
 
-    /// True if a program is to be loaded.
-    pub fn takes(&self, program: &str) -> bool {
-        let part = part_of(program);
-        let wanted = part.is_none_or(|part| part.serves(&self.filesystem));
+    /// True if a BPF program is to be loaded.
+    pub fn takes(&self, name: &str) -> bool {
+        let (program, role) = role_of(name);
+        let in_its_role = self.has_entries(program) != (role == Role::Itself);
+        in_its_role && self.has(program)
+    }
+
+    /// True if a program of ours is there, in whatever way it is called.
+    fn has(&self, program: &str) -> bool {
+        let wanted = part_of(program).is_none_or(|part| part.serves(&self.filesystem));
         wanted && !self.absent.contains(program) && !self.refused.contains(program)
+    }
+
+    /// True if the kernel may preempt a program, so that it is called by its entries.
+    pub fn has_entries(&self, program: &str) -> bool {
+        let preempted = match self.preempts {
+            Preempts::None => false,
+            Preempts::SystemCalls => looks_at_calls(program),
+            Preempts::All => !COUNTING.contains(&program),
+        };
+        preempted && !self.without_entries.contains(program)
+    }
+
+    /// Which programs may be preempted.
+    pub fn preempts(&self) -> Preempts {
+        self.preempts
     }
 
     /// This kernel has no such tracepoint.
@@ -138,6 +221,10 @@ impl Choice {
         let Some(program) = refused_program(said) else {
             return Err(error);
         };
+        let (program, role) = role_of(program);
+        if role != Role::Itself && self.without_entries.insert(program.to_owned()) {
+            return Ok(());
+        }
         if part_of(program).is_none() || !self.refused.insert(program.to_owned()) {
             return Err(Error::Refused {
                 program: program.to_owned(),
@@ -150,7 +237,7 @@ impl Choice {
 
     /// What a trace with these programs does not tell, a sentence each.
     pub fn notes(&self, kernel: &str) -> Vec<String> {
-        let lost = |part: &&Part| !part.programs.iter().any(|program| self.takes(program));
+        let lost = |part: &&Part| !part.programs.iter().any(|program| self.has(program));
         let parts = PARTS.iter().filter(|part| part.serves(&self.filesystem));
         parts
             .filter(lost)
@@ -177,6 +264,14 @@ impl Choice {
 
 fn part_of(program: &str) -> Option<&'static Part> {
     PARTS.iter().find(|part| part.programs.contains(&program))
+}
+
+/// True for the programs on the tracepoints of all system calls.
+pub(super) fn looks_at_calls(program: &str) -> bool {
+    matches!(
+        program,
+        "on_syscall" | "on_syscall_exit" | "on_silent_syscall"
+    )
 }
 
 /// The program that libbpf could not load, by its own words.
@@ -226,7 +321,7 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn programs_of_other_filesystems_are_left_out() {
-        let choice = Choice::new("ext4");
+        let choice = Choice::new("ext4", "6.1.0");
         assert!(choice.takes("on_bio_queue") && choice.takes("on_ext4_fsync"));
         assert!(!choice.takes("on_xfs_fsync") && !choice.takes("on_dirty_buffer"));
         assert!(choice.notes("6.12").is_empty());
@@ -234,14 +329,14 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn on_a_device_without_a_mount_any_filesystem_may_come() {
-        let choice = Choice::new("");
+        let choice = Choice::new("", "6.1.0");
         assert!(choice.takes("on_ext4_fsync") && choice.takes("on_xfs_fsync"));
         assert!(!choice.takes("on_silent_syscall"));
     }
 
     #[test]
     fn a_refused_program_costs_what_it_tells() {
-        let mut choice = Choice::new("ext4");
+        let mut choice = Choice::new("ext4", "6.1.0");
         choice.leave_out(error(), SAID, "9.9").expect("optional");
         assert!(!choice.takes("on_ext4_fsync") && choice.takes("on_ext4_fsync_exit"));
         let expected = "not known: fsync inside other calls (O_SYNC, msync, io_uring); \
@@ -254,7 +349,7 @@ libbpf: failed to load object 'iostep_bpf'
     #[test]
     fn without_a_core_program_one_plain_sentence_says_so() {
         let said = SAID.replace("on_ext4_fsync", "on_bio_queue");
-        let error = Choice::new("ext4")
+        let error = Choice::new("ext4", "6.1.0")
             .leave_out(error(), &said, "9.9")
             .expect_err("core");
         let text = error.to_string();
@@ -264,18 +359,49 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn what_names_no_program_stays_the_error_that_it_is() {
-        let result = Choice::new("").leave_out(error(), "libbpf: map 'events': -12\n", "9.9");
+        let result =
+            Choice::new("", "6.1.0").leave_out(error(), "libbpf: map 'events': -12\n", "9.9");
         assert!(matches!(result, Err(Error::Unsupported { .. })));
     }
 
     #[test]
+    fn programs_are_called_by_entries_where_a_kernel_may_preempt_them() {
+        for (kernel, of_calls, of_all) in [
+            ("5.15.0", false, false),
+            ("6.12.117+deb13-amd64", false, false),
+            ("6.13", true, false),
+            ("6.18.44-x", true, false),
+            ("7.0.1", true, true),
+            ("10.0", true, true),
+        ] {
+            let mut choice = Choice::new("ext4", kernel);
+            assert_eq!(choice.takes("on_syscall_entry1"), of_calls, "{kernel}");
+            assert_eq!(choice.takes("on_bio_queue_entry4"), of_all, "{kernel}");
+            assert_eq!(choice.takes("on_syscall"), !of_calls, "{kernel}");
+            assert_eq!(choice.takes("on_bio_queue_behind"), of_all, "{kernel}");
+            assert!(!choice.takes("on_xfs_fsync_entry1"), "{kernel}");
+            choice.set_absent("on_ext4_evict");
+            assert!(!choice.takes("on_ext4_evict_entry1"), "{kernel}");
+        }
+    }
+
+    #[test]
+    fn without_an_entry_a_program_is_called_itself() {
+        let said = SAID.replace("on_ext4_fsync", "on_bio_queue_entry2");
+        let mut choice = Choice::new("ext4", "7.3.4");
+        choice.leave_out(error(), &said, "7.3.4").expect("optional");
+        assert!(choice.takes("on_bio_queue") && !choice.takes("on_bio_queue_entry1"));
+        assert!(choice.has_entries("on_issue") && choice.notes("7.3.4").is_empty());
+    }
+
+    #[test]
     fn a_tracepoint_that_is_gone_is_told_of_where_its_filesystem_is() {
-        let mut choice = Choice::new("btrfs");
+        let mut choice = Choice::new("btrfs", "6.1.0");
         choice.set_absent("on_btrfs_fsync");
         assert!(choice.notes("7.3").is_empty());
         choice.set_absent("on_btrfs_fsync_enter");
         assert_eq!(choice.notes("7.3").len(), 1);
-        let mut anywhere = Choice::new("");
+        let mut anywhere = Choice::new("", "6.1.0");
         anywhere.set_absent("on_btrfs_fsync");
         anywhere.set_absent("on_btrfs_fsync_enter");
         assert!(anywhere.notes("7.3").is_empty());

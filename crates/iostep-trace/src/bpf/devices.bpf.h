@@ -162,8 +162,7 @@ static __always_inline void tell_flush_end(struct bio *bio, __u32 device, bool i
  * is still to be added: blk_partition_remap() of block/blk-core.c fires this a second time, with
  * the partition's own number.
  */
-SEC("tp_btf/block_bio_remap")
-int BPF_PROG(on_remap, struct bio *bio, __u32 from, __u64 sector)
+PROGRAM("block_bio_remap", on_remap, struct bio *bio, __u32 from, __u64 sector)
 {
 	struct block_device *below = bio->bi_bdev;
 	__u32 device = device_of(below, ~0u);

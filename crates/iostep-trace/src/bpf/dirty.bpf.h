@@ -76,35 +76,55 @@ static __always_inline bool is_traced_inode_address(struct inode *inode)
 	return device ? is_traced_address(device) : is_traced_btrfs(super);
 }
 
-SEC("tp_btf/writeback_dirty_folio")
-int BPF_PROG(on_dirty_folio, struct folio *folio, struct address_space *mapping)
+static __always_inline void know_dirtier(struct page_key *key, struct inode *inode)
 {
-	struct inode *inode = mapping ? mapping->host : NULL;
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
-	struct page_key key;
 	struct page_dirtier dirtier = {};
 	struct known_file *known;
+
+	dirtier.pid = pid_tgid;
+	dirtier.tgid = pid_tgid >> 32;
+	dirtier.inode = inode->i_ino;
+	dirtier.generation = inode->i_generation;
+	bpf_map_update_elem(&dirtiers, key, &dirtier, BPF_ANY);
+	know_current_thread(pid_tgid);
+	if ((inode->i_mode & S_IFMT) == S_IFBLK)
+		return;
+	know_atomic_write(inode);
+	known = know_file(inode);
+	if (known) {
+		known->dirtier_pid = dirtier.pid;
+		known->dirtier_tgid = dirtier.tgid;
+	}
+}
+
+PROGRAM("writeback_dirty_folio", on_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	struct inode *inode = mapping ? mapping->host : NULL;
+	struct page_key key;
 
 	if (!inode || !is_traced_inode(inode))
 		return 0;
 	key.mapping = (__u64)mapping;
 	key.index = folio->index;
-	if (is_refiled(&key, inode))
+	if (!is_refiled(&key, inode))
+		know_dirtier(&key, inode);
+	return 0;
+}
+
+/*
+ * data=journal: before Linux 6.3 a write puts a page into the transaction without making it dirty;
+ * jbd2 does so once it is committed (ext4_journalled_write_end, fs/ext4/inode.c).
+ */
+PROGRAM("ext4_journalled_write_end", on_ext4_journalled_write, struct inode *inode, __s64 position)
+{
+	struct page_key key;
+
+	if (!inode || !is_traced_super(inode->i_sb))
 		return 0;
-	dirtier.pid = pid_tgid;
-	dirtier.tgid = pid_tgid >> 32;
-	dirtier.inode = inode->i_ino;
-	dirtier.generation = inode->i_generation;
-	bpf_map_update_elem(&dirtiers, &key, &dirtier, BPF_ANY);
-	know_current_thread(pid_tgid);
-	if ((inode->i_mode & S_IFMT) == S_IFBLK)
-		return 0;
-	know_atomic_write(inode);
-	known = know_file(inode, SLOT_DIRTY);
-	if (known) {
-		known->dirtier_pid = dirtier.pid;
-		known->dirtier_tgid = dirtier.tgid;
-	}
+	key.mapping = (__u64)inode->i_mapping;
+	key.index = (__u64)position / PAGE_BYTES;
+	know_dirtier(&key, inode);
 	return 0;
 }
 

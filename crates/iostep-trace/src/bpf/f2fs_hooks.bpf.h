@@ -4,8 +4,7 @@
 #define IOSTEP_F2FS_HOOKS_H
 
 /* Tells whether it is fsync or fdatasync only when it ends. */
-SEC("tp_btf/f2fs_sync_file_enter")
-int BPF_PROG(on_f2fs_fsync, struct inode *inode)
+PROGRAM("f2fs_sync_file_enter", on_f2fs_fsync, struct inode *inode)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
@@ -14,9 +13,8 @@ int BPF_PROG(on_f2fs_fsync, struct inode *inode)
 	return 0;
 }
 
-SEC("tp_btf/f2fs_sync_file_exit")
-int BPF_PROG(on_f2fs_fsync_exit, struct inode *inode, int checkpoint_reason, int datasync,
-	     int result)
+PROGRAM("f2fs_sync_file_exit", on_f2fs_fsync_exit, struct inode *inode, int checkpoint_reason,
+	int datasync, int result)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
@@ -27,8 +25,7 @@ int BPF_PROG(on_f2fs_fsync_exit, struct inode *inode, int checkpoint_reason, int
 	return 0;
 }
 
-SEC("tp_btf/f2fs_evict_inode")
-int BPF_PROG(on_f2fs_evict, struct inode *inode)
+PROGRAM("f2fs_evict_inode", on_f2fs_evict, struct inode *inode)
 {
 	__u64 number;
 

@@ -33,8 +33,7 @@ static __always_inline void know_last_writer(struct buffer_head *buffer,
 	known->tgid = writer->tgid;
 }
 
-SEC("tp_btf/block_dirty_buffer")
-int BPF_PROG(on_dirty_buffer, struct buffer_head *buffer)
+PROGRAM("block_dirty_buffer", on_dirty_buffer, struct buffer_head *buffer)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	__u64 pid_tgid = bpf_get_current_pid_tgid();

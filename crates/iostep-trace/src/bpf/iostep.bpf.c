@@ -2,6 +2,8 @@
 /*
  * The kernel side of the BPF backend: one object, since all hooks share the maps.
  *
+ * ring       places in the ring buffer
+ * entries    programs that can be entered again, where the kernel may preempt them
  * devices    which devices are traced; block_bio_remap: from one to the one below
  * names      files and threads, told once
  * dirty      writeback_dirty_folio: who made a page dirty
@@ -27,7 +29,9 @@
 #include <bpf/bpf_core_read.h>
 
 #include "wire.h"
+#include "ring.bpf.h"
 #include "maps.bpf.h"
+#include "entries.bpf.h"
 #include "devices.bpf.h"
 #include "names.bpf.h"
 #include "f2fs.bpf.h"

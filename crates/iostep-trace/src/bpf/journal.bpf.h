@@ -25,8 +25,7 @@ static __always_inline void tell_commit(__u32 type, __u64 commit)
 	submit(record);
 }
 
-SEC("tp_btf/jbd2_start_commit")
-int BPF_PROG(on_commit_start, journal_t *journal, transaction_t *transaction)
+PROGRAM("jbd2_start_commit", on_commit_start, journal_t *journal, transaction_t *transaction)
 {
 	__u32 pid = bpf_get_current_pid_tgid();
 	__u64 commit;
@@ -39,8 +38,7 @@ int BPF_PROG(on_commit_start, journal_t *journal, transaction_t *transaction)
 	return 0;
 }
 
-SEC("tp_btf/jbd2_end_commit")
-int BPF_PROG(on_commit_end, journal_t *journal, transaction_t *transaction)
+PROGRAM("jbd2_end_commit", on_commit_end, journal_t *journal, transaction_t *transaction)
 {
 	__u32 pid = bpf_get_current_pid_tgid();
 
@@ -75,23 +73,20 @@ static __always_inline void inode_leaves(struct inode *inode)
 	submit(record);
 }
 
-SEC("tp_btf/ext4_evict_inode")
-int BPF_PROG(on_ext4_evict, struct inode *inode)
+PROGRAM("ext4_evict_inode", on_ext4_evict, struct inode *inode)
 {
 	inode_leaves(inode);
 	return 0;
 }
 
-SEC("tp_btf/xfs_destroy_inode")
-int BPF_PROG(on_xfs_destroy, struct xfs_inode *file)
+PROGRAM("xfs_destroy_inode", on_xfs_destroy, struct xfs_inode *file)
 {
 	if (file)
 		inode_leaves(&file->i_vnode);
 	return 0;
 }
 
-SEC("tp_btf/btrfs_inode_evict")
-int BPF_PROG(on_btrfs_evict, struct inode *inode)
+PROGRAM("btrfs_inode_evict", on_btrfs_evict, struct inode *inode)
 {
 	inode_leaves(inode);
 	return 0;

@@ -17,6 +17,8 @@ const volatile __u64 jbd2_end_io = 0;
 const volatile __u64 fast_commit_end_io = 0;
 /* Where bios of iomap's direct I/O in one bio are from (by Linux 7.3); 0: not known. */
 const volatile __u64 simple_direct_pool = 0;
+/* iomap's direct I/O counts a bio's bytes after it was submitted. */
+const volatile __u32 direct_counts_later = 0;
 /* System call numbers of this architecture. */
 const volatile int nr_fsync = -1, nr_fdatasync = -1, nr_sync = -1, nr_syncfs = -1;
 const volatile int nr_sync_file_range = -1;
@@ -28,6 +30,9 @@ const volatile __u32 flush_sequence_bit = 0;
 
 /* The filesystem's fsync has no tracepoint. */
 const volatile __u32 fsync_is_silent = 0;
+
+/* The kernel may preempt every program; see entries.bpf.h. */
+const volatile __u32 is_preempted = 0;
 
 /* When the trace began, once it did: until then everything is older. In a map of its own. */
 volatile __u64 began_ns SEC(".data.began") = ~0ull;
@@ -102,16 +107,6 @@ static __always_inline __u64 wakeup(void)
 									     : BPF_RB_NO_WAKEUP;
 }
 
-/*
- * A length that the verifier can follow: without the barrier the compiler proves the bound from
- * facts that the verifier does not have, and drops the comparison.
- */
-static __always_inline __u64 at_most(__u64 value, __u64 bound)
-{
-	asm volatile("" : "+r"(value));
-	return value > bound ? bound : value;
-}
-
 static __always_inline void count_lost(__u32 reason)
 {
 	__u64 *value = bpf_map_lookup_elem(&lost, &reason);
@@ -126,7 +121,7 @@ static __always_inline void count(__u32 which)
 	struct wire_sums *all = bpf_map_lookup_elem(&sums, &zero);
 
 	if (all && which < WIRE_COUNTERS)
-		all->counters[which] += 1;
+		__sync_fetch_and_add(&all->counters[which], 1);
 }
 
 /* op_stat_group() of include/linux/blk_types.h. */
@@ -155,10 +150,16 @@ static __always_inline void add(__u32 point, __u32 opf, __u64 ios, __u64 bytes)
 	struct wire_sums *all = bpf_map_lookup_elem(&sums, &zero);
 	__u64 index = at_most(point * WIRE_GROUPS + group_of(opf), WIRE_POINTS * WIRE_GROUPS - 1);
 
-	if (all) {
-		all->of[index].ios += ios;
-		all->of[index].bytes += bytes;
+	if (!all)
+		return;
+	if (is_preempted) {
+		/* Another task may come between. */
+		__sync_fetch_and_add(&all->of[index].ios, ios);
+		__sync_fetch_and_add(&all->of[index].bytes, bytes);
+		return;
 	}
+	all->of[index].ios += ios;
+	all->of[index].bytes += bytes;
 }
 
 /* The fault to make now, once, at the event of the trace that the user chose. */
@@ -174,11 +175,17 @@ static __always_inline __u32 fault_at(__u32 point)
 
 static __always_inline void *reserve(__u64 bytes)
 {
-	void *record = bpf_ringbuf_reserve(&events, bytes, 0);
+	void *record = reserve_in(&events, bytes);
 
 	if (!record)
 		count_lost(LOST_RING_FULL);
 	return record;
+}
+
+static __always_inline void output(void *record, __u64 bytes, __u64 flags)
+{
+	if (!put_into(&events, record, bytes, flags))
+		count_lost(LOST_RING_FULL);
 }
 
 static __always_inline void submit(void *record)

@@ -75,14 +75,15 @@ __u32 has_nameless = 0;
 struct path_scratch {
 	struct wire_file record;
 	char path[WIRE_PATH_BYTES + NAME_BYTES];
+	__u64 in_use;
 };
 
-/* One slot a hook: a hook can interrupt another one, but never itself. */
-enum scratch_slot { SLOT_QUEUE = 0, SLOT_DIRTY = 1, SLOT_SYNC = 2, SLOTS = 3 };
+/* Of a processor: programs interrupt each other, and are preempted. */
+#define PATH_SCRATCHES (ENTRIES + 2)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SLOTS);
+	__uint(max_entries, PATH_SCRATCHES);
 	__type(key, __u32);
 	__type(value, struct path_scratch);
 } path_scratch SEC(".maps");
@@ -187,14 +188,36 @@ static long path_step(__u32 index, struct path_walk *walk)
 	return 0;
 }
 
-static __noinline void tell_file(struct inode *inode, struct dentry *name, __u32 slot)
+/* One that nobody uses, to be given back; a program that is preempted keeps its own. */
+static __always_inline struct path_scratch *take_scratch(void)
 {
-	struct path_scratch *scratch = bpf_map_lookup_elem(&path_scratch, &slot);
+	struct path_scratch *scratch;
+
+	for (__u32 at = 0; at < PATH_SCRATCHES; at++) {
+		__u32 index = at;
+
+		scratch = bpf_map_lookup_elem(&path_scratch, &index);
+		if (scratch && !scratch->in_use) {
+			scratch->in_use = 1;
+			return scratch;
+		}
+	}
+	return NULL;
+}
+
+static __noinline void tell_file(struct inode *inode, struct dentry *name)
+{
+	struct path_scratch *scratch;
 	struct path_walk walk = {};
 	__u64 bytes;
 
-	if (!scratch || !inode)
+	if (!inode)
 		return;
+	scratch = take_scratch();
+	if (!scratch) {
+		count_lost(LOST_RING_FULL);
+		return;
+	}
 	walk.scratch = scratch;
 	walk.at = name;
 	walk.root = BPF_CORE_READ(inode, i_sb, s_root);
@@ -211,15 +234,15 @@ static __noinline void tell_file(struct inode *inode, struct dentry *name, __u32
 	scratch->record.path_is_whole = walk.whole;
 	scratch->record.reserved = 0;
 	bytes = sizeof(struct wire_file) + at_most(bytes, WIRE_PATH_BYTES + NAME_BYTES);
-	if (bpf_ringbuf_output(&events, scratch, bytes, BPF_RB_NO_WAKEUP))
-		count_lost(LOST_RING_FULL);
+	output(scratch, bytes, BPF_RB_NO_WAKEUP);
+	scratch->in_use = 0;
 }
 
 /*
  * Tells about a file unless it is known under its present name. The entry is 0 if the map had no
  * room for it.
  */
-static __always_inline struct known_file *know_file(struct inode *inode, __u32 slot)
+static __always_inline struct known_file *know_file(struct inode *inode)
 {
 	__u64 address = (__u64)inode;
 	struct known_file *known = bpf_map_lookup_elem(&known_files, &address);
@@ -246,7 +269,7 @@ static __always_inline struct known_file *know_file(struct inode *inode, __u32 s
 		bpf_map_update_elem(&nameless_files, &address, &generation, BPF_ANY);
 		has_nameless = 1;
 	}
-	tell_file(inode, name, slot);
+	tell_file(inode, name);
 	return bpf_map_lookup_elem(&known_files, &address);
 }
 
@@ -265,7 +288,7 @@ static long name_step(void *map, __u64 *key, __u32 *generation, void *context)
 	}
 	if (BPF_CORE_READ(inode, i_nlink)) {
 		bpf_map_delete_elem(&nameless_files, &address);
-		know_file(inode, SLOT_SYNC);
+		know_file(inode);
 	}
 	return 0;
 }

@@ -99,8 +99,7 @@ static __always_inline void end_log(__u32 pid, __u64 commit)
  * be in the queue a moment later than its number was accepted: so the queue is walked at the last
  * stage too.
  */
-SEC("tp_btf/nilfs2_collection_stage_transition")
-int BPF_PROG(on_nilfs_stage, struct nilfs_sc_info *builder)
+PROGRAM("nilfs2_collection_stage_transition", on_nilfs_stage, struct nilfs_sc_info *builder)
 {
 	__u32 pid = bpf_get_current_pid_tgid();
 	__u64 *open, commit;
@@ -127,9 +126,8 @@ int BPF_PROG(on_nilfs_stage, struct nilfs_sc_info *builder)
 	return 0;
 }
 
-SEC("tp_btf/nilfs2_transaction_transition")
-int BPF_PROG(on_nilfs_transaction, struct super_block *super, void *transaction, int count,
-	     unsigned int flags, int state)
+PROGRAM("nilfs2_transaction_transition", on_nilfs_transaction, struct super_block *super,
+	void *transaction, int count, unsigned int flags, int state)
 {
 	__u32 pid = bpf_get_current_pid_tgid();
 	__u64 *open;

@@ -74,6 +74,23 @@ static __always_inline void start_vector(struct bio_walk *walk, struct bio *bio)
 		look_through(walk, bio);
 }
 
+/* One that nobody uses, to be given back. */
+static __always_inline struct bio_walk *take_walk(struct step *step)
+{
+	struct bio_walk *walk;
+
+	for (__u32 at = 0; at < BIO_WALKS; at++) {
+		/* A counter in memory is none to verifiers: an endless loop. */
+		step->walk = at;
+		walk = bpf_map_lookup_elem(&bio_walks, &step->walk);
+		if (walk && !walk->in_use) {
+			walk->in_use = 1;
+			return walk;
+		}
+	}
+	return NULL;
+}
+
 static __always_inline void send_last(struct bio_walk *walk, __u32 fault)
 {
 	if (fault == FAULT_TWICE) {
@@ -83,11 +100,11 @@ static __always_inline void send_last(struct bio_walk *walk, __u32 fault)
 	send(walk);
 }
 
-SEC("tp_btf/block_bio_queue")
-int BPF_PROG(on_bio_queue, struct bio *bio)
+PROGRAM("block_bio_queue", on_bio_queue, struct bio *bio)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
-	__u32 zero = 0, pid = pid_tgid, device = device_of(bio->bi_bdev, ~0u), *kind;
+	__u32 pid = pid_tgid, device = device_of(bio->bi_bdev, ~0u), *kind;
+	struct step step = { .bio = bio };
 	struct bio_walk *walk;
 	struct sync_state *sync;
 	__u64 end_io, *commit;
@@ -98,9 +115,11 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	fault = fault_at(POINT_QUEUED);
 	if (fault == FAULT_SKIP)
 		return 0;
-	walk = bpf_map_lookup_elem(&bio_walks, &zero);
-	if (!walk)
+	walk = take_walk(&step);
+	if (!walk) {
+		count_lost(LOST_RING_FULL);
 		return 0;
+	}
 	end_io = (__u64)bio->bi_end_io;
 	kind = bpf_map_lookup_elem(&end_io_kinds, &end_io);
 	walk->kind = kind ? *kind : END_IO_OTHER;
@@ -142,12 +161,13 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	}
 	/* Only reads and writes carry pages of an owner. */
 	if (walk->left && (walk->queue.opf & 0xff) < 2 && !whole_segment(walk, bio)) {
-		if (!walk_step(0, &bio))
-			bpf_loop(MAX_STEPS, walk_step, &bio, 0);
+		if (!walk_step(0, &step))
+			bpf_loop(MAX_STEPS, walk_step, &step, 0);
 		if (walk->left)
 			count_lost(LOST_SEGMENTS);
 	}
 	send_last(walk, fault);
+	walk->in_use = 0;
 	return 0;
 }
 

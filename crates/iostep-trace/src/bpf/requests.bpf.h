@@ -241,8 +241,7 @@ static __always_inline void issue(struct request *request, __u32 device, __u32 b
  * A driver without room for a request gives it back too, often before it began: that one was never
  * issued (scsi_queue_rq, nvme_queue_rq).
  */
-SEC("tp_btf/block_rq_requeue")
-int BPF_PROG(on_requeue, struct request *request)
+PROGRAM("block_rq_requeue", on_requeue, struct request *request)
 {
 	__u32 device = device_of_request(request);
 	struct wire_pending *slot;
@@ -277,8 +276,8 @@ static __always_inline void complete(struct request *request, __u32 device, __u8
 			       only_flushed(request) && !began_before(request));
 }
 
-SEC("tp_btf/block_rq_complete")
-int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned int bytes)
+PROGRAM("block_rq_complete", on_complete, struct request *request, blk_status_t status,
+	unsigned int bytes)
 {
 	__u32 device = device_of_request(request), fault;
 
@@ -294,8 +293,7 @@ int BPF_PROG(on_complete, struct request *request, blk_status_t status, unsigned
 }
 
 /* Attached after the programs for what ends: none that is seen to begin ends unseen. */
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_issue, struct request *request)
+PROGRAM("block_rq_issue", on_issue, struct request *request)
 {
 	__u32 device = device_of_request(request), fault;
 
@@ -314,8 +312,7 @@ int BPF_PROG(on_issue, struct request *request)
  * A bio that ends without a request: with REQ_NOWAIT, when there is no room, and its caller tries
  * again (bio_wouldblock_error). Of a bio that had a request, the request's end was told.
  */
-SEC("tp_btf/block_bio_complete")
-int BPF_PROG(on_bio_complete, struct request_queue *queue, struct bio *bio)
+PROGRAM("block_bio_complete", on_bio_complete, struct request_queue *queue, struct bio *bio)
 {
 	__u32 device = bio->bi_status ? device_of(bio->bi_bdev, DEVICE_DISK) : NO_DEVICE;
 	struct wire_transfer *record;
@@ -341,8 +338,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *queue, struct bio *bio)
 	return 0;
 }
 
-SEC("tp_btf/block_split")
-int BPF_PROG(on_split, struct bio *bio, unsigned int sector)
+PROGRAM("block_split", on_split, struct bio *bio, unsigned int sector)
 {
 	struct wire_transfer *record;
 

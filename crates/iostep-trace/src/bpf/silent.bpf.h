@@ -68,8 +68,7 @@ static __always_inline struct inode *durably_written(struct task_struct *task, s
 	return BPF_CORE_READ(file, f_inode);
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_silent_syscall, struct pt_regs *regs, long id)
+PROGRAM("sys_enter", on_silent_syscall, struct pt_regs *regs, long id)
 {
 	struct task_struct *task;
 	struct inode *inode;
@@ -128,7 +127,7 @@ static __noinline void open_worker_sync(struct task_struct *task)
 		return;
 	pid = BPF_CORE_READ(task, pid);
 	know_thread(task, pid);
-	know_file(inode, SLOT_SYNC);
+	know_file(inode);
 	state.enter_ns = bpf_ktime_get_ns();
 	state.inode = (__u64)inode;
 	state.via = SYNC_VIA_URING;

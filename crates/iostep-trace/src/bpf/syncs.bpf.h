@@ -136,7 +136,7 @@ static __noinline __u64 open_sync(struct inode *inode, __u32 via, __u32 data_onl
 	know_current_thread(pid_tgid);
 	is_file = inode && (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFBLK;
 	if (is_file)
-		know_file(inode, SLOT_SYNC);
+		know_file(inode);
 	state.enter_ns = bpf_ktime_get_ns();
 	state.inode = (__u64)inode;
 	state.via = via;
@@ -202,8 +202,7 @@ static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
 	submit(record);
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_syscall, struct pt_regs *regs, long id)
+PROGRAM("sys_enter", on_syscall, struct pt_regs *regs, long id)
 {
 	bool commits = id == nr_ioctl && syscall_arg1(regs) == F2FS_IOC_COMMIT_ATOMIC_WRITE;
 	struct task_struct *task;
@@ -226,8 +225,7 @@ int BPF_PROG(on_syscall, struct pt_regs *regs, long id)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_syscall_exit, struct pt_regs *regs, long result)
+PROGRAM("sys_exit", on_syscall_exit, struct pt_regs *regs, long result)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
@@ -256,8 +254,7 @@ static __always_inline void filesystem_sync(struct inode *inode, __u32 data_only
 		open_sync(inode, SYNC_VIA_FILESYSTEM, data_only, has_exit || !(flags & PF_KTHREAD));
 }
 
-SEC("tp_btf/ext4_sync_file_enter")
-int BPF_PROG(on_ext4_fsync, struct file *file, int datasync)
+PROGRAM("ext4_sync_file_enter", on_ext4_fsync, struct file *file, int datasync)
 {
 	struct inode *inode = file ? file->f_inode : NULL;
 
@@ -266,8 +263,7 @@ int BPF_PROG(on_ext4_fsync, struct file *file, int datasync)
 	return 0;
 }
 
-SEC("tp_btf/ext4_sync_file_exit")
-int BPF_PROG(on_ext4_fsync_exit, struct inode *inode, int result)
+PROGRAM("ext4_sync_file_exit", on_ext4_fsync_exit, struct inode *inode, int result)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 	struct ext4_inode_info *owner;
@@ -285,16 +281,14 @@ int BPF_PROG(on_ext4_fsync_exit, struct inode *inode, int result)
 	return 0;
 }
 
-SEC("tp_btf/xfs_file_fsync")
-int BPF_PROG(on_xfs_fsync, struct xfs_inode *file)
+PROGRAM("xfs_file_fsync", on_xfs_fsync, struct xfs_inode *file)
 {
 	if (file && is_traced_super(file->i_vnode.i_sb))
 		filesystem_sync(&file->i_vnode, 0, false);
 	return 0;
 }
 
-SEC("tp_btf/xfs_dir_fsync")
-int BPF_PROG(on_xfs_directory_fsync, struct xfs_inode *file)
+PROGRAM("xfs_dir_fsync", on_xfs_directory_fsync, struct xfs_inode *file)
 {
 	if (file && is_traced_super(file->i_vnode.i_sb))
 		filesystem_sync(&file->i_vnode, 0, false);
@@ -302,8 +296,7 @@ int BPF_PROG(on_xfs_directory_fsync, struct xfs_inode *file)
 }
 
 /* xfs_log_force_seq(): the argument named lsn is the CIL sequence that must become durable. */
-SEC("tp_btf/xfs_log_force")
-int BPF_PROG(on_xfs_log_force, struct xfs_mount *mount, __s64 sequence)
+PROGRAM("xfs_log_force", on_xfs_log_force, struct xfs_mount *mount, __s64 sequence)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
@@ -312,8 +305,7 @@ int BPF_PROG(on_xfs_log_force, struct xfs_mount *mount, __s64 sequence)
 	return 0;
 }
 
-SEC("tp_btf/btrfs_sync_file")
-int BPF_PROG(on_btrfs_fsync, const struct file *file, int datasync)
+PROGRAM("btrfs_sync_file", on_btrfs_fsync, const struct file *file, int datasync)
 {
 	struct inode *inode = file ? file->f_inode : NULL;
 
@@ -323,8 +315,7 @@ int BPF_PROG(on_btrfs_fsync, const struct file *file, int datasync)
 }
 
 /* By Linux 7.2 there are two in the place of btrfs_sync_file. */
-SEC("tp_btf/btrfs_sync_file_enter")
-int BPF_PROG(on_btrfs_fsync_enter, const struct file *file, int datasync)
+PROGRAM("btrfs_sync_file_enter", on_btrfs_fsync_enter, const struct file *file, int datasync)
 {
 	struct inode *inode = file ? file->f_inode : NULL;
 
@@ -333,8 +324,7 @@ int BPF_PROG(on_btrfs_fsync_enter, const struct file *file, int datasync)
 	return 0;
 }
 
-SEC("tp_btf/btrfs_sync_file_exit")
-int BPF_PROG(on_btrfs_fsync_exit, const struct file *file, int result)
+PROGRAM("btrfs_sync_file_exit", on_btrfs_fsync_exit, const struct file *file, int result)
 {
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
@@ -346,8 +336,7 @@ int BPF_PROG(on_btrfs_fsync_exit, const struct file *file, int result)
 }
 
 /* Ends the sync calls that io_uring workers run where the filesystem does not tell their end. */
-SEC("tp_btf/io_uring_complete")
-int BPF_PROG(on_uring_complete, void *context, void *request)
+PROGRAM("io_uring_complete", on_uring_complete, void *context, void *request)
 {
 	__u64 key = (__u64)request;
 	struct sync_state *state;

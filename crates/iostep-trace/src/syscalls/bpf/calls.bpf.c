@@ -20,6 +20,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "wire.h"
+#include "../../bpf/ring.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -82,20 +83,10 @@ static __always_inline void count_lost(__u32 which)
 		*value += 1;
 }
 
-/*
- * A length that the verifier can follow: without the barrier the compiler proves the bound from
- * facts that the verifier does not have, and drops the comparison.
- */
-static __always_inline __u64 at_most(__u64 value, __u64 bound)
-{
-	asm volatile("" : "+r"(value));
-	return value > bound ? bound : value;
-}
-
 /* The reader looks every few milliseconds: waking it for a record costs more than making it. */
 static __always_inline void output(void *record, __u64 bytes)
 {
-	if (bpf_ringbuf_output(&records, record, bytes, BPF_RB_NO_WAKEUP))
+	if (!put_into(&records, record, bytes, BPF_RB_NO_WAKEUP))
 		count_lost(LOST_RECORDS);
 }
 
