@@ -110,7 +110,7 @@ impl Suite {
     fn with_sudo(&self) -> Command {
         let mut command = Command::new("sudo");
         command
-            .arg("--preserve-env=CI,IOSTEP_KERNELS,IOSTEP_REQUIRE,PATH")
+            .arg("--preserve-env=CI,IOSTEP_KERNELS,IOSTEP_REQUIRE,IOSTEP_VARIANTS,PATH")
             .arg("--")
             .arg(&self.binary);
         self.command(command)

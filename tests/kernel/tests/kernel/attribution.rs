@@ -33,12 +33,13 @@ pub const WHOLE: [Scenario; 3] = [
     scenario("xfs", Kind::Xfs, &[]),
 ];
 
+const BY_TRACEFS: Scenario = Scenario {
+    backend: "tracefs",
+    ..scenario("ext4 by tracefs", Kind::Ext4, EXT4)
+};
+
 /// Variants with what matters to them.
-const VARIANTS: [Scenario; 3] = [
-    Scenario {
-        backend: "tracefs",
-        ..scenario("ext4 by tracefs", Kind::Ext4, EXT4)
-    },
+pub const BY_BPF: [Scenario; 2] = [
     Scenario {
         mount: "data=journal",
         modes: &[
@@ -47,6 +48,7 @@ const VARIANTS: [Scenario; 3] = [
             "o-dsync",
             "mmap-msync",
             "direct-4k",
+            "writeback",
             "fsync-unlink",
             "concurrent-fsync",
             "freeze",
@@ -84,14 +86,14 @@ pub type Judge = fn(&Recording) -> anyhow::Result<()>;
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
-    let all = WHOLE.into_iter().chain(VARIANTS);
+    let all = WHOLE.into_iter().chain([BY_TRACEFS]).chain(BY_BPF);
     let all = all.chain(variants::all());
     all.flat_map(cases_of).collect()
 }
 
 fn requirements(scenario: &Scenario) -> Vec<Requirement> {
     let mut requirements = stage::requirements(scenario.kind);
-    if scenario.mount.contains("test_dummy_encryption") {
+    if scenario.kind == Kind::Ext4 && scenario.mount.contains("test_dummy_encryption") {
         requirements.push(Requirement::Ext4Feature("test_dummy_encryption_v2"));
     }
     let programs = scenario.below.programs().iter();
@@ -169,27 +171,33 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
     promises
 }
 
+const CAUSES: (&str, Judge) = (
+    "98 % of the journal go to the sync call that needed it",
+    causes,
+);
+const LOG_CONTENTS: (&str, Judge) = (
+    "99.9 % of the journal have the transaction and home of logdump",
+    log_contents,
+);
+const HOME_CLASSES: (&str, Judge) = (
+    "99.9 % of the logged blocks have the class of their home",
+    home_classes,
+);
+
 /// What only one filesystem can be asked; it is the first word of a name.
 fn own_promises(name: &str) -> Vec<(&'static str, Judge)> {
     match name.split(" on ").next().unwrap_or(name) {
-        "ext4" | "ext4 data=journal" => vec![
-            (
-                "98 % of the journal go to the sync call that needed it",
-                causes as Judge,
-            ),
+        "ext4" => vec![
+            CAUSES,
             (
                 "journal blocks that nobody waited for have no cause",
                 causeless,
             ),
-            (
-                "99.9 % of the journal have the transaction and home of logdump",
-                log_contents,
-            ),
-            (
-                "99.9 % of the logged blocks have the class of their home",
-                home_classes,
-            ),
+            LOG_CONTENTS,
+            HOME_CLASSES,
         ],
+        // A commit that nobody waits for comes when the clock says so.
+        "ext4 data=journal" => vec![CAUSES, LOG_CONTENTS, HOME_CLASSES],
         "xfs" => vec![(
             "98 % of the log go to the sync call that needed it",
             causes as Judge,

@@ -7,13 +7,17 @@ use iostep_kernel_tests::kernels::{self, ROLES};
 use iostep_kernel_tests::requirement::Requirement;
 
 use crate::case::Case;
-use crate::guest::{INSIDE, INSIDE_LIMIT, TRACED, run_inside};
+use crate::guest::{INSIDE, INSIDE_LIMIT, ON_STACKS, TRACED, run_inside};
+use crate::variants;
 
 /// Set by `make test-kernels`: all tests inside run on every kernel, which takes a quarter of an
-/// hour.
+/// hour; with `IOSTEP_VARIANTS=all` every variant, also on LVM on LUKS, in two hours.
 const WHOLE: &str = "IOSTEP_KERNELS";
 /// Boot and all, ten times what it takes.
 const ONE_LIMIT: Duration = Duration::from_secs(400);
+
+/// The same for every variant.
+const ALL_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A trace on each kernel and, where they are asked for, all tests that run in guests.
 pub fn cases() -> Vec<Case> {
@@ -41,6 +45,10 @@ fn on(role: &str, whole: bool) -> anyhow::Result<()> {
     let kernel = kernel.to_string_lossy();
     let flags = ["--kernel", &kernel];
     match whole {
+        true if variants::are_all_wanted() => {
+            run_inside(&flags, &[INSIDE], ALL_LIMIT)?;
+            run_inside(&flags, &[ON_STACKS], ALL_LIMIT)
+        }
         true => run_inside(&flags, &[INSIDE], INSIDE_LIMIT),
         false => {
             let traced = format!("{INSIDE}: {TRACED}");

@@ -9,17 +9,40 @@ use iostep_model::{Class, SyncKind};
 
 use crate::attribution::{self, Judge, scenario};
 use crate::case::Case;
-use crate::recording::{Recording, Scenario};
+use crate::recording::{FoundBy, Recording, Scenario};
 
 /// With discards, unmounting would erase the old versions of blocks that the truth is read from.
-const ALL: Scenario = Scenario {
+pub const ALL: Scenario = Scenario {
     mount: "nodiscard",
     ..scenario("f2fs", Kind::F2fs, &[])
 };
 
-/// Every mode of the workload, and with the thread that writes checkpoints for all.
-const SCENARIOS: [Scenario; 2] = [
+/// Without what is deleted: encrypted blocks of no file tell nothing.
+const MODES_ENCRYPTED: &[&str] = &[
+    "append-fsync",
+    "overwrite-fdatasync",
+    "direct-4k",
+    "mmap-msync",
+    "writeback",
+    "create-rename",
+    "concurrent-fsync",
+    "fragments",
+    "freeze",
+];
+
+/// What is written is a copy of the file's page (fs/crypto/crypto.c), and no phone is without.
+pub const ENCRYPTED: Scenario = Scenario {
+    mount: "nodiscard,test_dummy_encryption",
+    modes: MODES_ENCRYPTED,
+    found: FoundBy::Files,
+    ..scenario("f2fs fscrypt", Kind::F2fs, &["-O", "encrypt"])
+};
+
+/// Every mode of the workload, as phones have it, and with the thread that writes checkpoints for
+/// all.
+const SCENARIOS: [Scenario; 3] = [
     ALL,
+    ENCRYPTED,
     Scenario {
         mount: "nodiscard,checkpoint_merge",
         modes: &[

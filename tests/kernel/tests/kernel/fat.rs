@@ -16,14 +16,16 @@ const MOUNT: &str = "iocharset=iso8859-1,utf8=0";
 /// FAT knows no hard links, and cannot be frozen.
 const MODES: &[&str] = &["-hard-links", "-freeze"];
 
+/// Every mode of the workload that it knows.
+pub const ALL: Scenario = Scenario {
+    mount: MOUNT,
+    modes: MODES,
+    ..scenario("fat32", Kind::Fat32, &[])
+};
+
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
-    let all_modes = Scenario {
-        mount: MOUNT,
-        modes: MODES,
-        ..scenario("fat32", Kind::Fat32, &[])
-    };
-    let mut all = attribution::cases_of(all_modes);
+    let mut all = attribution::cases_of(ALL);
     all.push(attribution::case_of(
         scenario("fat32", Kind::Fat32, &[]),
         &["append-fsync"],

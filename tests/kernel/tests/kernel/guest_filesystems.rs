@@ -1,9 +1,9 @@
 //! Tests that run in the guest: filesystems that this machine's own kernel may lack, and the others
 //! by a kernel whose types are laid out otherwise.
 
-use crate::attribution;
 use crate::case::Case;
 use crate::recording::Scenario;
+use crate::{attribution, batch_atomic, devices, f2fs, fat, nilfs2, variants};
 
 /// What is found in another way on another kernel: direct I/O, io_uring, the log, the trees.
 pub const MODES: &[&str] = &[
@@ -18,17 +18,25 @@ pub const MODES: &[&str] = &[
     "freeze",
 ];
 
-/// Every test of this file.
+/// Every mode of the workload on each filesystem that this machine's own kernel may lack.
+pub const OTHERS: [Scenario; 4] = [f2fs::ALL, f2fs::ENCRYPTED, nilfs2::ALL, fat::ALL];
+
+/// Every test of this file; with `IOSTEP_VARIANTS=all` those of every variant, too.
 pub fn cases() -> Vec<Case> {
-    let mut all = crate::f2fs::cases();
-    all.extend(crate::batch_atomic::cases());
-    all.extend(crate::nilfs2::cases());
-    all.extend(crate::fat::cases());
+    let mut all = f2fs::cases();
+    all.extend(batch_atomic::cases());
+    all.extend(nilfs2::cases());
+    all.extend(fat::cases());
     for whole in attribution::WHOLE {
         all.extend(attribution::cases_of(Scenario {
             modes: MODES,
             ..whole
         }));
+    }
+    if variants::are_all_wanted() {
+        let variants = attribution::BY_BPF.into_iter().chain(variants::all());
+        all.extend(variants.flat_map(attribution::cases_of));
+        all.extend(devices::cases());
     }
     all
 }

@@ -12,13 +12,15 @@ use crate::recording::{Recording, Scenario};
 /// nilfs2 cannot preallocate.
 const MODES: &[&str] = &["-preallocated"];
 
+/// Every mode of the workload that it knows.
+pub const ALL: Scenario = Scenario {
+    modes: MODES,
+    ..scenario("nilfs2", Kind::Nilfs2, &[])
+};
+
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
-    let all_modes = Scenario {
-        modes: MODES,
-        ..scenario("nilfs2", Kind::Nilfs2, &[])
-    };
-    let mut all = attribution::cases_of(all_modes);
+    let mut all = attribution::cases_of(ALL);
     all.push(attribution::case_of(
         scenario("nilfs2", Kind::Nilfs2, &[]),
         &["append-fsync"],

@@ -9,12 +9,11 @@ use crate::guest_filesystems;
 use crate::recording::{Recording, Scenario};
 use crate::variants;
 
-/// The blocks that the workload writes have 4 KiB, also on a small device; and a log that it can
-/// hold.
-const EXT4: &[&str] = &["-b", "4096", "-J", "size=16"];
+/// A log that a small device can hold.
+const EXT4: &[&str] = &["-J", "size=16"];
 
 /// Every test of this file. One of each kind of way down, unless `IOSTEP_VARIANTS=all` asks for
-/// the others, too.
+/// the others, too, and for every variant of every filesystem on LVM on LUKS.
 pub fn cases() -> Vec<Case> {
     let [ext4, btrfs, xfs] = attribution::WHOLE;
     let ext4 = Scenario { mkfs: EXT4, ..ext4 };
@@ -29,12 +28,30 @@ pub fn cases() -> Vec<Case> {
             on("ext4 on striped LVM", ext4, Below::Striped),
             on("ext4 on RAID 0", ext4, Below::Raid0),
         ]);
+        scenarios.extend([btrfs, xfs].map(deep));
+        scenarios.extend(guest_filesystems::OTHERS.map(deep));
+        scenarios.extend(variants::all().into_iter().map(deep));
     }
-    let mut all = Vec::new();
-    for scenario in scenarios {
-        all.extend(attribution::cases_of(scenario));
+    scenarios
+        .into_iter()
+        .flat_map(attribution::cases_of)
+        .collect()
+}
+
+/// The same on LVM on LUKS.
+fn deep(scenario: Scenario) -> Scenario {
+    let name = format!("{} on LVM on LUKS", scenario.name);
+    let modes = match scenario.modes {
+        [] => guest_filesystems::MODES,
+        some => some,
+    };
+    Scenario {
+        // As long as the tests, a few words each.
+        name: name.leak(),
+        below: Below::LvmOnLuks,
+        modes,
+        ..scenario
     }
-    all
 }
 
 /// One of the whole filesystems on a stack.

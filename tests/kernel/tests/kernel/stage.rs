@@ -58,8 +58,13 @@ impl Stage {
     pub fn on(below: Below, kind: Kind, mkfs: &[&str], options: &str) -> anyhow::Result<Stage> {
         let image = || {
             LoopImage::create(&Options {
-                bytes: match below {
-                    Below::Luks | Below::LvmOnLuks => ENCRYPTED_BYTES,
+                bytes: match (below, kind) {
+                    // The least that mkfs.xfs takes, or that FAT32 has clusters of 4 KiB on,
+                    // and room for LUKS's header.
+                    (Below::Luks | Below::LvmOnLuks, Kind::Xfs | Kind::Fat32 | Kind::F2fs) => {
+                        336 << 20
+                    }
+                    (Below::Luks | Below::LvmOnLuks, _) => ENCRYPTED_BYTES,
                     _ => IMAGE_BYTES,
                 },
                 ..Options::default()
@@ -68,7 +73,12 @@ impl Stage {
         let images: Result<Vec<LoopImage>, _> = (0..below.disks()).map(|_| image()).collect();
         let images = images?;
         let stack = Stack::new(below, &images)?;
-        iostep_lab::mkfs(kind, &stack, &[kind.at_once(), mkfs].concat())?;
+        // The blocks that the workload writes have 4 KiB, also on a small device.
+        let blocks: &[&str] = match kind {
+            Kind::Ext4 => &["-b", "4096"],
+            _ => &[],
+        };
+        iostep_lab::mkfs(kind, &stack, &[kind.at_once(), blocks, mkfs].concat())?;
         let mount = Mount::new(kind, &stack, options)?;
         let stage = Stage {
             mount,
