@@ -351,8 +351,8 @@ trait Source {
     fn sums(&mut self) -> Result<Sums>;
     fn lost(&mut self) -> Result<u64>;
     /// System calls that nobody looked at.
-    fn unseen_calls(&self) -> u64 {
-        0
+    fn unseen_calls(&self) -> Result<u64> {
+        Ok(0)
     }
     /// Bios between the queue and the driver, if the backend follows them.
     fn waiting(&mut self, queued_before_ns: u64) -> Option<Waiting>;
@@ -365,7 +365,7 @@ impl Source for &Probe<'_> {
     fn lost(&mut self) -> Result<u64> {
         Probe::lost(self)
     }
-    fn unseen_calls(&self) -> u64 {
+    fn unseen_calls(&self) -> Result<u64> {
         Probe::unseen_calls(self)
     }
     fn waiting(&mut self, queued_before_ns: u64) -> Option<Waiting> {
@@ -441,7 +441,7 @@ fn look(source: &mut impl Source, target: &Target, queued_before_ns: u64) -> Res
         idle: in_flight == 0 && first == sums && is_empty,
         waiting,
         lost: source.lost()?,
-        unseen_calls: source.unseen_calls(),
+        unseen_calls: source.unseen_calls()?,
     })
 }
 

@@ -42,7 +42,8 @@ impl<S: ReadAt> Ext4<S> {
     }
 
     /// The block of the journal with which the fast commits begin, as `jbd2_fc_init` and
-    /// `journal_load_superblock` say (fs/jbd2/journal.c); behind the last one if there are none.
+    /// `journal_load_superblock` say (fs/jbd2/journal.c); behind the last one if there are none,
+    /// or nobody can say.
     fn fast_start(&self, mappings: &[Mapping]) -> Result<u64> {
         let superblock = self.superblock();
         let first = mappings.iter().find(|mapping| mapping.file_block == 0);
@@ -51,7 +52,9 @@ impl<S: ReadAt> Ext4<S> {
         };
         let place = Place::superblock(superblock.kind, "journal");
         let offset_bytes = superblock.offset_bytes(place, first.fs_block)?;
-        let bytes = source::read(&self.source, offset_bytes, 1024)?;
+        let Ok(bytes) = source::read(&self.source, offset_bytes, 1024) else {
+            return Ok(u64::MAX);
+        };
         if be32(&bytes, 0) != MAGIC {
             return Ok(u64::MAX);
         }
@@ -59,9 +62,8 @@ impl<S: ReadAt> Ext4<S> {
             0 => DEFAULT_FAST_BLOCKS,
             blocks => blocks,
         };
-        Ok(u64::from(
-            be32(&bytes, LENGTH_AT).saturating_sub(fast_blocks),
-        ))
+        let start = be32(&bytes, LENGTH_AT).checked_sub(fast_blocks);
+        Ok(start.map_or(u64::MAX, u64::from))
     }
 }
 

@@ -117,8 +117,8 @@ pub(super) struct Choice {
     refused: BTreeSet<String>,
     /// Which of them this kernel may preempt.
     preempts: Preempts,
-    /// Programs to which this kernel refused an entry.
-    without_entries: BTreeSet<String>,
+    /// An entry, or a program behind entries, that this kernel refused: then there are none.
+    refused_entry: Option<String>,
 }
 
 /// In which tracepoints a kernel may preempt a task.
@@ -177,7 +177,7 @@ impl Choice {
             absent: BTreeSet::new(),
             refused: BTreeSet::new(),
             preempts: Preempts::on(kernel),
-            without_entries: BTreeSet::new(),
+            refused_entry: None,
         }
     }
 
@@ -196,12 +196,12 @@ impl Choice {
 
     /// True if the kernel may preempt a program, so that it is called by its entries.
     pub fn has_entries(&self, program: &str) -> bool {
-        let preempted = match self.preempts {
-            Preempts::None => false,
-            Preempts::SystemCalls => looks_at_calls(program),
-            Preempts::All => !COUNTING.contains(&program),
-        };
-        preempted && !self.without_entries.contains(program)
+        self.refused_entry.is_none()
+            && match self.preempts {
+                Preempts::None => false,
+                Preempts::SystemCalls => looks_at_calls(program),
+                Preempts::All => !COUNTING.contains(&program),
+            }
     }
 
     /// Which programs may be preempted.
@@ -221,8 +221,8 @@ impl Choice {
         let Some(program) = refused_program(said) else {
             return Err(error);
         };
-        let (program, role) = role_of(program);
-        if role != Role::Itself && self.without_entries.insert(program.to_owned()) {
+        if role_of(program).1 != Role::Itself && self.refused_entry.is_none() {
+            self.refused_entry = Some(program.to_owned());
             return Ok(());
         }
         if part_of(program).is_none() || !self.refused.insert(program.to_owned()) {
@@ -239,10 +239,15 @@ impl Choice {
     pub fn notes(&self, kernel: &str) -> Vec<String> {
         let lost = |part: &&Part| !part.programs.iter().any(|program| self.has(program));
         let parts = PARTS.iter().filter(|part| part.serves(&self.filesystem));
-        parts
+        let parts = parts
             .filter(lost)
-            .filter_map(|part| self.note(part, kernel))
-            .collect()
+            .filter_map(|part| self.note(part, kernel));
+        let entry = self.refused_entry.iter().map(|entry| {
+            format!(
+                "events may be missing where tasks are preempted; Linux {kernel} refused the BPF program {entry}"
+            )
+        });
+        parts.chain(entry).collect()
     }
 
     fn note(&self, part: &Part, kernel: &str) -> Option<String> {
@@ -386,12 +391,17 @@ libbpf: failed to load object 'iostep_bpf'
     }
 
     #[test]
-    fn without_an_entry_a_program_is_called_itself() {
-        let said = SAID.replace("on_ext4_fsync", "on_bio_queue_entry2");
+    fn without_an_entry_programs_are_called_themselves_and_a_note_says_so() {
+        let said = SAID.replace("on_ext4_fsync", "on_bio_queue_behind");
         let mut choice = Choice::new("ext4", "7.3.4");
         choice.leave_out(error(), &said, "7.3.4").expect("optional");
         assert!(choice.takes("on_bio_queue") && !choice.takes("on_bio_queue_entry1"));
-        assert!(choice.has_entries("on_issue") && choice.notes("7.3.4").is_empty());
+        assert!(choice.takes("on_issue") && !choice.takes("on_issue_behind"));
+        let notes = choice.notes("7.3.4");
+        assert!(
+            notes.len() == 1 && notes[0].ends_with("on_bio_queue_behind"),
+            "{notes:?}"
+        );
     }
 
     #[test]

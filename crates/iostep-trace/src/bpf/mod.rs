@@ -14,6 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Duration;
 
 use iostep_model::event::{Completion, Event, Io};
 use iostep_model::manifest::{Counters, Holds, Totals};
@@ -82,6 +83,13 @@ const END_IO_KINDS: [(&str, u32); 24] = [
     ("iomap_dio_simple_end_io", 10),
     ("blk_crypto_fallback_encrypt_endio", 12),
 ];
+
+/// `PROGRAM_NAME_BYTES` of `entries.bpf.h`.
+const PROGRAM_NAME_BYTES: usize = 32;
+
+/// How often it is asked what was missed, and after what time again.
+const MISS_READINGS: usize = 5;
+const MISS_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Programs whose events add up to the device's counters.
 const BALANCED: [&str; 4] = ["on_bio_queue", "on_issue", "on_requeue", "on_complete"];
@@ -352,7 +360,7 @@ impl<'object> Probe<'object> {
         Ok(Ending {
             sums: self.own_sums()?,
             events: self.decoder.borrow().ledger().map(Ledger::events),
-            skipped: self.skipped(),
+            skipped: self.skipped()?,
         })
     }
 
@@ -483,7 +491,7 @@ impl<'object> Probe<'object> {
             let values = per_cpu(&self.skel.maps.lost, reason)?;
             lost += values.iter().map(|value| word(value, 0)).sum::<u64>();
         }
-        let skipped = self.skipped();
+        let skipped = self.skipped()?;
         let skipped = skipped
             .iter()
             .filter(|(name, _)| !BALANCED.contains(&name.as_str()));
@@ -492,37 +500,61 @@ impl<'object> Probe<'object> {
 
     /// Programs that the kernel did not run because they ran already, but for those that look at
     /// system calls, and how often. Since Linux 7.0 a task can be preempted in any tracepoint.
-    fn skipped(&self) -> Vec<(String, u64)> {
-        let mut all = self.misses();
+    fn skipped(&self) -> Result<Vec<(String, u64)>> {
+        let mut all = self.misses()?;
         all.retain(|(name, _)| !looks_at_calls(name));
-        all
+        Ok(all)
     }
 
-    /// How often a program was running already when it was called: where it has entries, at least
-    /// one of which finds it so each time, the least of theirs.
-    fn misses(&self) -> Vec<(String, u64)> {
-        let mut all: BTreeMap<String, u64> = BTreeMap::new();
+    /// How often a program was running already when it was called; where it has entries, how often
+    /// the first of them was and no other led to it.
+    ///
+    /// Errors: `Kernel`.
+    fn misses(&self) -> Result<Vec<(String, u64)>> {
+        let mut all = Vec::new();
         for program in self.skel.object().progs() {
             let name = program.name().to_string_lossy().into_owned();
             let (of, role) = role_of(&name);
-            if !program.autoload() || role == Role::Behind || COUNTING.contains(&of) {
+            let is_first = role == Role::Itself || name.ends_with("_entry1");
+            if !program.autoload() || !is_first || COUNTING.contains(&of) {
                 continue;
             }
-            let times = recursion_misses(program.as_fd().as_raw_fd());
-            let least = all.entry(of.to_owned()).or_insert(times);
-            *least = times.min(*least);
+            let mut missed = u64::MAX;
+            for _ in 0..MISS_READINGS {
+                let times = recursion_misses(program.as_fd().as_raw_fd());
+                missed = missed.min(times.saturating_sub(self.led(of)?));
+                if missed == 0 {
+                    break;
+                }
+                // An event may be between the first entry and the next.
+                std::thread::sleep(MISS_INTERVAL);
+            }
+            if missed > 0 {
+                all.push((of.to_owned(), missed));
+            }
         }
-        all.into_iter().filter(|(_, times)| *times > 0).collect()
+        Ok(all)
+    }
+
+    /// How often an entry behind the first led to a program.
+    fn led(&self, program: &str) -> Result<u64> {
+        let mut key = [0; PROGRAM_NAME_BYTES];
+        key[..program.len()].copy_from_slice(program.as_bytes());
+        let times = self.skel.maps.led.lookup(&key, MapFlags::ANY);
+        let times = times.map_err(Error::kernel("read a BPF map"))?;
+        Ok(times.map_or(0, |times| word(&times, 0)))
     }
 
     /// System calls that no program looked at. Since Linux 6.13 the tracepoints of system calls may
     /// be preempted ("tracing: Allow system call tracepoints to handle page faults"), and a thread
     /// that gets the processor meanwhile finds the program running. A sync call among them is known
     /// by the filesystem's own tracepoint still.
-    pub fn unseen_calls(&self) -> u64 {
-        let misses = self.misses();
+    ///
+    /// Errors: `Kernel`.
+    pub fn unseen_calls(&self) -> Result<u64> {
+        let misses = self.misses()?;
         let of_calls = misses.iter().filter(|(name, _)| looks_at_calls(name));
-        of_calls.map(|(_, times)| times).sum()
+        Ok(of_calls.map(|(_, times)| times).sum())
     }
 }
 

@@ -209,12 +209,15 @@ static __noinline void tell_file(struct inode *inode, struct dentry *name)
 {
 	struct path_scratch *scratch;
 	struct path_walk walk = {};
+	__u64 address = (__u64)inode;
 	__u64 bytes;
 
 	if (!inode)
 		return;
 	scratch = take_scratch();
 	if (!scratch) {
+		/* It is told when it is next seen. */
+		bpf_map_delete_elem(&known_files, &address);
 		count_lost(LOST_RING_FULL);
 		return;
 	}

@@ -312,7 +312,7 @@ PROGRAM("block_rq_issue", on_issue, struct request *request)
  * A bio that ends without a request: with REQ_NOWAIT, when there is no room, and its caller tries
  * again (bio_wouldblock_error). Of a bio that had a request, the request's end was told.
  */
-PROGRAM("block_bio_complete", on_bio_complete, struct request_queue *queue, struct bio *bio)
+PROGRAM_BY(1, "block_bio_complete", on_bio_complete, struct request_queue *queue, struct bio *bio)
 {
 	__u32 device = bio->bi_status ? device_of(bio->bi_bdev, DEVICE_DISK) : NO_DEVICE;
 	struct wire_transfer *record;

@@ -336,7 +336,7 @@ PROGRAM("btrfs_sync_file_exit", on_btrfs_fsync_exit, const struct file *file, in
 }
 
 /* Ends the sync calls that io_uring workers run where the filesystem does not tell their end. */
-PROGRAM("io_uring_complete", on_uring_complete, void *context, void *request)
+PROGRAM_BY(1, "io_uring_complete", on_uring_complete, void *context, void *request)
 {
 	__u64 key = (__u64)request;
 	struct sync_state *state;
