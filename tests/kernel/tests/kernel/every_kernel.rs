@@ -11,7 +11,8 @@ use crate::guest::{INSIDE, INSIDE_LIMIT, ON_STACKS, TRACED, run_inside};
 use crate::variants;
 
 /// Set by `make test-kernels`: all tests inside run on every kernel, which takes a quarter of an
-/// hour; with `IOSTEP_VARIANTS=all` every variant, also on LVM on LUKS, in two hours.
+/// hour; with `IOSTEP_VARIANTS=all` every variant, also on LVM on LUKS, in two and a
+/// half hours.
 const WHOLE: &str = "IOSTEP_KERNELS";
 /// Boot and all, ten times what it takes.
 const ONE_LIMIT: Duration = Duration::from_secs(400);

@@ -31,7 +31,7 @@ const MODES_ENCRYPTED: &[&str] = &[
 ];
 
 /// What is written is a copy of the file's page (fs/crypto/crypto.c), and no phone is without.
-pub const ENCRYPTED: Scenario = Scenario {
+const ENCRYPTED: Scenario = Scenario {
     mount: "nodiscard,test_dummy_encryption",
     modes: MODES_ENCRYPTED,
     found: FoundBy::Files,

@@ -18,8 +18,9 @@ pub const MODES: &[&str] = &[
     "freeze",
 ];
 
-/// Every mode of the workload on each filesystem that this machine's own kernel may lack.
-pub const OTHERS: [Scenario; 4] = [f2fs::ALL, f2fs::ENCRYPTED, nilfs2::ALL, fat::ALL];
+/// Every mode of the workload on each filesystem that this machine's own kernel may lack. Not f2fs
+/// with fscrypt: on a small device its image tells too little of what encrypted blocks were.
+pub const OTHERS: [Scenario; 3] = [f2fs::ALL, nilfs2::ALL, fat::ALL];
 
 /// Every test of this file; with `IOSTEP_VARIANTS=all` those of every variant, too.
 pub fn cases() -> Vec<Case> {
