@@ -115,33 +115,17 @@ pub(super) struct Choice {
     absent: BTreeSet<String>,
     /// Programs that this kernel refused.
     refused: BTreeSet<String>,
-    /// Which of them this kernel may preempt.
-    preempts: Preempts,
+    /// True if this kernel may preempt a task in a tracepoint.
+    is_preempted: bool,
     /// An entry, or a program behind entries, that this kernel refused: then there are none.
     refused_entry: Option<String>,
 }
 
-/// In which tracepoints a kernel may preempt a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Preempts {
-    None,
-    /// "tracing: Allow system call tracepoints to handle page faults", Linux 6.13.
-    SystemCalls,
-    /// "tracing: Guard __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast", Linux 7.0.
-    All,
-}
-
-impl Preempts {
-    /// By `uname -r`.
-    fn on(kernel: &str) -> Preempts {
-        let mut numbers = kernel.split(|c: char| !c.is_ascii_digit());
-        let mut number = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0u32);
-        match (number(), number()) {
-            (7.., _) => Preempts::All,
-            (6, 13..) => Preempts::SystemCalls,
-            _ => Preempts::None,
-        }
-    }
+/// True if a kernel may preempt a task in any tracepoint, by `uname -r`: "tracing: Guard
+/// __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast", Linux 7.0.
+fn is_preempted(kernel: &str) -> bool {
+    let major = kernel.split(|c: char| !c.is_ascii_digit()).next();
+    major.and_then(|n| n.parse().ok()).unwrap_or(0u32) >= 7
 }
 
 /// What a BPF program is to the one of ours that it belongs to (`entries.bpf.h`).
@@ -176,7 +160,7 @@ impl Choice {
             filesystem: filesystem.to_owned(),
             absent: BTreeSet::new(),
             refused: BTreeSet::new(),
-            preempts: Preempts::on(kernel),
+            is_preempted: is_preempted(kernel),
             refused_entry: None,
         }
     }
@@ -196,17 +180,12 @@ impl Choice {
 
     /// True if the kernel may preempt a program, so that it is called by its entries.
     pub fn has_entries(&self, program: &str) -> bool {
-        self.refused_entry.is_none()
-            && match self.preempts {
-                Preempts::None => false,
-                Preempts::SystemCalls => looks_at_calls(program),
-                Preempts::All => !COUNTING.contains(&program),
-            }
+        self.is_preempted && self.refused_entry.is_none() && !COUNTING.contains(&program)
     }
 
-    /// Which programs may be preempted.
-    pub fn preempts(&self) -> Preempts {
-        self.preempts
+    /// True if this kernel may preempt a task in a tracepoint.
+    pub fn is_preempted(&self) -> bool {
+        self.is_preempted
     }
 
     /// This kernel has no such tracepoint.
@@ -371,19 +350,18 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn programs_are_called_by_entries_where_a_kernel_may_preempt_them() {
-        for (kernel, of_calls, of_all) in [
-            ("5.15.0", false, false),
-            ("6.12.117+deb13-amd64", false, false),
-            ("6.13", true, false),
-            ("6.18.44-x", true, false),
-            ("7.0.1", true, true),
-            ("10.0", true, true),
+        for (kernel, may) in [
+            ("5.15.0", false),
+            ("6.12.117+deb13-amd64", false),
+            ("6.18.44-x", false),
+            ("7.0.1", true),
+            ("10.0", true),
         ] {
             let mut choice = Choice::new("ext4", kernel);
-            assert_eq!(choice.takes("on_syscall_entry1"), of_calls, "{kernel}");
-            assert_eq!(choice.takes("on_bio_queue_entry4"), of_all, "{kernel}");
-            assert_eq!(choice.takes("on_syscall"), !of_calls, "{kernel}");
-            assert_eq!(choice.takes("on_bio_queue_behind"), of_all, "{kernel}");
+            assert_eq!(choice.takes("on_syscall_entry1"), may, "{kernel}");
+            assert_eq!(choice.takes("on_bio_queue_entry4"), may, "{kernel}");
+            assert_eq!(choice.takes("on_syscall"), !may, "{kernel}");
+            assert_eq!(choice.takes("on_bio_queue_behind"), may, "{kernel}");
             assert!(!choice.takes("on_xfs_fsync_entry1"), "{kernel}");
             choice.set_absent("on_ext4_evict");
             assert!(!choice.takes("on_ext4_evict_entry1"), "{kernel}");

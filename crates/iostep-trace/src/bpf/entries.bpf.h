@@ -2,7 +2,8 @@
 /*
  * Programs that a kernel may preempt, and that can be entered again meanwhile.
  *
- * Since Linux 7.0 a task can be preempted in any tracepoint, since 6.13 in those of system calls.
+ * Since Linux 7.0 a task can be preempted in any tracepoint. (Since 6.13 in those of system calls, where
+ * entries would cost every call more than they find: what is skipped there is counted.)
  * The kernel skips a program that is running on the processor already, so that the next task's event
  * goes by (bpf_prog_get_recursion_context, kernel/trace/bpf_trace.c). Preemption cannot be put off
  * from inside: it then comes where it is allowed again, still inside the program.

@@ -30,7 +30,7 @@ use crate::ledger::Ledger;
 use crate::ring::Ring;
 use crate::stack::Layer;
 use crate::target::Target;
-use choice::{COUNTING, Choice, Preempts, Role, looks_at_calls, role_of};
+use choice::{COUNTING, Choice, Role, looks_at_calls, role_of};
 use decode::Decoder;
 use symbols::Symbols;
 use tracepoints::of_modules;
@@ -656,7 +656,7 @@ fn load<'object>(
         configure(&mut open, target, symbols, fault)?;
         set_kernel_bits(&mut open, btf);
         if let Some(settings) = open.maps.rodata_data.as_mut() {
-            settings.is_preempted = u32::from(choice.preempts() == Preempts::All);
+            settings.is_preempted = u32::from(choice.is_preempted());
         }
         find_absent(&open, btf, choice);
         for mut program in open.open_object_mut().progs_mut() {
