@@ -31,7 +31,7 @@ struct bio_walk {
 	__u64 mapping;
 	__u64 next_index;
 	__u32 btree_left;
-	__u32 in_use;
+	__u32 users;
 	__u64 commit;
 };
 

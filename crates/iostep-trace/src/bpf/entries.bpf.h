@@ -55,6 +55,33 @@ struct {
 	__type(value, __u64);
 } led SEC(".maps");
 
+/*
+ * Takes what belongs to one user of a processor at a time, to be given back. Between a look and a
+ * store another task may come, so those that want it are counted first: only who is alone has it.
+ */
+static __always_inline bool take(__u32 *users)
+{
+	if (!is_preempted) {
+		if (*users)
+			return false;
+		*users = 1;
+		return true;
+	}
+	__sync_fetch_and_add(users, 1);
+	if (*(volatile __u32 *)users == 1)
+		return true;
+	__sync_fetch_and_add(users, -1);
+	return false;
+}
+
+static __always_inline void give_back(__u32 *users)
+{
+	if (is_preempted)
+		__sync_fetch_and_add(users, -1);
+	else
+		*users = 0;
+}
+
 static __always_inline __u64 *seen_slot(__u32 pid)
 {
 	__u32 slot = IDLE_SLOTS + pid % (SEEN_SLOTS - IDLE_SLOTS);

@@ -75,7 +75,7 @@ __u32 has_nameless = 0;
 struct path_scratch {
 	struct wire_file record;
 	char path[WIRE_PATH_BYTES + NAME_BYTES];
-	__u64 in_use;
+	__u32 users;
 };
 
 /* Of a processor: programs interrupt each other, and are preempted. */
@@ -197,10 +197,8 @@ static __always_inline struct path_scratch *take_scratch(void)
 		__u32 index = at;
 
 		scratch = bpf_map_lookup_elem(&path_scratch, &index);
-		if (scratch && !scratch->in_use) {
-			scratch->in_use = 1;
+		if (scratch && take(&scratch->users))
 			return scratch;
-		}
 	}
 	return NULL;
 }
@@ -238,7 +236,7 @@ static __noinline void tell_file(struct inode *inode, struct dentry *name)
 	scratch->record.reserved = 0;
 	bytes = sizeof(struct wire_file) + at_most(bytes, WIRE_PATH_BYTES + NAME_BYTES);
 	output(scratch, bytes, BPF_RB_NO_WAKEUP);
-	scratch->in_use = 0;
+	give_back(&scratch->users);
 }
 
 /*

@@ -83,10 +83,8 @@ static __always_inline struct bio_walk *take_walk(struct step *step)
 		/* A counter in memory is none to verifiers: an endless loop. */
 		step->walk = at;
 		walk = bpf_map_lookup_elem(&bio_walks, &step->walk);
-		if (walk && !walk->in_use) {
-			walk->in_use = 1;
+		if (walk && take(&walk->users))
 			return walk;
-		}
 	}
 	return NULL;
 }
@@ -167,7 +165,7 @@ PROGRAM("block_bio_queue", on_bio_queue, struct bio *bio)
 			count_lost(LOST_SEGMENTS);
 	}
 	send_last(walk, fault);
-	walk->in_use = 0;
+	give_back(&walk->users);
 	return 0;
 }
 
