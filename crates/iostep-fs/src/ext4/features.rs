@@ -17,6 +17,7 @@ pub struct Features {
 const COMPAT_HAS_JOURNAL: u32 = 0x4;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 const COMPAT_FAST_COMMIT: u32 = 0x400;
+const COMPAT_ORPHAN_FILE: u32 = 0x1000;
 
 const INCOMPAT_FILETYPE: u32 = 0x2;
 const INCOMPAT_RECOVER: u32 = 0x4;
@@ -52,6 +53,7 @@ const INCOMPAT_NAMES: [(u32, &str); 3] = [
 
 const RO_COMPAT_SPARSE_SUPER: u32 = 0x1;
 const RO_COMPAT_GDT_CSUM: u32 = 0x10;
+const RO_COMPAT_QUOTA: u32 = 0x100;
 const RO_COMPAT_METADATA_CSUM: u32 = 0x400;
 /// sparse_super, large_file, btree_dir.
 const RO_COMPAT_EXT3: u32 = 0x7;
@@ -142,6 +144,19 @@ impl Features {
             0 => 0,
             _ => s_journal_inum,
         }
+    }
+
+    /// Of the inodes that the superblock names for users', groups' and projects' quotas and for the
+    /// orphan file, those in use; 0 for another.
+    pub(crate) fn system_inodes(self, [users, groups, projects, orphans]: [u32; 4]) -> [u32; 4] {
+        let has_quota = u32::from(self.ro_compat & RO_COMPAT_QUOTA != 0);
+        let has_orphans = u32::from(self.compat & COMPAT_ORPHAN_FILE != 0);
+        [
+            users * has_quota,
+            groups * has_quota,
+            projects * has_quota,
+            orphans * has_orphans,
+        ]
     }
 
     pub(crate) fn mmp_block(self, s_mmp_block: u64) -> u64 {

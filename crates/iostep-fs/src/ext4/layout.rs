@@ -4,16 +4,30 @@ use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
 use super::{Ext4, group};
-use crate::error::{Place, Result};
+use crate::error::{Error, Place, Result};
 use crate::{ReadAt, ranges};
 
 impl<S: ReadAt> Ext4<S> {
-    /// Superblocks, group descriptors with their reserved blocks, bitmaps, inode tables and the
-    /// internal journal, in filesystem blocks, sorted and without overlaps.
+    /// Superblocks, group descriptors with their reserved blocks, bitmaps, inode tables, the
+    /// internal journal, and what the files of quotas and orphans have now, in filesystem blocks,
+    /// sorted and without overlaps.
     ///
-    /// Needs nothing beyond what `open` read but the journal's inode and its extents.
+    /// Needs nothing beyond what `open` read but the inodes of these files and their extents.
     /// Errors: `Io`; `Corrupt`, also if two structures claim one block.
     pub fn layout(&self) -> Result<Vec<LayoutRange>> {
+        let mut layout = self.reserved()?;
+        self.push_system_files(&mut layout)?;
+        self.in_order(layout)
+    }
+
+    /// The same without what belongs to an inode, but for the journal.
+    ///
+    /// Errors: as [`Ext4::layout`].
+    pub(super) fn layout_without_files(&self) -> Result<Vec<LayoutRange>> {
+        self.in_order(self.reserved()?)
+    }
+
+    fn reserved(&self) -> Result<Vec<LayoutRange>> {
         let mut layout = Vec::with_capacity(self.groups().len() * 3 + 16);
         for group in 0..self.superblock().groups {
             self.push_group(group, &mut layout);
@@ -29,6 +43,31 @@ impl<S: ReadAt> Ext4<S> {
                 class: Class::OtherMetadata,
             });
         }
+        Ok(layout)
+    }
+
+    /// Quotas and orphans: their blocks have no header, and begin with what may be numbers of blocks.
+    fn push_system_files(&self, layout: &mut Vec<LayoutRange>) -> Result<()> {
+        for inode in self.superblock().system_inodes {
+            if inode == 0 {
+                continue;
+            }
+            let map = match self.inode(inode).and_then(|inode| self.block_map(&inode)) {
+                // One broken file costs the classes of its own blocks.
+                Err(Error::Corrupt { .. }) => continue,
+                map => map?,
+            };
+            layout.extend(map.mappings.iter().map(|mapping| LayoutRange {
+                first_block: mapping.fs_block,
+                blocks: mapping.blocks,
+                class: Class::SystemFile,
+            }));
+        }
+        Ok(())
+    }
+
+    fn in_order(&self, layout: Vec<LayoutRange>) -> Result<Vec<LayoutRange>> {
+        let superblock = self.superblock();
         let place = Place::superblock(superblock.kind, "the layout");
         let end = layout.iter().map(|range| range.first_block + range.blocks);
         let end = end.max().unwrap_or(0);

@@ -21,7 +21,7 @@ use crate::owner::{Builder, NO_FILE_BLOCK, OwnerMap, Range};
 pub fn owners<S: ReadAt>(filesystem: &Ext4<S>) -> Result<OwnerMap> {
     let superblock = filesystem.superblock();
     let reserved = filesystem
-        .layout()?
+        .layout_without_files()?
         .into_iter()
         .flat_map(|range| pieces(range.first_block, range.blocks, range.class))
         .collect();

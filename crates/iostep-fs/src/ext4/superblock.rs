@@ -50,7 +50,8 @@ pub struct Superblock {
     pub backup_groups: [u32; 2],
     /// `s_journal_inum`; 0 if there is none, or an external journal.
     pub journal_inode: u32,
-    /// Inodes above `first_inode` that are the filesystem's own: project quota and orphan file.
+    /// The inodes of the quotas and of the orphan file, which are the filesystem's own also above
+    /// `first_inode`; 0 for none.
     pub system_inodes: [u32; 4],
     /// `s_mmp_block`; 0 if there is none.
     pub mmp_block: u64,
@@ -194,7 +195,8 @@ fn decode(bytes: &[u8], source_bytes: u64) -> Result<Superblock> {
         first_meta_bg: le32(bytes, 0x104),
         backup_groups: [le32(bytes, 0x24C), le32(bytes, 0x250)],
         journal_inode: features.journal_inode(le32(bytes, 0xE0)),
-        system_inodes: [0x240, 0x244, 0x26C, 0x280].map(|at| le32(bytes, at)),
+        system_inodes: features
+            .system_inodes([0x240, 0x244, 0x26C, 0x280].map(|at| le32(bytes, at))),
         mmp_block: features.mmp_block(le64(bytes, 0x168)),
         uuid,
         checksum_seed: features.checksum_seed(le32(bytes, 0x270), &uuid),

@@ -56,6 +56,8 @@ struct Layout {
     journal: Vec<u64>,
     /// How many at its end are for fast commits.
     fast_commit_blocks: usize,
+    /// The inodes of quotas and of the orphan file.
+    system: BTreeSet<u64>,
 }
 
 impl Layout {
@@ -73,6 +75,7 @@ impl Layout {
                 .lines()
                 .find_map(|line| number_after(line, "Fast commit length:"))
                 .unwrap_or(0) as usize,
+            system: text.lines().filter_map(system_inode).collect(),
             journal: extents.lines().filter_map(leaf_extent).flatten().collect(),
         })
     }
@@ -97,6 +100,17 @@ fn ranges_of_line(line: &str) -> Vec<(u64, u64, Class)> {
             Some((first, last, class))
         })
         .collect()
+}
+
+/// The inode of a file of the filesystem's own that a line of `dumpe2fs` names.
+fn system_inode(line: &str) -> Option<u64> {
+    const LABELS: [&str; 4] = [
+        "User quota inode:",
+        "Group quota inode:",
+        "Project quota inode:",
+        "Orphan file inode:",
+    ];
+    LABELS.iter().find_map(|label| number_after(line, label))
 }
 
 /// The blocks of a leaf in `debugfs dump_extents`: `level/depth entry/entries logical - logical
@@ -285,6 +299,7 @@ fn owners(
             _ if indirect.contains(&block) => (block, Class::IndirectBlock),
             (true, _, _) => (block, Class::Directory),
             (_, _, 7) => (block, Class::GroupDescriptor),
+            _ if layout.system.contains(&inode) => (block, Class::SystemFile),
             (_, _, 12..) => (block, Class::FileData),
             _ => continue,
         });

@@ -35,7 +35,10 @@ pub fn cases() -> Vec<Case> {
         }));
     }
     if variants::are_all_wanted() {
-        let variants = attribution::BY_BPF.into_iter().chain(variants::all());
+        let variants = attribution::BY_BPF
+            .into_iter()
+            .chain(variants::all())
+            .chain([variants::QUOTA]);
         all.extend(variants.flat_map(attribution::cases_of));
         all.extend(devices::cases());
     }

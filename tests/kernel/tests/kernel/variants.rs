@@ -33,10 +33,13 @@ const FILLING: &[&str] = &[
     "freeze",
 ];
 
+/// Files that are deleted while they are open, and what comes and goes beside them.
+const ORPHANS: &[&str] = &["fsync-unlink", "append-fsync", "create-rename", "freeze"];
+
 const SMALL_LOG: &[&str] = &["-J", "size=4"];
 
 /// Where data have to be found in a way of their own.
-const OWN_WAY: [Scenario; 5] = [
+const OWN_WAY: [Scenario; 6] = [
     Scenario {
         mount: "data=journal",
         modes: FILLING,
@@ -56,6 +59,10 @@ const OWN_WAY: [Scenario; 5] = [
         modes: MODES,
         found: FoundBy::Files,
         ..scenario("ext4 fscrypt", Kind::Ext4, &["-O", "encrypt"])
+    },
+    Scenario {
+        modes: ORPHANS,
+        ..scenario("ext4 orphan_file", Kind::Ext4, &["-O", "orphan_file"])
     },
     Scenario {
         mount: "nodiscard,compress-force=zstd",
@@ -107,6 +114,12 @@ const SAME_WAY: [Scenario; 7] = [
         ..scenario("btrfs subvolumes", Kind::Btrfs, &[])
     },
 ];
+
+/// In guests: not every kernel counts for quotas.
+pub const QUOTA: Scenario = Scenario {
+    modes: ORPHANS,
+    ..scenario("ext4 quota", Kind::Ext4, &["-O", "quota,orphan_file"])
+};
 
 /// True if every scenario is to run, however long it takes.
 pub fn are_all_wanted() -> bool {
