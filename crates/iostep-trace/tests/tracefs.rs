@@ -40,6 +40,10 @@ fn main() -> ExitCode {
     let tests = vec![
         trial("the_sums_are_those_of_the_device", sums),
         trial("a_stop_a_drop_and_a_panic_leave_nothing", leaves_nothing),
+        trial(
+            "whoever_has_its_files_for_a_moment_keeps_nothing",
+            looked_into,
+        ),
         trial("the_next_start_clears_up_after_a_kill", killed),
         trial("a_full_buffer_counts_what_it_refuses", losses),
         trial("the_trace_of_the_machine_is_left_alone", left_alone),
@@ -243,9 +247,7 @@ fn leaves_nothing() -> Outcome {
     };
     // Other tests of this binary record at the same time, each in an instance of its own.
     let recording = stage.record()?;
-    let name = format!("{recording:?}");
-    let name = name.split('"').find(|part| part.contains("/iostep-"));
-    let path = PathBuf::from(name.ok_or("the recording does not show its instance")?);
+    let path = instance_of(&recording)?;
     check(path.is_dir(), "there is no instance")?;
     recording.stop(&mut |_| ())?;
     check(!path.exists(), "still there after a stop")?;
@@ -264,6 +266,28 @@ fn leaves_nothing() -> Outcome {
             .all(|name| !Path::new(INSTANCES).join(name).exists())
     });
     check(settled, format!("left behind: {left:?}"))
+}
+
+fn instance_of(recording: &Tracefs) -> Outcome<PathBuf> {
+    let name = format!("{recording:?}");
+    let name = name.split('"').find(|part| part.contains("/iostep-"));
+    Ok(PathBuf::from(
+        name.ok_or("the recording does not show its instance")?,
+    ))
+}
+
+/// As a child of the host has them between its fork and its exec.
+fn looked_into() -> Outcome {
+    let recording = Stage::new()?.record()?;
+    let path = instance_of(&recording)?;
+    let file = File::open(path.join("tracing_on"))?;
+    let look = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        drop(file);
+    });
+    drop(recording);
+    check(!path.exists(), "still there after a drop")?;
+    look.join().map_err(|_| "the look failed".into())
 }
 
 /// A recorder in a process of its own, ready to be killed.

@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
@@ -14,6 +16,9 @@ use crate::tracefs::mount::Mount;
 use crate::tracefs::ring::PageShape;
 
 const PREFIX: &str = "iostep-";
+/// How long somebody else may have an instance's files, and how often that is looked at.
+const BUSY_ATTEMPTS: u32 = 100;
+const BUSY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An instance directory and what is open in it.
 #[derive(Debug)]
@@ -158,7 +163,7 @@ impl Drop for Instance {
         // The directory is busy while any of its files is open.
         self.buffers.clear();
         self.lock = None;
-        if let Err(error) = fs::remove_dir(&self.path) {
+        if let Err(error) = remove_busy(&self.path) {
             let root = self.mount.path().display();
             eprintln!(
                 "iostep: {}: cannot remove: {error}; remove it below {root} by hand",
@@ -166,6 +171,18 @@ impl Drop for Instance {
             );
         }
     }
+}
+
+/// Removes an instance whose files are closed here. A child of another thread has them for a moment
+/// still, between its fork and its exec; so has a process that looks whether this one is stale.
+fn remove_busy(instance: &Path) -> std::io::Result<()> {
+    for _ in 0..BUSY_ATTEMPTS {
+        match fs::remove_dir(instance) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => sleep(BUSY_INTERVAL),
+            result => return result,
+        }
+    }
+    fs::remove_dir(instance)
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -242,7 +259,7 @@ fn is_stale(instance: &Path, pid: u32) -> bool {
         flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
     };
     unlocked() && {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        sleep(BUSY_INTERVAL);
         unlocked()
     }
 }
