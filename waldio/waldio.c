@@ -530,7 +530,8 @@ struct WdDb {
   u8 bDelegate;                   /* ... and left to the checkpointer */
   u8 bHolder;                     /* Holds the WRITE lock, */
   u8 bJustLocked;                 /* and did nothing with it yet */
-  u8 bLastClose;                  /* The log is backfilled and nobody else's */
+  u8 bClosing;                    /* SQLite closes the log, and nobody else has it */
+  u8 bLastClose;                  /* ... and it is backfilled */
   u8 bWritten;                    /* ... and it, or the mark, was written */
   u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
   u8 bRecycle;                    /* waldio_recycle */
@@ -2192,7 +2193,7 @@ static int wdLogClose(sqlite3_file *pFile){
   wdForget(p);
   wdLeaveGroup(p);
   if( p->pDb->bMarked && p->pDb->bLastClose ) wdCleanClose(p);
-  p->pDb->bLastClose = 0;
+  p->pDb->bClosing = p->pDb->bLastClose = 0;
   if( p->fd>=0 ) close(p->fd);
   sqlite3_free(p->pRunAlloc);
   p->pDb->pLog = 0;
@@ -3202,11 +3203,12 @@ static int wdLockLast(WdDb *p){
 static int wdDbLock(sqlite3_file *pFile, int eLock){
   WdDb *p = (WdDb*)pFile;
   int rc;
-  p->bLastClose = 0;
+  p->bClosing = p->bLastClose = 0;
   if( p->eLock==SQLITE_LOCK_NONE && eLock==SQLITE_LOCK_SHARED ){
     rc = wdLockShared(p);
   }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE ){
     rc = wdLockLast(p);
+    p->bClosing = rc==SQLITE_OK;
   }else{
     rc = LOWER(p)->pMethods->xLock(LOWER(p), eLock);
   }
@@ -3235,14 +3237,17 @@ static int wdDbCheckReservedLock(sqlite3_file *pFile, int *pOut){
 }
 
 /*
-** The last connection asks for PERSIST_WAL when its checkpoint is done and it
-** has the database for itself; then the log is kept for the next session.
+** sqlite3WalClose() asks for an EXCLUSIVE lock of a database whose log is open,
+** held already or not, which nobody else does; then it checkpoints, and if that
+** was complete it asks for PERSIST_WAL.  Then the log is kept for the next
+** session.  Anybody else who asks, at any other time, gets SQLite's own answer.
+** (Without a checkpoint at the close there is no such lock.)
 */
 static int wdPersistWal(WdDb *p, int *pArg){
   int bAsk = *pArg<0;
   int rc = LOWER(p)->pMethods->xFileControl(LOWER(p), SQLITE_FCNTL_PERSIST_WAL,
                                             pArg);
-  if( bAsk && p->bMarked && p->pLog && p->eLock==SQLITE_LOCK_EXCLUSIVE ){
+  if( bAsk && p->bClosing ){
     p->bLastClose = 1;
     p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
                || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
