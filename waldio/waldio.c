@@ -2894,8 +2894,17 @@ static const char *wdSchema(WdDb *p, sqlite3 *db){
   return 0;
 }
 
-/* Run "PRAGMA <schema>.journal_mode=<zMode>". */
-static int wdSetJournalMode(WdDb *p, const char *zMode, char **pzErr){
+/* The value of a row, as text. */
+static int wdValue(void *pzOut, int nCol, char **az, char **azCol){
+  (void)azCol;
+  sqlite3_free(*(char**)pzOut);
+  *(char**)pzOut = nCol>0 && az[0] ? sqlite3_mprintf("%s", az[0]) : 0;
+  return 0;
+}
+
+/* Run "PRAGMA <schema>.journal_mode=<zMode>".  *pzOut becomes the mode that the
+** database has then, or what was wrong. */
+static int wdSetJournalMode(WdDb *p, const char *zMode, char **pzOut){
   sqlite3 *db = *p->ppDb;
   const char *zSchema = wdSchema(p, db);
   char *zSql;
@@ -2904,10 +2913,11 @@ static int wdSetJournalMode(WdDb *p, const char *zMode, char **pzErr){
   if( zSchema==0 ) return SQLITE_ERROR;
   zSql = sqlite3_mprintf("PRAGMA \"%w\".journal_mode=%s", zSchema, zMode);
   if( zSql==0 ) return SQLITE_NOMEM;
-  rc = sqlite3_exec(db, zSql, 0, 0, &zMsg);
+  rc = sqlite3_exec(db, zSql, wdValue, pzOut, &zMsg);
   sqlite3_free(zSql);
   if( rc!=SQLITE_OK ){
-    *pzErr = sqlite3_mprintf("cannot change to journal_mode=%s: %s", zMode,
+    sqlite3_free(*pzOut);
+    *pzOut = sqlite3_mprintf("cannot change to journal_mode=%s: %s", zMode,
                              zMsg ? zMsg : sqlite3_errstr(rc));
   }
   sqlite3_free(zMsg);
@@ -2937,7 +2947,10 @@ static int wdPragmaJournalMode(WdDb *p, char **az){
   if( rc==SQLITE_OK ) rc = wdSetJournalMode(p, "wal", &az[0]);
   if( rc==SQLITE_OK ){
     p->bByName = 1;
-    az[0] = sqlite3_mprintf(p->bMarked ? "waldio" : p->pLog ? "wal" : "delete");
+    if( p->bMarked ){
+      sqlite3_free(az[0]);
+      az[0] = sqlite3_mprintf("waldio");
+    }
   }
   return rc;
 }

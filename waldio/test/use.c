@@ -176,6 +176,9 @@ static void stock(const char *zUri, const char *zName, const char *zReason){
   sqlite3 *db;
   testBegin("stock: %s", zReason);
   db = testOpen(zUri);
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "wal" );
+  CHECK_STR( testText(db, "PRAGMA journal_mode"), "wal" );
+  CHECK_STR( testText(db, "PRAGMA journal_mode=delete"), "delete" );
   CHECK_STR( testText(db, "PRAGMA journal_mode=wal"), "wal" );
   testExec(db, "DROP TABLE IF EXISTS t; CREATE TABLE t(a); INSERT INTO t VALUES(1)");
   CHECK_STR( testText(db, "PRAGMA waldio_layout"), "stock" );
@@ -185,6 +188,7 @@ static void stock(const char *zUri, const char *zName, const char *zReason){
   sqlite3_close(db);
 }
 static void reasons(void){
+  sqlite3 *db;
   CHECK_INT( testShell("rm -f u.db*"), 0 );
   stock("file:u.db?vfs=waldio&waldio=off", "u.db", "waldio=off");
   stock("file:u.db?vfs=waldio&psow=0", "u.db",
@@ -198,6 +202,10 @@ static void reasons(void){
   }else{
     printf("skip: tmpfs, no /dev/shm\n");
   }
+  testBegin("journal_mode=waldio where there is no WAL");
+  db = testOpen("file:u.db?vfs=waldio&mode=memory");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "memory" );
+  sqlite3_close(db);
 }
 
 /* SQLITE_FCNTL_PERSIST_WAL keeps the wal-index as well, as in SQLite. */
