@@ -2152,7 +2152,7 @@ static int wdLogFileSize(sqlite3_file *pFile, i64 *pSize){
 */
 static int wdModeDiffers(WdDb *p){
   struct stat st, stDb;
-  if( !wd.bUnix || stat(p->zWal, &st) || stat(p->zName, &stDb) ) return 0;
+  if( !wd.bUnix || lstat(p->zWal, &st) || stat(p->zName, &stDb) ) return 0;
   return ((st.st_mode ^ stDb.st_mode) & 0777)!=0
       || (geteuid()==0 && (st.st_uid!=stDb.st_uid || st.st_gid!=stDb.st_gid));
 }
@@ -2232,12 +2232,54 @@ static void wdReason(WdDb *p, const char *zReason){
   __atomic_store_n(&p->pBase->zReason, zReason, __ATOMIC_RELAXED);
 }
 
+/*
+** Open a regular file that is there and no other: opening a FIFO would wait for
+** somebody, and a symbolic link may lead anywhere.  Returns -1 if it cannot be,
+** with errno==EEXIST if something else has the name.
+*/
+static int wdOpenRegular(const char *zName, int flags, struct stat *p){
+  int fd = open(zName, flags|O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY);
+  if( fd<0 ){
+    if( errno==ELOOP || errno==ENXIO ) errno = EEXIST;
+    return -1;
+  }
+  if( fstat(fd, p)==0 && S_ISREG(p->st_mode) ) return fd;
+  close(fd);
+  errno = EEXIST;
+  return -1;
+}
+
+/* True if something is there by the name of the log, and it is no regular file. */
+static int wdLogIsStrange(WdDb *p){
+  struct stat st;
+  return wd.bUnix && lstat(p->zWal, &st)==0 && !S_ISREG(st.st_mode);
+}
+
+/* The first n bytes of a file. */
+static int wdPeekFile(const char *zName, u8 *a, int n){
+  struct stat st;
+  int fd = wdOpenRegular(zName, O_RDONLY, &st);
+  int rc = SQLITE_OK;
+  ssize_t got;
+  if( fd<0 ) return SQLITE_CANTOPEN;
+  got = pread(fd, a, (size_t)n, 0);
+  close(fd);
+  if( got<0 ) return SQLITE_IOERR_READ;
+  if( got<n ){
+    memset(&a[got], 0, (size_t)(n-got));
+    rc = SQLITE_IOERR_SHORT_READ;
+  }
+  return rc;
+}
+
 /* The first n bytes of the log, which may be open or not. */
 static int wdPeekLog(WdDb *p, u8 *a, int n){
   sqlite3_vfs *pLow = wd.pLower;
-  sqlite3_file *pFile = sqlite3_malloc(pLow->szOsFile);
+  sqlite3_file *pFile;
   int flags = SQLITE_OPEN_READONLY|SQLITE_OPEN_WAL;
   int rc;
+  if( wd.bUnix ) return wdPeekFile(p->zWal, a, n);
+  pFile = sqlite3_malloc(pLow->szOsFile);
   if( pFile==0 ) return SQLITE_NOMEM;
   pFile->pMethods = 0;
   rc = pLow->xOpen(pLow, p->zWal, pFile, flags, &flags);
@@ -2297,7 +2339,10 @@ static void wdDropKept(WdDb *p){
 static int wdAdopt(WdDb *p){
   const u8 eMark = WD_MARK;
   int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
-  if( rc==SQLITE_OK ){
+  if( rc==SQLITE_OK && wdLogIsStrange(p) ){
+    p->bWant = 0;
+    wdReason(p, "the log is no regular file");
+  }else if( rc==SQLITE_OK ){
     wdDropKept(p);
     rc = LOWER(p)->pMethods->xWrite(LOWER(p), &eMark, 1, 19);
     p->bMarked = p->bUnused = rc==SQLITE_OK;
@@ -2321,7 +2366,7 @@ static int wdLockShared(WdDb *p){
   if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
   p->bMarked = eVersion==WD_MARK;
   if( rc==SQLITE_OK && (eVersion!=2 || !p->bWant) ) return rc;
-  for(i=0; i<8 && eVersion==2 && !p->bMarked; i++){
+  for(i=0; i<8 && eVersion==2 && !p->bMarked && p->bWant; i++){
     /* Busy: another process tries the same just now. */
     if( rc!=SQLITE_OK && rc!=SQLITE_BUSY ) break;
     LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
@@ -3509,9 +3554,12 @@ static int wdCheckName(const char *zWal){
 /*
 ** Open the log of a database.  Log and database are paired by the identity of
 ** the name, never by its text: two handles of one file have the same text.
-** A log whose database was not opened through this VFS is refused.
+** A log whose database was not opened through this VFS is refused, and one whose
+** name stands for another file than before and while the lower VFS opened it:
+** pBefore is what it stood for, with st_ino==0 for nothing.
 */
-static int wdOpenLog(WdLog *p, const char *zName, int flags){
+static int wdOpenLog(WdLog *p, const char *zName, int flags,
+                     const struct stat *pBefore){
   WdDb *pDb = wdFindDb(sqlite3_filename_database(zName));
   memset(p, 0, sizeof(*p));
   p->fd = -1;
@@ -3519,11 +3567,20 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags){
   p->bDirect = !wd.bUnix;
   if( pDb==0 ) return SQLITE_CANTOPEN;
   if( wd.bUnix && pDb->bMarked && (flags & SQLITE_OPEN_READONLY)==0 ){
-    p->fd = open(zName, O_RDWR|O_CLOEXEC|O_DIRECT);
+    struct stat st;
+    p->fd = wdOpenRegular(zName, O_RDWR|O_DIRECT, &st);
     p->bDirect = p->fd>=0;
-    if( p->fd<0 ){
-      p->fd = open(zName, O_RDWR|O_CLOEXEC);
+    if( p->fd<0 && errno!=EEXIST ){
+      p->fd = wdOpenRegular(zName, O_RDWR, &st);
       wdCount(pDb, WD_STAT_FALLBACKS, 1);
+    }
+    if( p->fd<0 ? errno==EEXIST
+                : pBefore->st_ino!=0 && (pBefore->st_ino!=st.st_ino
+                                         || pBefore->st_dev!=st.st_dev) ){
+      sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is no regular file, or another one "
+                  "than a moment ago", zName);
+      if( p->fd>=0 ) close(p->fd);
+      return SQLITE_CANTOPEN;
     }
   }
   if( pDb->pShared==&pDb->priv ) memset(&pDb->priv, 0, sizeof(pDb->priv));
@@ -3540,6 +3597,7 @@ static int wdOpen(
   int flags, int *pOutFlags
 ){
   sqlite3_vfs *pLower = LOWERVFS(pVfs);
+  struct stat before = {0};
   int outFlags = 0;
   int rc;
   if( zName==0 || (flags & (SQLITE_OPEN_MAIN_DB|SQLITE_OPEN_WAL))==0 ){
@@ -3550,6 +3608,7 @@ static int wdOpen(
   if( flags & SQLITE_OPEN_WAL ){
     rc = wdCheckName(zName);
     if( rc!=SQLITE_OK ) return rc;
+    if( !wd.bUnix || lstat(zName, &before)!=0 ) before.st_ino = 0;
   }
   rc = pLower->xOpen(pLower, zName, LOWER(pFile), flags, &outFlags);
   if( pOutFlags ) *pOutFlags = outFlags;
@@ -3557,7 +3616,7 @@ static int wdOpen(
     if( flags & SQLITE_OPEN_MAIN_DB ){
       rc = wdOpenDb((WdDb*)pFile, zName, outFlags);
     }else{
-      rc = wdOpenLog((WdLog*)pFile, zName, outFlags);
+      rc = wdOpenLog((WdLog*)pFile, zName, outFlags, &before);
     }
   }
   if( rc!=SQLITE_OK && LOWER(pFile)->pMethods ){

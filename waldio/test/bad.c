@@ -287,6 +287,67 @@ static void attached(const char *zMode){
   checkRows("file:x.db?vfs=waldio", 3);
 }
 
+/* Another thing has the name of the log: nobody waits for it, or follows it. */
+static void strange(int bCrashed){
+  static const char *const az[][2] = {
+    { "a FIFO", "mkfifo b.db-wal" },
+    { "a symbolic link", "cp b.db-copy other && ln -s other b.db-wal" },
+    { "a directory", "mkdir b.db-wal" },
+    { "a device", "mknod b.db-wal c 1 3 2>/dev/null" }
+  };
+  unsigned i;
+  for(i=0; i<sizeof(az)/sizeof(az[0]); i++){
+    sqlite3 *db;
+    testBegin("the log is %s, %s", az[i][0], bCrashed ? "crashed" : "closed");
+    create(4096);
+    CHECK_INT( testShell("%s && cp b.db b.db-copy && rm -f b.db-wal b.db-shm",
+                         bCrashed ? "mv c.db b.db" : "rm c.db"), 0 );
+    if( testShell("%s", az[i][1])!=0 ){
+      printf("skip: %s: not allowed\n", testName);
+      continue;
+    }
+    alarm(60);
+    CHECK_INT( sqlite3_open("file:b.db?vfs=waldio", &db), SQLITE_OK );
+    CHECK( testTry(db, "INSERT INTO t VALUES(9)")!=SQLITE_OK );
+    sqlite3_close(db);
+    alarm(0);
+    if( bCrashed && strcmp(az[i][0], "a FIFO")==0 ){
+      CHECK_MESSAGE( SQLITE_CANTOPEN, "is no regular file" );
+    }
+    zMessage[0] = 0;
+    rcMessage = 0;
+    CHECK_INT( testShell("cmp -s b.db b.db-copy && rm -rf b.db-wal other"), 0 );
+    if( bCrashed ) continue;
+    checkRows("file:b.db?vfs=waldio", 2);
+    checkRows("file:b.db?vfs=unix", 2);
+  }
+}
+
+/* The log is replaced just after the lower VFS opened it. */
+static int (*xRealOpen)(const char*, int, int);
+static int swapping(const char *zName, int flags, int mode){
+  int fd = xRealOpen(zName, flags, mode);
+  size_t n = strlen(zName);
+  if( n>4 && strcmp(&zName[n-4], "-wal")==0 ) CHECK_INT( rename("other", zName), 0 );
+  return fd;
+}
+static void swapped(void){
+  sqlite3_vfs *pUnix = sqlite3_vfs_find("unix");
+  sqlite3 *db;
+  testBegin("the log is replaced while it is opened");
+  create(4096);
+  CHECK_INT( testShell("rm -f b.db* && cp c.db-wal other"), 0 );
+  xRealOpen = (int(*)(const char*, int, int))pUnix->xGetSystemCall(pUnix, "open");
+  CHECK_INT( pUnix->xSetSystemCall(pUnix, "open", (sqlite3_syscall_ptr)swapping),
+             SQLITE_OK );
+  CHECK_INT( sqlite3_open("file:c.db?vfs=waldio", &db), SQLITE_OK );
+  CHECK_INT( testTry(db, "SELECT count(*) FROM t"), SQLITE_CANTOPEN );
+  CHECK_INT( pUnix->xSetSystemCall(pUnix, "open", 0), SQLITE_OK );
+  sqlite3_close(db);
+  CHECK_MESSAGE( SQLITE_CANTOPEN, "another one than a moment ago" );
+  checkRows("file:c.db?vfs=waldio", 2);
+}
+
 int main(int argc, char **argv){
   CHECK_INT( sqlite3_config(SQLITE_CONFIG_LOG, onLog, (void*)0), SQLITE_OK );
   if( argc>2 ){
@@ -302,6 +363,9 @@ int main(int argc, char **argv){
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   twoBuilds();
 #endif
+  strange(0);
+  strange(1);
+  swapped();
   lostIndex();
   pageSizes();
   attached("delete");
