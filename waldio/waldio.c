@@ -1742,17 +1742,36 @@ static void wdForget(WdLog *p){
   p->bRecksum = 0;
 }
 
+/*
+** True if SQLite may ignore what SQLITE_FCNTL_COMMIT_PHASETWO returns, as
+** vdbeCommit() does for a transaction with a super-journal: one that also writes
+** two databases with rollback journals.  (A temporary one, number 1, has none.)
+*/
+static int wdMayIgnore(WdDb *p){
+  sqlite3 *db = p->ppDb ? *p->ppDb : 0;
+  int i, nWrite = 0;
+  if( db==0 || sqlite3_db_name(db, 3)==0 ) return 0;
+  for(i=0; i==1 || sqlite3_db_name(db, i)!=0; i++){
+    if( i!=1 ) nWrite += sqlite3_txn_state(db, sqlite3_db_name(db, i))
+                         ==SQLITE_TXN_WRITE;
+  }
+  return nWrite>2;
+}
+
 /* A commit frame has just been written.  What its COMMIT has to wait for, it
-** does in SQLITE_FCNTL_COMMIT_PHASETWO. */
-static void wdCommitted(WdLog *p){
+** does in SQLITE_FCNTL_COMMIT_PHASETWO, or here if an error there is lost. */
+static int wdCommitted(WdLog *p){
   int eSync = p->pDb->eSync;
   p->bCommitted = 1;
-  if( !p->bDurable
-   && (eSync==WD_SYNC_PERSISTENT || eSync==WD_SYNC_GROUP)
-  ){
+  wdCount(p->pDb, WD_STAT_COMMITS, 1);
+  if( p->bDurable ) return SQLITE_OK;
+  if( eSync==WD_SYNC_PERSISTENT && wdMayIgnore(p->pDb) ){
+    return wdFlush(p, SQLITE_SYNC_NORMAL);
+  }
+  if( eSync==WD_SYNC_PERSISTENT || eSync==WD_SYNC_GROUP ){
     p->pDb->iWait = wdWritten(p);
   }
-  wdCount(p->pDb, WD_STAT_COMMITS, 1);
+  return SQLITE_OK;
 }
 
 /* The transaction is over.  An xSync of its own would have come before: in
@@ -1783,7 +1802,7 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   p->nRun++;
   if( bCommit ) wdCountGroup(p->pDb->pShared);
   if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
-  if( rc==SQLITE_OK && bCommit ) wdCommitted(p);
+  if( rc==SQLITE_OK && bCommit ) rc = wdCommitted(p);
   return rc;
 }
 
@@ -1805,7 +1824,7 @@ static int wdWriteHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
     p->iStored = iFrame;
     if( rc==SQLITE_OK && get4(&aHdr[4]) ){
       p->bRecksum = 0;
-      wdCommitted(p);
+      rc = wdCommitted(p);
     }
     return rc;
   }
@@ -2115,7 +2134,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
     if( p->bDurable || eSync==WD_SYNC_NORMAL || eSync==WD_SYNC_GROUP ){
       return SQLITE_OK;
     }
-    if( eSync==WD_SYNC_FULL && wdGroup(p) ){
+    if( eSync==WD_SYNC_FULL && wdGroup(p) && !wdMayIgnore(p->pDb) ){
       p->pDb->iWait = wdWritten(p);   /* COMMIT will wait for it */
       wdAsk(p->pDb->pShared);
       return SQLITE_OK;

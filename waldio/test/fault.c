@@ -126,6 +126,47 @@ static void poisonedLater(void){
   sqlite3_close(db);
 }
 
+/* The next commits of a database find that several connections commit at once:
+** WdShared.nGroup, in the guard region of the wal-index. */
+static void asGroup(const char *zShm){
+  const unsigned n = 32;
+  int fd = open(zShm, O_RDWR);
+  CHECK( fd>=0 );
+  CHECK_INT( pwrite(fd, &n, sizeof(n), 512+40), sizeof(n) );
+  close(fd);
+}
+
+/* A transaction that has a super-journal: SQLite ignores what the end of a COMMIT
+** returns.  Whichever flush fails, a COMMIT that succeeds poisons nothing. */
+static void ignored(const char *zSync, int bGroup){
+  long n, nFailed = 1;
+  int nError = 0;
+  for(n=0; nFailed; n++){
+    sqlite3 *db;
+    int rc;
+    testBegin("flush %ld of a transaction over three databases, %s", n, zSync);
+    CHECK_INT( testShell("rm -f f.db* g.db* h.db*"), 0 );
+    db = testOpen("file:f.db?vfs=waldio");
+    testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE t(a);"
+      "ATTACH 'file:g.db?vfs=unix' AS g; CREATE TABLE g.t(a);"
+      "ATTACH 'file:h.db?vfs=unix' AS h; CREATE TABLE h.t(a);"
+      "PRAGMA waldio_sync=normal; INSERT INTO main.t VALUES(1); PRAGMA %s", zSync);
+    if( bGroup ) asGroup("f.db-shm");
+    faultSet(FAULT_SYNC, n, 0, 0);
+    rc = testTry(db, "BEGIN; INSERT INTO main.t VALUES(2); INSERT INTO g.t VALUES(2);"
+                     "INSERT INTO h.t VALUES(2); COMMIT");
+    nFailed = fault.nFailed;
+    faultSet(0, -1, 0, 0);
+    if( rc==SQLITE_OK ){
+      testExec(db, "INSERT INTO main.t VALUES(3)");
+    }else{
+      nError++;
+    }
+    sqlite3_close(db);
+  }
+  CHECK( nError>0 );
+}
+
 /* A full disk while the log is extended ahead: it is appended to instead. */
 static void noRoomAhead(void){
   sqlite3 *db;
@@ -225,6 +266,8 @@ int main(void){
   lacking();
   poisoned();
   poisonedLater();
+  ignored("waldio_sync=persistent; PRAGMA synchronous=NORMAL", 0);
+  ignored("waldio_sync=full; PRAGMA synchronous=FULL", 1);
   noRoomAhead();
   for(i=0; i<3; i++){
     prepare(azUri[i]);
