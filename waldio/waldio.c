@@ -270,6 +270,9 @@
 # include "sqlite3.h"
 # define SQLITE_EXTENSION_INIT1
 # define SQLITE_EXTENSION_INIT2(pApi) (void)(pApi)
+/* Not in a build without threads. */
+# pragma weak sqlite3_mutex_alloc
+# pragma weak sqlite3_mutex_free
 #else
 # include "sqlite3ext.h"
 SQLITE_EXTENSION_INIT1
@@ -1266,10 +1269,28 @@ static void *wdTimerMain(void *pArg){
   return 0;
 }
 
+/*
+** True if SQLite's mutexes exclude anybody.  With SQLITE_CONFIG_SINGLETHREAD they
+** are all the same one, which sqlite3_threadsafe() does not say; a build without
+** threads has none.
+*/
+static int wdHasMutexes(void){
+  sqlite3_mutex *p1, *p2;
+  int bOne;
+  if( !sqlite3_threadsafe() || !sqlite3_mutex_alloc ) return 0;
+  p1 = sqlite3_mutex_alloc(SQLITE_MUTEX_FAST);
+  p2 = sqlite3_mutex_alloc(SQLITE_MUTEX_FAST);
+  bOne = p1==p2 || p1==0 || p2==0;
+  sqlite3_mutex_free(p1);
+  sqlite3_mutex_free(p2);
+  return !bOne;
+}
+
 /* Start a thread that takes none of the program's signals. */
 static int wdStart(pthread_t *p, void *(*xMain)(void*), void *pArg){
   sigset_t all, old;
   int rc;
+  if( !wdHasMutexes() ) return 0;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   rc = pthread_create(p, 0, xMain, pArg);
@@ -2800,8 +2821,7 @@ static int wdDelegate(WdDb *p){
   int b;
   if( p->bCkpt || !p->bMarked || p->eCkpt==WD_CKPT_OFF
    || (p->eCkpt==WD_CKPT_AUTO
-        && __atomic_load_n(&p->pShared->nGroup, __ATOMIC_RELAXED)==0)
-   || !sqlite3_threadsafe() ) return 0;
+        && __atomic_load_n(&p->pShared->nGroup, __ATOMIC_RELAXED)==0) ) return 0;
   pthread_mutex_lock(&pBase->timer);
   if( !pBase->bCkpt && !pBase->bCkptStop ){
     pBase->bCkpt = (u8)wdStart(&pBase->ckptThread, wdCkptMain, pBase);

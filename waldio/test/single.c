@@ -1,0 +1,74 @@
+/*
+** Threads of waldio's exist only where they are asked for and SQLite has mutexes:
+** not with SQLITE_CONFIG_SINGLETHREAD, whatever the build could do.
+*/
+#include "test.h"
+#include <dirent.h>
+
+static int threads(void){
+  DIR *p = opendir("/proc/self/task");
+  int n = 0;
+  CHECK( p!=0 );
+  while( readdir(p)!=0 ) n++;
+  closedir(p);
+  return n-2;                     /* "." and ".." */
+}
+
+/* The most threads that a configuration ever has. */
+static int most(int eConfig, const char *zOption){
+  sqlite3 *db, *db2;
+  int i, n, nMost = 0, nBefore = threads();
+  testBegin("%s, SQLITE_CONFIG number %d", zOption, eConfig);
+  CHECK_INT( sqlite3_config(eConfig), SQLITE_OK );
+  CHECK_INT( waldio_register(0), SQLITE_OK );
+  db = testOpen("file:s.db?vfs=waldio");
+  testExec(db, "PRAGMA journal_mode=wal; PRAGMA wal_autocheckpoint=5;"
+               "CREATE TABLE t(a); PRAGMA %s", zOption);
+  db2 = testOpen("file:s.db?vfs=waldio");
+  testExec(db2, "PRAGMA wal_autocheckpoint=5; PRAGMA %s", zOption);
+  for(i=0; i<40; i++){
+    testExec(i&1 ? db : db2, "INSERT INTO t VALUES(%d)", i);
+    n = threads() - nBefore;
+    if( n>nMost ) nMost = n;
+  }
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "40" );
+  sqlite3_close(db2);
+  sqlite3_close(db);
+  CHECK_INT( threads(), nBefore );
+  db = testOpen("file:s.db?vfs=unix");
+  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(db);
+  return nMost;
+}
+
+/* In a process of its own, since SQLite is configured once. */
+static void expect(int eConfig, const char *zOption, int n){
+  int st;
+  pid_t pid;
+  CHECK_INT( testShell("rm -f s.db*"), 0 );
+  pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ){
+    int nMost = most(eConfig, zOption);
+    CHECK_INT( nMost, n );
+    exit(0);
+  }
+  CHECK( waitpid(pid, &st, 0)==pid );
+  CHECK_INT( st, 0 );
+}
+
+int main(void){
+  static const char *const azOption[] = {
+    "waldio_checkpointer=1", "waldio_sync='group'"
+  };
+  unsigned i;
+  testEnter();
+  for(i=0; i<sizeof(azOption)/sizeof(azOption[0]); i++){
+    expect(SQLITE_CONFIG_SINGLETHREAD, azOption[i], 0);
+    expect(SQLITE_CONFIG_MULTITHREAD, azOption[i], 1);
+    expect(SQLITE_CONFIG_SERIALIZED, azOption[i], 1);
+  }
+  expect(SQLITE_CONFIG_SERIALIZED, "waldio_checkpointer=0", 0);
+  testLeave("single");
+  return 0;
+}
