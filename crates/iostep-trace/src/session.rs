@@ -262,8 +262,9 @@ impl Session {
         }
     }
 
-    /// Waits for a moment without I/O; on a device that has none, until nothing comes any more of
-    /// what was queued before the programs were there. The trace begins then.
+    /// Waits until nothing comes any more of what was queued before the programs were there, and
+    /// the trace begins. That nothing is under way says too little: of a bio that waits for a tag,
+    /// or of a task that was stopped with it, the device does not know yet.
     fn begin(&mut self) -> Result<Snapshot> {
         let mut readings = Readings::default();
         let give_up = Instant::now() + SETTLE_WAIT;
@@ -277,8 +278,9 @@ impl Session {
             if before != unseen {
                 (unseen, calm_since) = (before, now);
             }
-            let is_calm = readings.are_clear() && now - calm_since >= CALM;
-            if moment.idle || is_calm || now >= give_up {
+            let is_still = moment.idle || readings.are_clear();
+            let is_calm = is_still && now - calm_since >= CALM;
+            if is_calm || now >= give_up {
                 let _ = self.commands.send(Request::Begin);
                 return Ok(snapshot);
             }

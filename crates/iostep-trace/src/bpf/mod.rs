@@ -49,7 +49,7 @@ mod programs {
 use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 
 /// `WIRE_POINTS`, `WIRE_GROUPS` and `WIRE_COUNTERS` of wire.h.
-const POINTS: usize = 8;
+const POINTS: usize = 9;
 const GROUPS: usize = 5;
 const COUNTERS: usize = 3;
 /// How many slots of the map of requests at the driver are read at once.
@@ -123,6 +123,9 @@ pub struct Sums {
     pub completed: Counters,
     /// Of the completed, those that were issued before the trace began.
     pub before: Counters,
+    /// Of the completed, those that were told late and issued before the trace began: they may have
+    /// come back before it, too.
+    pub late_of_before: Counters,
     /// Of the completed, those that nobody saw go to the driver: a fault.
     pub unissued: Counters,
     /// Of the completed, those that came back with another size than they went out: a fault.
@@ -146,6 +149,7 @@ impl Sums {
             before,
             unissued,
             uneven,
+            late_of_before,
         ] = points;
         let [merges, splits, late_count] = counters;
         Sums {
@@ -153,6 +157,7 @@ impl Sums {
             issued: issued.since(requeued),
             completed: completed.and(late),
             before,
+            late_of_before,
             unissued,
             uneven,
             merges,

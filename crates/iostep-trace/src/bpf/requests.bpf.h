@@ -126,6 +126,8 @@ static __always_inline void tell_late(struct wire_pending *slot, __u32 bytes, bo
 
 	count(COUNTER_LATE);
 	add(POINT_LATE, slot->opf, whole, bytes);
+	if (slot->issue_ns < began_ns)
+		add(POINT_LATE_OF_BEFORE, slot->opf, whole, bytes);
 	record = reserve(sizeof(*record));
 	if (!record)
 		return;

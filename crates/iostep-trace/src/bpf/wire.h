@@ -284,6 +284,8 @@ enum wire_point {
 	/* Faults: completions of requests that were not issued, or with another size. */
 	POINT_UNISSUED = 6,
 	POINT_UNEVEN = 7,
+	/* Of the late ones, those issued before the trace began: they may have come before it, too. */
+	POINT_LATE_OF_BEFORE = 8,
 };
 enum wire_group {
 	GROUP_READ = 0,
@@ -293,7 +295,7 @@ enum wire_group {
 	GROUP_NONE = 4
 };
 #define WIRE_GROUPS 5
-#define WIRE_POINTS 8
+#define WIRE_POINTS 9
 
 struct wire_sum {
 	unsigned long long ios;
