@@ -307,7 +307,7 @@ static void strange(int bCrashed){
       continue;
     }
     alarm(60);
-    CHECK_INT( sqlite3_open("file:b.db?vfs=waldio", &db), SQLITE_OK );
+    db = testOpen("file:b.db?vfs=waldio");
     CHECK( testTry(db, "INSERT INTO t VALUES(9)")!=SQLITE_OK );
     sqlite3_close(db);
     alarm(0);
@@ -340,7 +340,7 @@ static void swapped(void){
   xRealOpen = (int(*)(const char*, int, int))pUnix->xGetSystemCall(pUnix, "open");
   CHECK_INT( pUnix->xSetSystemCall(pUnix, "open", (sqlite3_syscall_ptr)swapping),
              SQLITE_OK );
-  CHECK_INT( sqlite3_open("file:c.db?vfs=waldio", &db), SQLITE_OK );
+  db = testOpen("file:c.db?vfs=waldio");
   CHECK_INT( testTry(db, "SELECT count(*) FROM t"), SQLITE_CANTOPEN );
   CHECK_INT( pUnix->xSetSystemCall(pUnix, "open", 0), SQLITE_OK );
   sqlite3_close(db);
