@@ -60,7 +60,7 @@
 **
 **     waldio=off             leave the log a stock one
 **     waldio=force           on any filesystem
-**     waldio_checkpointer=N  as the PRAGMA, 0, 1 or auto
+**     waldio_checkpointer=thread  as the PRAGMA
 **     waldio_reserve=N       reserved bytes per page of a new database, 24 if
 **                            not given; less than 24 means layout T, not W
 **     waldio_padding=N       as PRAGMA waldio_padding
@@ -77,9 +77,9 @@
 **     PRAGMA waldio_group_ms=T       before T milliseconds (10) wait for it
 **     PRAGMA waldio_durable_reads=1  read no commit that is not yet durable;
 **                                  0 if not set
-**     PRAGMA waldio_checkpointer=auto  who checkpoints after a COMMIT: a thread
-**                                  when connections commit at once; 1, always
-**                                  a thread; 0, the COMMIT
+**     PRAGMA waldio_checkpointer=connection  who checkpoints after a COMMIT: the
+**                                  connection, as in SQLite; "thread", a thread
+**                                  of waldio's
 **     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
 **                                  4096 or 8192 bytes; 0 chooses the layout
 **                                  by itself.  From the next restart of the
@@ -133,20 +133,28 @@
 ** SQLite checkpoints at the end of the COMMIT that makes the log 1000 frames long
 ** (PRAGMA wal_autocheckpoint), and it restarts the log when a writer begins and
 ** finds all of it in the database.  Writers without a pause never find that, and
-** the log would grow for ever.  So when connections commit at once, a thread of
-** waldio's checkpoints, by a connection of its own that it opens each time.  It
-** copies while the others write, then takes the WRITE lock, holds it while it
-** copies the last few frames, flushes the database, and the readers of the log
-** leave (the time of two flushes, 5 ms at most), and the next writer restarts the
-** log.  It has precedence for the lock at a moment when the log is durable, so that
-** it needs not flush that, too, and queues if there is none for the time of four
-** flushes (10 ms at most).  This replaces SQLite's checkpoint alone: a passive one
-** that follows a COMMIT at once, also out of a hook of sqlite3_wal_hook(), does
-** nothing but wake the thread.  With wal_autocheckpoint=0 and no such hook there is
-** none, and other checkpoints are what they always were.  The thread takes no signals, ends before the last
+** the log would grow for ever.  So when connections commit at once, the checkpoint
+** of a COMMIT is a slice of the work.  One that finds much to copy copies it while
+** the others write, and flushes the database.  One that finds little takes the
+** WRITE lock, and holds it while it copies the last frames, flushes the database,
+** and the readers of the log leave (the time of two flushes, 5 ms at most); the
+** next writer restarts the log.  It has precedence for the lock at a moment when
+** the log is durable, so that it needs not flush that, too, and queues if there is
+** none for the time of four flushes (10 ms at most).  Where readers stay the next
+** such slice waits 10 ms, then twice as long and so on, 320 ms at most.  That is
+** all in the connection that commits: waldio starts no thread.
+**
+** With waldio_checkpointer=thread, a thread does this, by a connection of its own
+** that it opens each time.  A passive checkpoint that follows a COMMIT at once,
+** also out of a hook of sqlite3_wal_hook(), does nothing but wake it.  With
+** wal_autocheckpoint=0 and no such hook there is none, and other checkpoints are
+** what they always were.  The thread takes no signals, ends before the last
 ** connection is closed, and does not exist for read-only connections, with
-** locking_mode=EXCLUSIVE, or in the child of a fork().  A process may exit at any
-** time.  Automatic extensions are called for its connection as for others.
+** locking_mode=EXCLUSIVE, where SQLite has no mutexes, or in the child of a fork(),
+** which waits until the thread holds nothing.  If the thread cannot open the
+** database any more (chroot, setuid, a renamed file) it ends, and COMMITs
+** checkpoint.  A process may exit at any time.  Automatic extensions are called for
+** its connection as for others.
 **
 ** What was written with O_DIRECT is not in the page cache, and a checkpoint would
 ** read it page by page.  Where that would be many pages it has them read ahead.
@@ -320,6 +328,7 @@ typedef struct WdShared WdShared;
 #define WAL_WRITE_LOCK     0      /* Lock bytes in the wal-index */
 #define WAL_CKPT_LOCK      1
 #define WAL_READ_LOCK0     3
+#define WAL_NREADER        5
 
 /* The format of this file's head. */
 #define WD_WAL_VERSION     0x57414c31   /* In place of WAL_VERSION */
@@ -359,16 +368,14 @@ typedef struct WdShared WdShared;
 #define WD_PAUSE_MAX_US    5000   /* How long a checkpoint waits for readers: two
                                   ** flushes, a millisecond, but no more */
 #define WD_QUIET_MAX_US    10000  /* ... and before that, for a durable log: four */
-#define WD_CKPT_FEW        100    /* Frames it copies while writers wait */
-#define WD_CKPT_ROUNDS     8      /* Times it tries to have so few */
+#define WD_CKPT_FEW        100    /* Frames copied while writers wait, or this */
+#define WD_CKPT_SHARE      4      /* part of those that were copied before */
+#define WD_CKPT_ROUNDS     8      /* Times a thread tries to have so few */
 #define WD_CKPT_TRIES      50     /* Times it tries to get a lock */
 #define WD_CKPT_AGAIN_US   10000  /* No other one if readers were in the way, */
-#define WD_CKPT_MXFAIL     7      /* and twice as long, up to so many times */
+#define WD_CKPT_MXFAIL     5      /* and twice as long, up to so many times */
 
-/* waldio_checkpointer */
-#define WD_CKPT_OFF        0
-#define WD_CKPT_ON         1
-#define WD_CKPT_AUTO       2
+#define WD_CKPT_WAIT_US    20000  /* How long a COMMIT waits to end one */
 
 /* waldio_sync */
 #define WD_SYNC_FULL       0
@@ -473,6 +480,7 @@ struct WdBase {
   u32 nWritten, nSpill;           /* Frames written since the log's restart, and
                                   ** runs with a tail to spill; atomic */
   u8 bSynced;                     /* The database was, with its mark; atomic */
+  u8 bSyncFailed;                 /* ... or could not be; atomic */
   pid_t pid;                      /* Threads do not outlive a fork() */
   pthread_mutex_t timer;          /* Guards the threads: */
   pthread_cond_t timed;           /* Something below changed */
@@ -490,8 +498,10 @@ struct WdBase {
   int nCkptHold;                  /* >0: it must not work */
   sqlite3 *dbCkpt;
   pthread_t ckptThread;
-  i64 iNextCkpt;                  /* No checkpoint before */
-  int nCkptFail;                  /* How often it failed in a row */
+  u8 bCkptLost;                   /* ... or has ended: it cannot open the database */
+  u8 bForkHeld;                   /* It is held for a fork() */
+  i64 iNextCkpt;                  /* No checkpoint before that lets writers wait */
+  int nCkptFail;                  /* How often one failed in a row */
 };
 
 /*
@@ -523,14 +533,19 @@ struct WdDb {
   u8 bWant;                       /* Use waldio if this is a WAL database */
   u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
   u8 bReadonlyShm;                /* pShared must not be written */
-  u8 eCkpt;                       /* waldio_checkpointer, WD_CKPT_... */
+  u8 bCkptThread;                 /* waldio_checkpointer=thread */
   u8 bCkpt;                       /* This is the checkpointer's handle */
   u8 bQuiet;                      /* ... and it waits for a durable log */
   u8 bCkptLock;                   /* Holds the CKPT lock alone, */
   u64 iCkptSalt;                  /* ... since the log had these salts, or 0 */
   void volatile *pIndex;          /* SQLite's first region of the wal-index */
   u8 bAfterCommit;                /* A checkpoint now is a COMMIT's */
-  u8 bDelegate;                   /* ... and left to the checkpointer */
+  u8 bDelegate;                   /* ... and left to the checkpointer, */
+  u8 bSlice;                      /* ... or a part of the work, */
+  u8 bFinish;                     /* ... or the end of it: has the WRITE lock */
+  u8 bCkptSync;                   /* It flushes what it writes */
+  u32 nBackfill;                  /* Frames in the database before it */
+  i64 iReadersUntil;              /* When readers have to have left the log */
   u8 bHolder;                     /* Holds the WRITE lock, */
   u8 bJustLocked;                 /* and did nothing with it yet */
   u8 bClosing;                    /* SQLite closes the log, and nobody else has it */
@@ -603,6 +618,8 @@ static struct WdGlobal {
 
 static const u8 wdZeros[WD_CHUNK] = {0};
 static sqlite3_vfs wdVfs;
+static int wdDbSync(sqlite3_file*, int);
+static void wdReleaseBase(WdBase*);
 
 /* A reason that is not one for a stock log. */
 static const char wdOther[] = "the log has the format of another version of "
@@ -1286,11 +1303,14 @@ static int wdHasMutexes(void){
   return !bOne;
 }
 
-/* Start a thread that takes none of the program's signals. */
+/* Start a thread that takes none of the program's signals; from then on a fork()
+** waits for what threads hold, see wdForkPrepare(). */
+static void wdWatchForks(void);
 static int wdStart(pthread_t *p, void *(*xMain)(void*), void *pArg){
   sigset_t all, old;
   int rc;
   if( !wdHasMutexes() ) return 0;
+  wdWatchForks();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   rc = pthread_create(p, 0, xMain, pArg);
@@ -1356,12 +1376,13 @@ static void wdLeaveGroup(WdLog *p){
   *pp = p->pNextTimed;
   p->bTimed = 0;
   if( pBase->pTimed==0 && !pBase->bStop ){
+    int bTimer = pBase->bTimer;
     pBase->bStop = 1;
     pBase->iDue = 0;
     pBase->iDueTo = 0;
     pthread_cond_broadcast(&pBase->timed);
     pthread_mutex_unlock(&pBase->timer);
-    pthread_join(pBase->timerThread, 0);
+    if( bTimer ) pthread_join(pBase->timerThread, 0);
     pthread_mutex_lock(&pBase->timer);
     pBase->bTimer = pBase->bStop = 0;
     pthread_cond_broadcast(&pBase->timed);
@@ -2142,6 +2163,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   WdLog *p = (WdLog*)pFile;
   int bCommit = p->bCommitted;
   int rc;
+  p->pDb->bCkptSync = p->pDb->bCkptLock;
   if( wdLogStock(p, &rc) ){
     p->pDb->bStockWrite = 0;
     return LOWER(p)->pMethods->xSync(LOWER(p), flags);
@@ -2482,6 +2504,13 @@ static u64 wdSalt(WdDb *p){
        | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
 }
 
+/* From the same place: the frames of the log, and those that are in the database. */
+static u32 wdFrames(WdDb *p, u32 *pnBackfill){
+  u32 *a = (u32*)p->pIndex;
+  *pnBackfill = a ? __atomic_load_n(&a[24], __ATOMIC_SEQ_CST) : 0;
+  return a ? __atomic_load_n(&a[4], __ATOMIC_SEQ_CST) : 0;
+}
+
 /*
 ** The WRITE lock goes round among those who want it, threads and processes, in
 ** the order they asked for it.  SQLite's busy handler sleeps longer and longer,
@@ -2526,7 +2555,7 @@ static int wdLockWrite(WdDb *p, int flags){
     wdNewQueue();
     p->bHolder = p->bJustLocked = 1;
     if( p->bCkptLock ) p->iCkptSalt = wdSalt(p);
-    if( p->bCkpt ){
+    if( p->bCkptLock ){
       wdQueue.iHeld = wdNow();
       wdCount(p, WD_STAT_QUIET, wdAllDurable(p->pLog));
     }
@@ -2579,7 +2608,7 @@ static int wdUnlockWrite(WdDb *p, int flags){
   u32 iTicket;
   u32 *pNext;
   int rc;
-  if( p->bCkpt && p->bHolder ){
+  if( p->bCkptLock && p->bHolder ){
     wdCountWait(p, WD_STAT_HOLDS, WD_STAT_HELD_US, wdQueue.iHeld);
   }
   pNext = wdNextTurn(p, &iTicket);
@@ -2677,6 +2706,93 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+/******************** Database: checkpoints of commits **********************/
+
+/* A checkpoint that let writers wait is over, having copied all or not. */
+static void wdCkptOver(WdBase *p, int bAll){
+  pthread_mutex_lock(&p->timer);
+  if( bAll ){
+    p->nCkptFail = 0;
+  }else{
+    p->iNextCkpt = wdNow() + (WD_CKPT_AGAIN_US<<p->nCkptFail);
+    if( p->nCkptFail<WD_CKPT_MXFAIL ) p->nCkptFail++;
+  }
+  pthread_mutex_unlock(&p->timer);
+}
+static int wdCkptMay(WdBase *p){
+  int b;
+  pthread_mutex_lock(&p->timer);
+  b = wdNow()>=p->iNextCkpt;
+  pthread_mutex_unlock(&p->timer);
+  return b;
+}
+
+/*
+** A COMMIT begins to checkpoint, and others commit at once or kept the log from
+** being restarted after the last checkpoint: it is a slice of the work.  While
+** there is much to copy they go on writing.  When little is left the WRITE lock is
+** taken, so that nothing is added and the next writer restarts the log.
+*/
+static void wdBeginSlice(WdDb *p){
+  u32 nFrame = wdFrames(p, &p->nBackfill);
+  u32 nLeft = nFrame - p->nBackfill;
+  i64 iUntil;
+  int rc;
+  if( p->pLog==0 || p->bReadonlyShm || nFrame<=p->nBackfill ) return;
+  if( __atomic_load_n(&p->pShared->nGroup, __ATOMIC_RELAXED)==0
+   && p->nBackfill==0 ) return;
+  p->bSlice = 1;
+  p->bCkptSync = 0;
+  if( (nLeft>WD_CKPT_FEW && nLeft>p->nBackfill/WD_CKPT_SHARE)
+   || !wdCkptMay(p->pBase) ) return;
+  iUntil = wdNow() + WD_CKPT_WAIT_US;
+  p->bQuiet = 1;
+  do{
+    rc = wdLockWrite(p, SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE);
+    if( rc==SQLITE_BUSY ) wdVfs.xSleep(&wdVfs, 1000);
+  }while( rc==SQLITE_BUSY && wdNow()<iUntil );
+  p->bQuiet = 0;
+  if( rc==SQLITE_OK ){
+    i64 nPause = wdFlushes(p->pShared, 2, WD_PAUSE_MAX_US);
+    p->bFinish = 1;
+    p->iReadersUntil = wdNow() + (nPause ? nPause : WD_PAUSE_MAX_US);
+    wdCount(p, WD_STAT_CHECKPOINTS, 1);
+  }
+}
+
+/* A lock that keeps readers out.  Those of the log have to leave it soon. */
+static int wdLockReaders(WdDb *p, int iOfst, int n, int flags){
+  int rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+  while( rc==SQLITE_BUSY && p->bFinish && wdNow()<p->iReadersUntil ){
+    wd.pLower->xSleep(wd.pLower, 100);
+    rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+  }
+  return rc;
+}
+
+/* Its end.  What was copied while others wrote is flushed now, which SQLite leaves
+** to the checkpoint that copies the rest: then writers would wait for it. */
+static void wdEndSlice(WdDb *p){
+  u32 nBackfill;
+  int bAll = wdFrames(p, &nBackfill)==nBackfill;
+  if( p->bFinish ){
+    int flags = SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE;
+    bAll = bAll && wdLockReaders(p, WAL_READ_LOCK0+1, WAL_NREADER-1, flags)
+                   ==SQLITE_OK;
+    if( bAll ){
+      flags = SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE;
+      (void)LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_READ_LOCK0+1,
+                                         WAL_NREADER-1, flags);
+    }
+    p->bFinish = 0;
+    wdCkptOver(p->pBase, bAll);
+    (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
+  }else if( p->bCkptSync && nBackfill>p->nBackfill && !bAll ){
+    (void)wdDbSync(&p->base, SQLITE_SYNC_NORMAL);
+  }
+  p->bSlice = 0;
+}
+
 /************************* Database: checkpointer ***************************/
 
 static __thread int wdIsCkpt;     /* This thread is a checkpointer */
@@ -2741,7 +2857,7 @@ static int wdCkptCopy(WdCkpt *p, sqlite3 *db){
     rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_PASSIVE, &nLog, &nDone);
     if( rc!=SQLITE_OK ) return rc;
     if( nLog==nDone ) break;
-    rc = LOWER(p->pDb)->pMethods->xSync(LOWER(p->pDb), SQLITE_SYNC_NORMAL);
+    rc = wdDbSync(&p->pDb->base, SQLITE_SYNC_NORMAL);
     if( rc!=SQLITE_OK ) return rc;
     if( nLog-nDone<WD_CKPT_FEW ) break;
   }
@@ -2752,7 +2868,8 @@ static int wdCkptCopy(WdCkpt *p, sqlite3 *db){
   return rc;
 }
 
-/* One checkpoint.  The file of that name may be another one by now. */
+/* One checkpoint.  The file of that name may be another one by now, or this process
+** may open it no more: then the thread is of no use. */
 static int wdCkptRun(WdBase *pBase){
   WdCkpt c;
   sqlite3_file *pFile = 0;
@@ -2772,6 +2889,8 @@ static int wdCkptRun(WdBase *pBase){
   }
   pthread_mutex_lock(&pBase->timer);
   pBase->dbCkpt = db;
+  pBase->bCkptLost = (rc!=SQLITE_OK && rc!=SQLITE_BUSY) || c.pDb==0
+                  || c.pDb->pBase!=pBase;
   pthread_mutex_unlock(&pBase->timer);
   if( rc==SQLITE_OK && c.pDb->pBase==pBase && c.pDb->bMarked && c.pDb->pLog ){
     rc = wdCkptCopy(&c, db);
@@ -2787,7 +2906,7 @@ static void *wdCkptMain(void *pArg){
   WdBase *p = (WdBase*)pArg;
   wdIsCkpt = 1;
   pthread_mutex_lock(&p->timer);
-  while( !p->bCkptStop ){
+  while( !p->bCkptStop && !p->bCkptLost ){
     int rc;
     if( !p->bCkptWake || p->nCkptHold>0 ){
       pthread_cond_wait(&p->timed, &p->timer);
@@ -2797,14 +2916,9 @@ static void *wdCkptMain(void *pArg){
     p->bCkptBusy = 1;
     pthread_mutex_unlock(&p->timer);
     rc = wdCkptRun(p);
+    wdCkptOver(p, rc==SQLITE_OK);
     pthread_mutex_lock(&p->timer);
-    if( rc==SQLITE_OK ){
-      p->bCkptWake = 0;           /* Asked for before the log was restarted */
-      p->nCkptFail = 0;
-    }else{
-      p->iNextCkpt = wdNow() + (WD_CKPT_AGAIN_US<<p->nCkptFail);
-      if( p->nCkptFail<WD_CKPT_MXFAIL ) p->nCkptFail++;
-    }
+    if( rc==SQLITE_OK ) p->bCkptWake = 0;   /* Asked for before the restart */
     p->bCkptBusy = 0;
     pthread_cond_broadcast(&p->timed);
   }
@@ -2819,15 +2933,13 @@ static void *wdCkptMain(void *pArg){
 static int wdDelegate(WdDb *p){
   WdBase *pBase = p->pBase;
   int b;
-  if( p->bCkpt || !p->bMarked || p->eCkpt==WD_CKPT_OFF
-   || (p->eCkpt==WD_CKPT_AUTO
-        && __atomic_load_n(&p->pShared->nGroup, __ATOMIC_RELAXED)==0) ) return 0;
+  if( p->bCkpt || !p->bMarked || !p->bCkptThread ) return 0;
   pthread_mutex_lock(&pBase->timer);
   if( !pBase->bCkpt && !pBase->bCkptStop ){
     pBase->bCkpt = (u8)wdStart(&pBase->ckptThread, wdCkptMain, pBase);
     if( !pBase->bCkpt ) wdCount(p, WD_STAT_FALLBACKS, 1);
   }
-  b = pBase->bCkpt;
+  b = pBase->bCkpt && !pBase->bCkptLost;
   pthread_mutex_unlock(&pBase->timer);
   return b;
 }
@@ -2867,10 +2979,64 @@ static void wdEndCkpt(WdBase *p){
     pthread_mutex_unlock(&p->timer);
     pthread_join(p->ckptThread, 0);
     pthread_mutex_lock(&p->timer);
-    p->bCkpt = p->bCkptStop = p->bCkptWake = 0;
+    p->bCkpt = p->bCkptStop = p->bCkptWake = p->bCkptLost = 0;
   }
   pthread_mutex_unlock(&p->timer);
   wdReleaseCkpt(p);
+}
+
+/*
+** A fork() with threads of waldio's about.  The child has none of them, and would
+** have the mutexes as they held them, SQLite's among them: so checkpointers stop,
+** and whatever guards the threads is the forking thread's.
+*/
+static void wdForkPrepare(void){
+  WdBase *p;
+  pthread_mutex_lock(&wd.mutex);
+  p = wdIsCkpt ? 0 : wd.pBases;
+  while( p ){
+    if( p->pid!=getpid() || p->bForkHeld ){
+      p = p->pNext;
+      continue;
+    }
+    p->bForkHeld = 1;
+    p->nRef++;
+    pthread_mutex_unlock(&wd.mutex);
+    wdHoldCkpt(p);
+    pthread_mutex_lock(&wd.mutex);
+    p = wd.pBases;
+  }
+  for(p=wd.pBases; p; p=p->pNext) pthread_mutex_lock(&p->timer);
+}
+static void wdForkOver(int bChild){
+  WdBase *p, *pNext;
+  for(p=wd.pBases; p; p=pNext){
+    int bHeld = p->bForkHeld;
+    pNext = p->pNext;
+    p->nCkptHold -= bHeld;
+    p->bForkHeld = 0;
+    if( bChild ){
+      p->bCkpt = p->bCkptStop = p->bCkptWake = p->bTimer = p->bStop = 0;
+      p->iDue = 0;
+      p->pTiming = 0;
+      wdCondInit(&p->timed);
+    }else{
+      pthread_cond_broadcast(&p->timed);
+    }
+    pthread_mutex_unlock(&p->timer);
+    if( bHeld && bChild ) p->nRef--;
+    else if( bHeld ) wdReleaseBase(p);
+  }
+  pthread_mutex_unlock(&wd.mutex);
+}
+static void wdForkParent(void){ wdForkOver(0); }
+static void wdForkChild(void){ wdForkOver(1); }
+static void wdAtFork(void){
+  (void)pthread_atfork(wdForkPrepare, wdForkParent, wdForkChild);
+}
+static void wdWatchForks(void){
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)pthread_once(&once, wdAtFork);
 }
 
 /*
@@ -2891,6 +3057,7 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
             && (flags & SQLITE_SHM_EXCLUSIVE)!=0;
   int bAfterCommit = 0;
   int rc;
+  if( bWrite && p->bFinish ) return SQLITE_OK;    /* It has it until the end */
   if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ){
     p->bAfterCommit = p->bDelegate = 0;
     return wdLockWrite(p, flags);
@@ -2909,7 +3076,10 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     bAfterCommit = p->bAfterCommit;
     p->bAfterCommit = 0;
   }
-  rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+  if( p->bSlice && iOfst==WAL_CKPT_LOCK && (flags & SQLITE_SHM_UNLOCK) ){
+    wdEndSlice(p);
+  }
+  rc = wdLockReaders(p, iOfst, n, flags);
   if( rc!=SQLITE_OK ) return rc;
   if( iOfst==WAL_READ_LOCK0 && n==1 && p->bMarked
    && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE) && wdCkptIsLate(p)
@@ -2930,6 +3100,7 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
     int bDelegated = p->bDelegate;
     p->bDelegate = bAfterCommit && wdDelegate(p);
+    if( bAfterCommit && !p->bDelegate && p->bMarked ) wdBeginSlice(p);
     if( (flags & SQLITE_SHM_UNLOCK) && bDelegated ) wdWakeCkpt(p->pBase);
     if( p->bMarked && p->pLog && !p->bDelegate && !bDelegated ){
       if( flags & SQLITE_SHM_LOCK ) wdReadAhead(p->pLog);
@@ -2947,7 +3118,7 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   if( p->bHolder ) (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
   memset(&p->priv, 0, sizeof(p->priv));
   p->pIndex = 0;
-  p->bCkptLock = 0;
+  p->bCkptLock = p->bSlice = p->bFinish = 0;
   pthread_mutex_lock(&wd.mutex);
   p->pShared = &p->priv;
   pthread_mutex_unlock(&wd.mutex);
@@ -3101,14 +3272,14 @@ static int wdPragmaOption(WdDb *p, char **az){
 
 /* PRAGMA waldio_checkpointer */
 static int wdPragmaCheckpointer(WdDb *p, char **az){
-  static const char *const azName[] = { "0", "1", "auto" };
+  static const char *const azName[] = { "connection", "thread" };
   int i;
   if( az[2] ){
-    for(i=0; i<3 && sqlite3_stricmp(az[2], azName[i])!=0; i++){}
-    if( i==3 ) return wdPragmaError(az, "0, 1 or auto");
-    p->eCkpt = (u8)i;
+    for(i=0; i<2 && sqlite3_stricmp(az[2], azName[i])!=0; i++){}
+    if( i==2 ) return wdPragmaError(az, "connection or thread");
+    p->bCkptThread = (u8)i;
   }
-  az[0] = sqlite3_mprintf("%s", azName[p->eCkpt]);
+  az[0] = sqlite3_mprintf("%s", azName[p->bCkptThread]);
   return SQLITE_OK;
 }
 
@@ -3262,10 +3433,23 @@ static int wdDbWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
 static int wdDbTruncate(sqlite3_file *pFile, i64 size){
   return LOWER(pFile)->pMethods->xTruncate(LOWER(pFile), size);
 }
+/* The kernel tells of a failure once.  What is in the database then nobody knows,
+** and no later flush may let a checkpoint take it for copied. */
 static int wdDbSync(sqlite3_file *pFile, int flags){
   WdDb *p = (WdDb*)pFile;
-  if( p->bMarked ) __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
-  return LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
+  u32 nBackfill;
+  int rc;
+  if( !p->bMarked ) return LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
+  if( __atomic_load_n(&p->pBase->bSyncFailed, __ATOMIC_SEQ_CST) ){
+    return SQLITE_IOERR_FSYNC;
+  }
+  __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
+  rc = LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
+  (void)wdFrames(p, &nBackfill);
+  if( rc!=SQLITE_OK && nBackfill>0 ){
+    __atomic_store_n(&p->pBase->bSyncFailed, 1, __ATOMIC_SEQ_CST);
+  }
+  return rc;
 }
 static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
   return LOWER(pFile)->pMethods->xFileSize(LOWER(pFile), pSize);
@@ -3535,8 +3719,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   p->bCkpt = (u8)wdIsCkpt;
   p->bWant = zReason==0 && !p->bCkpt;
   zUri = sqlite3_uri_parameter(zName, "waldio_checkpointer");
-  p->eCkpt = zUri && zUri[0]=='0' ? WD_CKPT_OFF
-           : zUri && zUri[0]=='1' ? WD_CKPT_ON : WD_CKPT_AUTO;
+  p->bCkptThread = zUri && sqlite3_stricmp(zUri, "thread")==0;
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){

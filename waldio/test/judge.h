@@ -12,6 +12,7 @@
 #include "explore.h"
 
 #define MXCOMMIT 4000
+#define MXLOST   400
 
 /* What one SQLite sees. */
 typedef struct View View;
@@ -172,7 +173,23 @@ struct Promise {
   int nTried;                     /* No more than these */
   int bPlain;                     /* Stock SQLite can use it */
   const u64 *aDigest;             /* Of the commits */
+  struct { int n; u64 iDigest; } aLost[MXLOST];
+  int nLost;                      /* Begun in a life before and not there after it */
 };
+
+/* True if this is a commit that was lost in a life before.  Its frames lie in the log
+** until they are overwritten, and may come back until another commit is durable: the
+** next power loss adds the sectors that the last one had left out.  That is so with
+** stock SQLite too. */
+static int wasLost(const View *p, const Promise *pPromise){
+  int i;
+  for(i=0; i<pPromise->nLost; i++){
+    if( pPromise->aLost[i].n==p->n && pPromise->aLost[i].iDigest==p->iDigest ){
+      return 1;
+    }
+  }
+  return 0;
+}
 
 static int viewKept(const View *p, const Promise *pPromise, const char *zWho){
   if( p->n==VIEW_BAD ) return 0;
@@ -181,7 +198,8 @@ static int viewKept(const View *p, const Promise *pPromise, const char *zWho){
              zWho, p->n, pPromise->nAcked, pPromise->nTried);
     return 0;
   }
-  if( p->iDigest!=pPromise->aDigest[p->n] ){
+  if( p->iDigest!=pPromise->aDigest[p->n]
+   && (p->n==pPromise->nAcked || !wasLost(p, pPromise)) ){
     badState("%s: not what commit %d left", zWho, p->n);
     return 0;
   }

@@ -174,6 +174,7 @@ static int runLives(int iMode, int iWish, int szPage, int nLife, int nBudget,
   run.work.iRandom = ex.iRandom;
   run.bStop = bStop;
   run.bBad = 0;
+  run.promise.nLost = 0;
   disk.bSingle = (int)exRandom(3)!=0;
   testBegin("%s, %s, page size %d", aMode[iMode].zName, aWish[iWish].zName, szPage);
   createDatabase(&run.work);
@@ -181,6 +182,10 @@ static int runLives(int iMode, int iWish, int szPage, int nLife, int nBudget,
   run.nNext = 1;
   for(j=0; j<nLife && !(bStop && run.bBad); j++){
     int iFirst = putNext(&run.next);
+    for(i=run.nNext+1; j>0 && i<=run.promise.nTried && run.promise.nLost<MXLOST; i++){
+      run.promise.aLost[run.promise.nLost].n = i;
+      run.promise.aLost[run.promise.nLost++].iDigest = run.work.aDigest[i];
+    }
     run.promise.nAcked = run.nNext;
     run.promise.bPlain = 0;
     run.promise.aDigest = run.work.aDigest;

@@ -6,6 +6,7 @@
 ** its layout under the others.
 */
 #include "test.h"
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <poll.h>
 #include <pthread.h>
@@ -209,12 +210,17 @@ static void *readerMain(void *pArg){
   return 0;
 }
 /* How often the log was restarted, from its header. */
-static int restarts(void){
+static int restartsOf(int fd){
   unsigned char a[16];
-  int fd = open("p.db-wal", O_RDONLY);
-  CHECK( fd>=0 && pread(fd, a, sizeof(a), 0)==(ssize_t)sizeof(a) );
-  close(fd);
+  CHECK( pread(fd, a, sizeof(a), 0)==(ssize_t)sizeof(a) );
   return a[12]<<24 | a[13]<<16 | a[14]<<8 | a[15];
+}
+static int restarts(void){
+  int fd = open("p.db-wal", O_RDONLY);
+  int n = fd>=0 ? restartsOf(fd) : -1;
+  CHECK( n>=0 );
+  close(fd);
+  return n;
 }
 static void bounded(int nReader, int bStays){
   pthread_t a[NTHREAD], aReader[4];
@@ -240,7 +246,12 @@ static void bounded(int nReader, int bStays){
     CHECK_STR( testText(db, "SELECT n FROM n"), "0" );
     testExec(db, "COMMIT");
   }
-  while( restarts()<n+3 ) usleep(1000);
+  while( restarts()<n+3 ){
+#ifndef __SANITIZE_THREAD__       /* It has threads of its own */
+    CHECK_INT( testThreads(), 1+NTHREAD+nReader );
+#endif
+    usleep(1000);
+  }
   __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
   for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
   for(i=0; i<nReader; i++) CHECK_INT( pthread_join(aReader[i], 0), 0 );
@@ -372,7 +383,7 @@ static void checkpointer(void){
   CHECK_STR( testText(db, "SELECT checkpoints FROM waldio_stat"), "0" );
   sqlite3_close(db);
   testBegin("no checkpointer without wal_autocheckpoint");
-  db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=1");
+  db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=thread");
   testExec(db, "PRAGMA wal_autocheckpoint=0");
   for(i=0; i<1100; i++) testExec(db, "UPDATE n SET n=n+1");
   CHECK_STR( testText(db, "SELECT checkpoints FROM waldio_stat"), "0" );
@@ -396,7 +407,7 @@ static void checkpointer(void){
   sqlite3_close(db);
   for(i=0; i<60; i++){
     testBegin("close during a checkpoint, round %d", i);
-    db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=1");
+    db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=thread");
     testExec(db, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=5;"
                  "PRAGMA locking_mode=%s", i%8==7 ? "exclusive" : "normal");
     for(j=0; j<8+i%7; j++) testExec(db, "UPDATE n SET n=n+1");
@@ -408,6 +419,110 @@ static void checkpointer(void){
     sqlite3_close(db);
     CHECK_INT( testShell("rm -f p.db-wal p.db-shm"), 0 );
   }
+}
+
+/* A process that can open the database no more, by its name or at all: the log is
+** restarted all the same, also if it was a thread that should do it. */
+static void *manyMain(void *pArg){
+  while( !__atomic_load_n(&bWritersEnd, __ATOMIC_RELAXED) ){
+    testExec(pArg, "UPDATE n SET n=n+1");
+    __atomic_fetch_add(&nBusy, 1, __ATOMIC_RELAXED);
+  }
+  return 0;
+}
+static void shutIn(const char *zHow, const char *zWho){
+  pthread_t a[NTHREAD];
+  sqlite3 *adb[NTHREAD];
+  int i, n, fd, st;
+  pid_t pid;
+  testBegin("%s, checkpoints by a %s", zHow, zWho);
+  create();
+  pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ){
+    alarm(120);                   /* Ends the child if the log is never restarted */
+    bWritersEnd = nBusy = 0;
+    for(i=0; i<NTHREAD; i++){
+      adb[i] = testOpen("file:p.db?vfs=waldio");
+      sqlite3_busy_timeout(adb[i], 60000);
+      testExec(adb[i], "PRAGMA wal_autocheckpoint=50; PRAGMA synchronous=NORMAL;"
+                       "PRAGMA waldio_checkpointer=%s; UPDATE n SET n=0", zWho);
+    }
+    fd = open("p.db-wal", O_RDONLY);
+    n = restartsOf(fd);
+    if( strcmp(zHow, "chroot")==0 ){
+      CHECK_INT( mkdir("empty", 0700), 0 );
+      CHECK_INT( chroot("empty"), 0 );
+    }else if( strcmp(zHow, "setuid")==0 ){
+      CHECK_INT( setuid(65534), 0 );
+    }else if( strcmp(zHow, "rename")==0 ){
+      CHECK_INT( rename("p.db", "q.db"), 0 );
+    }else{
+      struct rlimit none = { 0, 0 };
+      CHECK_INT( setrlimit(RLIMIT_NOFILE, &none), 0 );
+    }
+    for(i=0; i<NTHREAD; i++){
+      CHECK_INT( pthread_create(&a[i], 0, manyMain, adb[i]), 0 );
+    }
+    while( restartsOf(fd)<n+4 ) usleep(1000);
+    __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
+    for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
+    CHECK_INT( atoi(testText(adb[0], "SELECT n FROM n")), nBusy );
+    for(i=0; i<NTHREAD; i++) sqlite3_close(adb[i]);
+    _exit(0);
+  }
+  CHECK( waitpid(pid, &st, 0)==pid );
+  CHECK_INT( st, 0 );
+  if( strcmp(zHow, "rename")==0 ) CHECK_INT( rename("q.db", "p.db"), 0 );
+  if( strcmp(zHow, "chroot")==0 ) CHECK_INT( rmdir("empty"), 0 );
+  adb[0] = testOpen("file:p.db?vfs=waldio");
+  CHECK_STR( testText(adb[0], "PRAGMA integrity_check"), "ok" );
+  sqlite3_close(adb[0]);
+}
+static void shutInAll(void){
+  static const char *const azHow[] = { "chroot", "setuid", "rename", "descriptors" };
+  static const char *const azWho[] = { "connection", "thread" };
+  unsigned i, j;
+  for(i=0; i<4; i++){
+    if( i<2 && geteuid()!=0 ){
+      printf("skipped without root: %s\n", azHow[i]);
+      continue;
+    }
+    for(j=0; j<2; j++) shutIn(azHow[i], azWho[j]);
+  }
+}
+
+/* A child of a fork() opens another database with stock SQLite, whatever a thread
+** of waldio's, which was asked for, does just then. */
+static void forks(void){
+  sqlite3 *db;
+  int i, j, n, st;
+  create();
+  testBegin("a fork() while a thread checkpoints");
+  db = testOpen("file:p.db?vfs=waldio&waldio_checkpointer=thread");
+  testExec(db, "PRAGMA wal_autocheckpoint=2; PRAGMA synchronous=NORMAL");
+  for(i=0; i<400; i++){
+    pid_t pid;
+    for(j=0; j<3; j++) testExec(db, "UPDATE n SET n=n+1");
+    pid = fork();
+    CHECK( pid>=0 );
+    if( pid==0 ){
+      sqlite3 *db2;
+      alarm(60);                  /* Ends a child that hangs */
+      db2 = testOpen("file:other.db?vfs=unix");
+      testText(db2, "SELECT count(*) FROM sqlite_schema");
+      sqlite3_close(db2);
+      _exit(0);
+    }
+    CHECK( waitpid(pid, &st, 0)==pid );
+    CHECK_INT( st, 0 );
+  }
+  CHECK_STR( testText(db, "SELECT n FROM n"), "1200" );
+  n = atoi(testText(db, "SELECT checkpoints FROM waldio_stat"));
+  while( atoi(testText(db, "SELECT checkpoints FROM waldio_stat"))<n+2 ){
+    testExec(db, "UPDATE n SET n=n+1");     /* The thread goes on */
+  }
+  sqlite3_close(db);
 }
 
 /* Many threads open a clean database at once: all find it to be waldio's.  Then
@@ -634,6 +749,8 @@ int main(void){
   restartedMeanwhile();
   restartedBefore();
   checkpointer();
+  forks();
+  shutInAll();
   bounded(0, 0);
   bounded(4, 0);
   bounded(0, 1);

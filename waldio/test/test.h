@@ -10,6 +10,7 @@
 
 #include "sqlite3.h"
 #include "waldio.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -91,6 +92,16 @@ static UNUSED void testLeave(const char *zWhat){
 static UNUSED const char *testLayout(int cLayout){
   return cLayout=='W' ? "" : cLayout=='T' ? "&waldio_reserve=0"
        : "&waldio_reserve=0&waldio_padding=512";
+}
+
+/* The threads of this process. */
+static UNUSED int testThreads(void){
+  DIR *p = opendir("/proc/self/task");
+  int n = 0;
+  CHECK( p!=0 );
+  while( readdir(p)!=0 ) n++;
+  closedir(p);
+  return n-2;                     /* "." and ".." */
 }
 
 /* Open a database by URI, with a busy timeout. */

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::ground::Ground;
 use crate::sample::Sample;
 use crate::stats;
-use crate::table::{Place, Row, Table, Work};
+use crate::table::{Engine, Place, Row, Table, Work};
 use crate::volume::{self, Volume};
 
 /// The SQL that every writer of `writers.c` runs on its connection.
@@ -205,7 +205,7 @@ impl Bench {
     fn writers(&self, root: &Path, work: &Work) -> Command {
         let mut command = self.driver("writers");
         let Work::Writers {
-            waldio,
+            engine,
             processes,
             count,
             again,
@@ -215,11 +215,20 @@ impl Bench {
         };
         let extension = self.programs.drivers.join("waldio.so");
         let vfs = format!("waldio={}", extension.display());
+        let vfs = if *engine == Engine::Stock {
+            "unix"
+        } else {
+            &vfs
+        };
+        let pragmas = match engine {
+            Engine::WaldioThread => format!("{PRAGMAS}; PRAGMA waldio_checkpointer=thread"),
+            Engine::Stock | Engine::Waldio => PRAGMAS.to_owned(),
+        };
         let ramp_ms = if *again { 0 } else { self.pace.long_ms / 2 };
         command
             .arg(root.join("writers.db"))
-            .arg(if *waldio { &vfs } else { "unix" })
-            .arg(PRAGMAS)
+            .arg(vfs)
+            .arg(pragmas)
             .arg(if *processes { "processes" } else { "threads" })
             .arg(count.to_string())
             .arg(if *again { "again" } else { "steady" })

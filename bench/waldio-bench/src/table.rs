@@ -23,6 +23,17 @@ impl Place {
     }
 }
 
+/// What several writers have below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// SQLite's own VFS.
+    Stock,
+    /// The extension, as it is without options.
+    Waldio,
+    /// The extension, with a thread that checkpoints.
+    WaldioThread,
+}
+
 /// What a row runs. `{ms}` and `{count}` in flags stand for the time of a run and the number of
 /// transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +42,8 @@ pub enum Work {
     Sqlite(String),
     /// `writers.c`: several writers of one database.
     Writers {
-        /// Through the extension.
-        waldio: bool,
+        /// What writes the log.
+        engine: Engine,
         /// Processes instead of threads.
         processes: bool,
         /// How many.

@@ -3,7 +3,7 @@
 use iostep_lab::Kind;
 
 use crate::goal::Goal;
-use crate::table::{Place, Table, Work};
+use crate::table::{Engine, Place, Table, Work};
 
 const EXT4: Place = Place::Image(Kind::Ext4);
 const XFS: Place = Place::Image(Kind::Xfs);
@@ -151,28 +151,37 @@ fn random_updates() -> Table {
 fn recycled() -> Table {
     let title = "One writer, the second session, from its first commit on, ext4";
     let mut table = Table::new("recycled", EXT4, title);
-    let session = |waldio| Work::Writers {
-        waldio,
+    let session = |engine| Work::Writers {
+        engine,
         processes: true,
         count: 1,
         again: true,
     };
-    let full = table.row("stock WAL, FULL", session(false), None);
-    table.row("waldio, FULL", session(true), Some(full));
+    let full = table.row("stock WAL, FULL", session(Engine::Stock), None);
+    table.row("waldio, FULL", session(Engine::Waldio), Some(full));
     table.goal(Goal::Kb(4.5));
     table
 }
 
-/// Adds stock SQLite and waldio with so many writers; the answer is the row of stock SQLite.
+/// Adds stock SQLite and waldio with so many writers, the default last, which the goals are for; the
+/// answer is the row of stock SQLite.
 fn add_writers(table: &mut Table, count: u32, processes: bool) -> usize {
-    let work = |waldio| Work::Writers {
-        waldio,
+    let work = |engine| Work::Writers {
+        engine,
         processes,
         count,
         again: false,
     };
-    let base = table.row(&format!("stock WAL, {count}"), work(false), None);
-    table.row(&format!("waldio, {count}"), work(true), Some(base));
+    let base = table.row(&format!("stock WAL, {count}"), work(Engine::Stock), None);
+    if count > 1 {
+        let label = format!("waldio, {count}, a thread checkpoints");
+        table.row(&label, work(Engine::WaldioThread), Some(base));
+    }
+    table.row(
+        &format!("waldio, {count}"),
+        work(Engine::Waldio),
+        Some(base),
+    );
     base
 }
 

@@ -151,7 +151,10 @@ pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 6] {
         ),
         (
             "waldio_checkpointer",
-            options.checkpointer.map(|on| u8::from(on).to_string()),
+            options.checkpointer.map(|on| match on {
+                true => "thread".to_owned(),
+                false => "connection".to_owned(),
+            }),
         ),
     ]
 }
