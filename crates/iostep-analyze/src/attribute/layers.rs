@@ -5,48 +5,19 @@
 //! waits at its device above until such a step takes it, or a part of it, along. A mirror takes it
 //! once for each of its disks.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use iostep_model::event::Remap;
 use iostep_model::manifest::{Holds, Manifest};
-use iostep_model::{Class, Evidence, Operation, SECTOR_BYTES};
+use iostep_model::{Class, Evidence, Operation};
 use rustc_hash::FxHashMap;
 
 use super::classify::Piece;
 use super::flushes::Asker;
-use super::requests::Waiting;
+use super::waiting::{Queue, Sent, Waiting, bit};
 
 /// Flushes that are remembered per device: more than can be under way.
 const MAX_FLUSHES: usize = 256;
-
-/// Something at a device above, and to which devices it was sent on.
-#[derive(Clone, Debug)]
-struct Sent<T> {
-    what: T,
-    /// A bit for each device below.
-    to: u32,
-}
-
-impl<T> Sent<T> {
-    fn new(what: T) -> Sent<T> {
-        Sent { what, to: 0 }
-    }
-
-    fn went_to(&self, device: u8) -> bool {
-        self.to & bit(device) != 0
-    }
-}
-
-fn bit(device: u8) -> u32 {
-    1u32.checked_shl(device.into()).unwrap_or(0)
-}
-
-/// What waits at a device, by its first sector; of several at one sector the older goes first.
-#[derive(Debug, Default)]
-struct Queue {
-    pieces: BTreeMap<u64, VecDeque<Sent<Waiting>>>,
-    longest_sectors: u64,
-}
 
 /// The devices that are made of others.
 #[derive(Debug)]
@@ -99,12 +70,7 @@ impl Layers {
     /// A piece arrives at a device that is made of others.
     pub(super) fn push(&mut self, device: u8, operation: Operation, sector: u64, piece: Waiting) {
         let queue = self.queues.entry((device, operation)).or_default();
-        let sectors = u64::from(piece.piece.bytes).div_ceil(SECTOR_BYTES);
-        queue.longest_sectors = queue.longest_sectors.max(sectors);
-        let here = queue.pieces.entry(sector).or_default();
-        // What a mirror sent on some time ago, and never to all of its disks.
-        here.retain(|older| older.to == 0);
-        here.push_back(Sent::new(piece));
+        queue.push(sector, piece);
     }
 
     /// A flush arrives at a device that is made of others.
@@ -123,30 +89,7 @@ impl Layers {
         };
         let copies = self.devices.get(usize::from(from)).map_or(1, |d| d.copies);
         let queue = self.queues.entry((from, remap.operation)).or_default();
-        let mut taken: Vec<Waiting> = Vec::new();
-        let mut left = remap.bytes;
-        while left > 0 {
-            let done = u64::from(remap.bytes - left) / SECTOR_BYTES;
-            let sector = remap.from_sector.saturating_add(done);
-            match queue.take(sector, left, remap.to, copies) {
-                Some(piece) => {
-                    left -= piece.piece.bytes;
-                    taken.push(piece);
-                }
-                None => {
-                    // A device of small blocks has small gaps at worst.
-                    let bytes = left.min(SECTOR_BYTES as u32);
-                    left -= bytes;
-                    match taken.last_mut() {
-                        Some(last) if last.piece.evidence == Evidence::None => {
-                            last.piece.bytes += bytes;
-                        }
-                        _ => taken.push(Waiting::of_nobody(bytes, Class::Unknown)),
-                    }
-                }
-            }
-        }
-        taken
+        queue.take_all(remap.from_sector, remap.bytes, remap.to, copies)
     }
 
     /// Who asked for a flush that goes from a device to the one below. A device can send it there
@@ -173,72 +116,6 @@ impl Layers {
             let any = self.flushes.get(&from)?.iter().any(waits);
             any.then(|| self.take_flush(from, to)).flatten()
         })
-    }
-}
-
-impl Queue {
-    /// The piece at a sector that was not sent to the device below, cut to at most `left` bytes.
-    fn take(&mut self, sector: u64, left: u32, to: u8, copies: u32) -> Option<Waiting> {
-        let (start, at) = self.find(sector, to)?;
-        let mut piece = self.remove(start, at);
-        let before = ((sector - start) * SECTOR_BYTES) as u32;
-        if before > 0 {
-            let rest = piece.what.cut(before);
-            self.insert(
-                start,
-                Sent {
-                    what: piece.what,
-                    to: piece.to,
-                },
-            );
-            piece.what = rest;
-        }
-        if piece.what.piece.bytes > left {
-            let rest = piece.what.cut(left);
-            let after = sector + u64::from(left) / SECTOR_BYTES;
-            self.insert(
-                after,
-                Sent {
-                    what: rest,
-                    to: piece.to,
-                },
-            );
-        }
-        piece.to |= bit(to);
-        let taken = piece.what.clone();
-        if piece.to.count_ones() < copies {
-            self.insert(sector, piece);
-        }
-        Some(taken)
-    }
-
-    /// The nearest piece that covers a sector: its own first sector, and its place there.
-    fn find(&self, sector: u64, to: u8) -> Option<(u64, usize)> {
-        let from = sector.saturating_sub(self.longest_sectors);
-        self.pieces
-            .range(from..=sector)
-            .rev()
-            .find_map(|(start, here)| {
-                let at = here.iter().position(|piece| {
-                    let sectors = u64::from(piece.what.piece.bytes).div_ceil(SECTOR_BYTES);
-                    !piece.went_to(to) && sector - start < sectors
-                })?;
-                Some((*start, at))
-            })
-    }
-
-    fn remove(&mut self, start: u64, at: usize) -> Sent<Waiting> {
-        let here = self.pieces.get_mut(&start).expect("it was just found");
-        let piece = here.remove(at).expect("it was just found");
-        if here.is_empty() {
-            self.pieces.remove(&start);
-        }
-        piece
-    }
-
-    /// Puts back what is older than everything that came meanwhile.
-    fn insert(&mut self, start: u64, piece: Sent<Waiting>) {
-        self.pieces.entry(start).or_default().push_front(piece);
     }
 }
 

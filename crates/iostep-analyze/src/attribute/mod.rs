@@ -21,6 +21,7 @@ mod nilfs2;
 pub mod owner_map;
 mod requests;
 mod runs;
+mod waiting;
 mod xfs;
 
 use iostep_model::event::{Event, IoRef, Marker};

@@ -1,15 +1,14 @@
 //! Bios to requests: merged, split and requeued ones included.
 //!
-//! A request covers consecutive sectors, and each bio in it begins at its own first sector or
-//! where it was split: walking the request's sectors finds its bios. Of two bios for the same
-//! sector the older one goes first.
+//! A request covers consecutive sectors: walking them finds the bios, or the parts of bios that
+//! were split, that it carries.
 
 use std::collections::VecDeque;
 
 use iostep_model::event::{Completion, Queue, Remap, Transfer};
 use iostep_model::manifest::Manifest;
 use iostep_model::table::{Phase, Request, Segment};
-use iostep_model::{Class, Evidence, Flags, Operation, SECTOR_BYTES};
+use iostep_model::{Flags, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
 use super::Phases;
@@ -18,53 +17,7 @@ use super::classify::Piece;
 use super::flushes::{Asker, Flushes};
 use super::layers::Layers;
 use super::names::Names;
-
-/// A piece that waits for its request.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    asker: Asker,
-    /// What the flush machinery takes off a bio before the driver sees its request.
-    durability: Flags,
-    by_tracer: bool,
-    pub(super) piece: Piece,
-    cause: Option<u32>,
-    /// First piece of its bio.
-    starts_bio: bool,
-}
-
-impl Waiting {
-    /// Bytes that nobody was seen to ask for.
-    pub(super) fn of_nobody(bytes: u32, class: Class) -> Waiting {
-        Waiting {
-            asker: Asker::default(),
-            durability: Flags::default(),
-            by_tracer: false,
-            piece: Piece::of(bytes, class, Evidence::None),
-            cause: None,
-            starts_bio: false,
-        }
-    }
-
-    /// Who asks for the flush that the bio of this piece carries.
-    fn flush_asker(&self) -> Asker {
-        Asker {
-            sync: self.asker.sync.or(self.cause),
-            ..self.asker
-        }
-    }
-
-    /// Cuts a piece that a split divides; gives the second part.
-    pub(super) fn cut(&mut self, bytes: u32) -> Waiting {
-        let mut rest = self.clone();
-        rest.starts_bio = false;
-        rest.piece.bytes -= bytes;
-        if let Some(offset) = &mut rest.piece.file_offset_bytes {
-            *offset = offset.saturating_add(u64::from(bytes));
-        }
-        self.piece.bytes = bytes;
-        rest
-    }
-}
+use super::waiting::{self, Waiting};
 
 /// A device, by its index into the manifest's `devices`; an operation; a sector.
 type Place = (u8, Operation, u64);
@@ -84,7 +37,7 @@ pub(crate) struct Requests<'a> {
     phases: &'a Phases,
     tracer_tgid: u32,
     layers: Layers,
-    waiting: FxHashMap<Place, VecDeque<Waiting>>,
+    waiting: FxHashMap<(u8, Operation), waiting::Queue>,
     /// Of each device.
     disks: Vec<Disk>,
     /// Requests at the driver, by operation and the sector that completes next.
@@ -161,8 +114,8 @@ impl<'a> Requests<'a> {
         if !self.layers.is_disk(device) {
             return self.layers.push(device, operation, sector, piece);
         }
-        let waiting = self.waiting.entry((device, operation, sector));
-        waiting.or_default().push_back(piece);
+        let waiting = self.waiting.entry((device, operation));
+        waiting.or_default().push(sector, piece);
     }
 
     /// A bio that may ask for flushes arrives.
@@ -256,9 +209,11 @@ impl<'a> Requests<'a> {
     /// Moves the pieces that a request covers into the table.
     fn gather(&mut self, index: u32, device: u8, transfer: &Transfer, request: &mut Request) {
         let mut sector = transfer.sector;
-        let mut left = transfer.bytes;
-        while left > 0 {
-            let waiting = self.take((device, transfer.operation, sector), left);
+        let queue = self
+            .waiting
+            .entry((device, transfer.operation))
+            .or_default();
+        for waiting in queue.take_all(sector, transfer.bytes, device, 1) {
             let bytes = waiting.piece.bytes;
             if request.bios == 0 && waiting.starts_bio || request.submitter.is_none() {
                 ask(request, waiting.asker);
@@ -268,40 +223,7 @@ impl<'a> Requests<'a> {
             request.flags = request.flags.with(waiting.durability);
             self.segments.push(segment(index, sector, waiting));
             sector += u64::from(bytes) / SECTOR_BYTES;
-            left -= bytes;
         }
-    }
-
-    /// The oldest piece that begins at a sector, cut to `left` bytes; if none was seen, an
-    /// unknown one up to the next piece that was.
-    fn take(&mut self, place: Place, left: u32) -> Waiting {
-        let found = self.waiting.get_mut(&place).and_then(VecDeque::pop_front);
-        if self.waiting.get(&place).is_some_and(VecDeque::is_empty) {
-            self.waiting.remove(&place);
-        }
-        let Some(mut waiting) = found else {
-            return self.unseen(place, left);
-        };
-        if waiting.piece.bytes > left {
-            let rest = waiting.cut(left);
-            let (device, operation, sector) = place;
-            let place = (device, operation, sector + u64::from(left) / SECTOR_BYTES);
-            self.waiting.entry(place).or_default().push_front(rest);
-        }
-        waiting
-    }
-
-    fn unseen(&self, (device, operation, sector): Place, left: u32) -> Waiting {
-        let sectors = u64::from(left) / SECTOR_BYTES;
-        let is_seen = |offset: &u64| {
-            let place = (device, operation, sector + offset);
-            self.waiting.contains_key(&place)
-        };
-        let bytes = match (1..sectors).find(is_seen) {
-            Some(next) => (next * SECTOR_BYTES) as u32,
-            None => left,
-        };
-        Waiting::of_nobody(bytes, Class::Unknown)
     }
 
     /// The driver gave a request back.
@@ -502,5 +424,20 @@ mod tests {
             complete(6, 16),
         ]);
         assert_eq!(times(&trace), [(2, Some(6)), (4, Some(5))]);
+    }
+
+    #[test]
+    fn the_second_half_of_a_split_bio_may_be_issued_first() {
+        let half = |mono_ns, sector| {
+            Event::Issue(Transfer {
+                sector,
+                ..transfer(mono_ns, 4)
+            })
+        };
+        let trace = tables(&[queue(1, 8), half(2, 68), half(3, 64)]);
+        let queued: Vec<u64> = trace.requests.iter().map(|row| row.queue_ns).collect();
+        assert_eq!(queued, [1, 1]);
+        let bytes: Vec<u32> = trace.segments.iter().map(|row| row.bytes).collect();
+        assert_eq!(bytes, [2048, 2048]);
     }
 }
