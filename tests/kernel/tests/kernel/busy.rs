@@ -217,15 +217,22 @@ fn loop_device() -> anyhow::Result<LoopImage> {
     })?)
 }
 
-/// Where a device's scheduler is chosen.
-fn scheduler_of(device: &Path) -> PathBuf {
+/// Where a property of a device's queue is set.
+fn of_queue(device: &Path, property: &str) -> PathBuf {
     let name = device.file_name().unwrap_or_default();
-    Path::new("/sys/block").join(name).join("queue/scheduler")
+    let queue = Path::new("/sys/block").join(name).join("queue");
+    queue.join(property)
+}
+
+/// Sets a property of a device's queue.
+pub fn set_queue(device: &Path, property: &str, value: &str) -> anyhow::Result<()> {
+    let path = of_queue(device, property);
+    std::fs::write(&path, value).with_context(|| format!("{value} to {}", path.display()))
 }
 
 /// The schedulers that a device can have.
-fn schedulers_of(device: &Path) -> anyhow::Result<Vec<String>> {
-    let text = std::fs::read_to_string(scheduler_of(device))?;
+pub fn schedulers_of(device: &Path) -> anyhow::Result<Vec<String>> {
+    let text = std::fs::read_to_string(of_queue(device, "scheduler"))?;
     let names = text.split_whitespace();
     Ok(names
         .map(|name| name.trim_matches(['[', ']']).to_owned())
@@ -239,7 +246,7 @@ fn schedulers() -> anyhow::Result<()> {
 fn on_schedulers(device: &Path, loads: &[(usize, usize)]) -> anyhow::Result<()> {
     for scheduler in schedulers_of(device)? {
         println!("    {scheduler}");
-        std::fs::write(scheduler_of(device), &scheduler)?;
+        set_queue(device, "scheduler", &scheduler)?;
         trace_all(device, device, loads)?;
     }
     Ok(())

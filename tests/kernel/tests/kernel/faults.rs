@@ -1,5 +1,6 @@
 //! What goes wrong while tracing.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use iostep_lab::Kind;
 use iostep_model::manifest::State;
 use iostep_model::store;
 use iostep_model::table::Trace;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 
 use crate::bad_input::TempMount;
@@ -142,21 +143,22 @@ fn dying_command() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A process that a test started; it is killed, if it still lives, when the value goes.
-struct Stray(Pid);
+/// A process that a test started; it is killed, if it still lives, when the value goes. By a
+/// descriptor: the number may be another's by then.
+struct Stray(OwnedFd);
 
 impl Stray {
     fn read(path: &Path) -> anyhow::Result<Stray> {
         let text = std::fs::read_to_string(path)?;
         let pid = Pid::from_raw(text.trim().parse()?).context("no process has id 0")?;
-        Ok(Stray(pid))
+        Ok(Stray(pidfd_open(pid, PidfdFlags::empty())?))
     }
 }
 
 impl Drop for Stray {
     fn drop(&mut self) {
         // ESRCH if it has ended, which is as good.
-        let _ = kill_process(self.0, Signal::KILL);
+        let _ = pidfd_send_signal(&self.0, Signal::KILL);
     }
 }
 

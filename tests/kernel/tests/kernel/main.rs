@@ -33,6 +33,7 @@ mod refused;
 mod replay;
 mod requests;
 mod shown;
+mod splits;
 mod stacks;
 mod stage;
 mod stall;
@@ -75,6 +76,7 @@ fn main() {
     cases.extend(refused::cases());
     cases.extend(requests::cases());
     cases.extend(shown::cases());
+    cases.extend(splits::cases());
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()
