@@ -40,6 +40,8 @@ impl Snapshot {
 pub(crate) struct Waiting {
     /// Those that were queued before the end of the trace, and still wait.
     pub(crate) stuck: Totals,
+    /// Those that may be such, but later ones wait at the same place.
+    pub(crate) unsure: Totals,
     /// All that wait.
     pub(crate) bytes: u64,
     /// Requests, and bytes in them that no bio was queued for.

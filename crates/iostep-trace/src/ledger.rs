@@ -15,6 +15,64 @@ struct Piece {
     queued_ns: u64,
 }
 
+/// What waits at one place, one piece at least.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    /// The newest is last, and taken first.
+    pieces: VecDeque<Piece>,
+    /// When the last bio came, whether it waits or not.
+    newest_ns: u64,
+    /// How long those waited, together, that were taken and left older ones behind.
+    passed_ns: u64,
+}
+
+impl Queue {
+    fn push(&mut self, piece: Piece) {
+        self.newest_ns = self.newest_ns.max(piece.queued_ns);
+        self.pieces.push_back(piece);
+    }
+
+    /// Puts what a request left of a bio behind those that came later.
+    fn put_back(&mut self, piece: Piece) {
+        self.newest_ns = self.newest_ns.max(piece.queued_ns);
+        self.pieces.push_front(piece);
+    }
+
+    /// Takes the newest piece that covers a byte, which waited until now; gives for how long.
+    fn take(&mut self, at: u64, now_ns: u64) -> Option<(Piece, u64)> {
+        let index = self.pieces.iter().rposition(|piece| piece.end > at)?;
+        let piece = self.pieces.remove(index)?;
+        let waited_ns = now_ns.saturating_sub(piece.queued_ns);
+        if !self.pieces.is_empty() {
+            self.passed_ns += waited_ns;
+        }
+        Some((piece, waited_ns))
+    }
+
+    /// True if what was queued before a moment waits for itself: nothing came since then, or what
+    /// came was gone again for most of the time. Else bios overlap there, and it cannot be said
+    /// which of them wait.
+    fn is_stuck(&self, before_ns: u64, now_ns: u64) -> bool {
+        let wait_ns = |piece: &Piece| now_ns.saturating_sub(piece.queued_ns);
+        let later = self
+            .pieces
+            .iter()
+            .filter(|piece| piece.queued_ns >= before_ns);
+        let later_ns = self.passed_ns + later.map(wait_ns).sum::<u64>();
+        let longest_ns = self.pieces.iter().map(wait_ns).max();
+        self.newest_ns < before_ns || longest_ns.is_some_and(|longest_ns| later_ns * 2 < longest_ns)
+    }
+}
+
+/// Bios, or parts of them, that wait though they were queued before a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Old {
+    /// Those that stay whatever comes and goes at their place.
+    pub stuck: Totals,
+    /// Those that wait together with later ones: it cannot be said which of them will go first.
+    pub unsure: Totals,
+}
+
 /// A device, by its index, an operation, and a byte of the disk.
 type Place = (u8, Operation, u64);
 
@@ -25,7 +83,7 @@ type FlushBio = (u8, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// By where they begin.
-    waiting: BTreeMap<Place, VecDeque<Piece>>,
+    waiting: BTreeMap<Place, Queue>,
     /// The longest bio so far: how far before a byte a piece that covers it may begin.
     longest: u64,
     longest_wait_ns: u64,
@@ -100,8 +158,8 @@ impl Ledger {
         }
         self.longest = self.longest.max(extent.bytes);
         let place = extent.place(extent.begin);
-        let pieces = self.waiting.entry(place).or_default();
-        pieces.push_back(Piece { end, queued_ns });
+        let queue = self.waiting.entry(place).or_default();
+        queue.push(Piece { end, queued_ns });
     }
 
     /// A bio that only flushes was queued: its request has no extent, and merges with no other.
@@ -208,31 +266,29 @@ impl Ledger {
         let first = (at + 1).saturating_sub(self.longest);
         let near = (device, operation, first)..=(device, operation, at);
         let mut near = self.waiting.range(near).rev();
-        near.find(|(_, pieces)| pieces.iter().any(|piece| piece.end > at))
+        near.find(|(_, queue)| queue.pieces.iter().any(|piece| piece.end > at))
             .map(|((.., begin), _)| *begin)
     }
 
     /// Takes `at..end` off the newest piece at a place that covers `at`; gives where what was
     /// taken ends. Of several, a bio too many is the one that stays, whatever is written later.
     fn cut(&mut self, place: Place, at: u64, end: u64, now_ns: u64) -> u64 {
-        let Some(pieces) = self.waiting.get_mut(&place) else {
+        let Some(queue) = self.waiting.get_mut(&place) else {
             return end;
         };
-        let index = pieces.iter().rposition(|piece| piece.end > at);
-        let Some(piece) = index.and_then(|index| pieces.remove(index)) else {
+        let Some((piece, waited_ns)) = queue.take(at, now_ns) else {
             return end;
         };
-        let waited_ns = now_ns.saturating_sub(piece.queued_ns);
         self.longest_wait_ns = self.longest_wait_ns.max(waited_ns);
         if place.2 < at {
-            pieces.push_front(Piece { end: at, ..piece });
+            queue.put_back(Piece { end: at, ..piece });
         }
-        if pieces.is_empty() {
+        if queue.pieces.is_empty() {
             self.waiting.remove(&place);
         }
         if piece.end > end {
             let rest = self.waiting.entry((place.0, place.1, end)).or_default();
-            rest.push_front(piece);
+            rest.put_back(piece);
         }
         piece.end.min(end)
     }
@@ -257,22 +313,32 @@ impl Ledger {
         self.longest_wait_ns
     }
 
-    /// Bios, or parts of them, that were queued before a moment and wait. Where a later bio for
-    /// the same place waits too, it cannot be said which of them will go first.
-    pub(crate) fn waiting_since(&self, before_ns: u64) -> Totals {
-        let mut waiting = Totals::default();
-        for ((.., begin), pieces) in &self.waiting {
-            if pieces.iter().any(|piece| piece.queued_ns >= before_ns) {
-                continue;
-            }
-            for piece in pieces {
-                waiting.ios += 1;
-                waiting.bytes += piece.end - begin;
+    /// Bytes of bios that wait.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let waiting = self.waiting.iter();
+        let bytes = waiting.flat_map(|((.., begin), queue)| {
+            queue.pieces.iter().map(move |piece| piece.end - begin)
+        });
+        bytes.sum()
+    }
+
+    /// What was queued before a moment and waits now.
+    pub(crate) fn old(&self, before_ns: u64, now_ns: u64) -> Old {
+        let mut old = Old::default();
+        for ((.., begin), queue) in &self.waiting {
+            let totals = match queue.is_stuck(before_ns, now_ns) {
+                true => &mut old.stuck,
+                false => &mut old.unsure,
+            };
+            let pieces = queue.pieces.iter();
+            for piece in pieces.filter(|piece| piece.queued_ns < before_ns) {
+                totals.ios += 1;
+                totals.bytes += piece.end - begin;
             }
         }
         let flushes = self.flushes.values().flatten();
-        waiting.ios += flushes.filter(|queued_ns| **queued_ns < before_ns).count() as u64;
-        waiting
+        old.stuck.ios += flushes.filter(|queued_ns| **queued_ns < before_ns).count() as u64;
+        old
     }
 }
 
@@ -285,7 +351,7 @@ mod tests {
     }
 
     fn waiting(ledger: &Ledger) -> u64 {
-        ledger.waiting_since(u64::MAX).bytes / SECTOR_BYTES
+        ledger.waiting_bytes() / SECTOR_BYTES
     }
 
     #[test]
@@ -297,7 +363,7 @@ mod tests {
         ledger.issue(write(0, 16), 9, false);
         assert_eq!(ledger.unqueued(), Totals::default());
         assert_eq!(waiting(&ledger), 8);
-        assert_eq!(ledger.waiting_since(3), Totals::default());
+        assert_eq!(ledger.old(3, 20), Old::default());
     }
 
     #[test]
@@ -352,22 +418,58 @@ mod tests {
         ledger.queue(write(0, 8), 1);
         ledger.queue(write(0, 8), 1);
         ledger.issue(write(0, 8), 9, false);
-        assert_eq!(ledger.waiting_since(2).ios, 1);
+        assert_eq!(ledger.old(2, 20).stuck.ios, 1);
         ledger.end(write(0, 8));
-        assert_eq!(ledger.waiting_since(2).ios, 0);
+        assert_eq!(ledger.old(2, 20).stuck.ios, 0);
+    }
+
+    /// Rewrites a place every 100 ns from 1,000 to 10,000, each time for so long; gives what waits
+    /// of a bio from 1 while the last one does, and afterwards.
+    fn rewritten(bios: usize, waits_ns: u64) -> [Old; 2] {
+        let mut ledger = Ledger::default();
+        for _ in 0..bios {
+            ledger.queue(write(0, 8), 1);
+        }
+        ledger.issue(write(0, 8), 9, false);
+        let mut is_last = Old::default();
+        for queued_ns in (1_000..=10_000).step_by(100) {
+            ledger.queue(write(0, 8), queued_ns);
+            is_last = ledger.old(500, queued_ns + 1);
+            ledger.issue(write(0, 8), queued_ns + waits_ns, false);
+        }
+        assert_eq!(ledger.unqueued(), Totals::default());
+        [is_last, ledger.old(500, 10_000 + waits_ns)]
     }
 
     #[test]
-    fn a_bio_too_many_is_not_hidden_by_the_next_one_for_its_place() {
-        let mut ledger = Ledger::default();
-        for queued_ns in [1, 1, 5] {
-            ledger.queue(write(0, 8), queued_ns);
+    fn a_bio_too_many_is_not_hidden_by_the_next_ones_for_its_place() {
+        assert_eq!(rewritten(1, 10), [Old::default(); 2]);
+        for old in rewritten(2, 10) {
+            assert_eq!((old.stuck.ios, old.stuck.bytes), (1, 4096));
+            assert_eq!(old.unsure, Totals::default());
         }
-        assert_eq!(ledger.waiting_since(2).ios, 0);
+    }
+
+    #[test]
+    fn of_bios_that_overlap_all_the_time_none_is_called_stuck() {
+        for old in rewritten(2, 80) {
+            assert_eq!((old.stuck.ios, old.unsure.ios), (0, 1));
+        }
+    }
+
+    #[test]
+    fn the_part_that_is_too_many_is_not_hidden_by_the_next_bio() {
+        let mut ledger = Ledger::default();
+        ledger.queue(Extent::new((0, Operation::Write, 0), 4097), 1);
         ledger.issue(write(0, 8), 9, false);
-        assert_eq!(ledger.longest_wait_ns(), 4);
-        ledger.issue(write(0, 8), 9, false);
-        assert_eq!(ledger.waiting_since(2).ios, 1);
+        for queued_ns in (1_000..=10_000).step_by(1_000) {
+            ledger.queue(write(8, 8), queued_ns);
+            ledger.issue(write(8, 8), queued_ns + 10, false);
+            ledger.requeue(write(8, 8), queued_ns + 20);
+            ledger.issue(write(8, 8), queued_ns + 30, false);
+        }
+        ledger.queue(write(8, 8), 11_000);
+        assert_eq!(ledger.old(500, 11_001).stuck.bytes, 1);
     }
 
     #[test]
@@ -383,7 +485,7 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.queue(Extent::new((0, Operation::Write, 0), 4097), 1);
         ledger.issue(write(0, 8), 9, false);
-        assert_eq!(ledger.waiting_since(2).bytes, 1);
+        assert_eq!(ledger.old(2, 20).stuck.bytes, 1);
         ledger.issue(Extent::new((0, Operation::Write, 64), 1), 9, false);
         assert_eq!(ledger.unqueued().bytes, 1);
     }
@@ -391,7 +493,7 @@ mod tests {
     #[test]
     fn each_bio_that_only_flushes_comes_back_once() {
         let mut ledger = Ledger::since(5);
-        let stuck = |ledger: &Ledger| ledger.waiting_since(10).ios;
+        let stuck = |ledger: &Ledger| ledger.old(10, 20).stuck.ios;
         ledger.queue_flush((0, 0x1000), 4);
         ledger.end_flush((0, 0x1000), false);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 0));

@@ -305,8 +305,8 @@ impl Session {
                 last_late = (check.late_completions, Instant::now());
             }
             let elapsed = last_late.1.elapsed();
-            let may_drain =
-                waiting.stuck.ios > 0 && !after.is_hopeless() && elapsed < patience.max(DRAIN_WAIT);
+            let old = waiting.stuck.ios + waiting.unsure.ios;
+            let may_drain = old > 0 && !after.is_hopeless() && elapsed < patience.max(DRAIN_WAIT);
             let may_settle = !(is_settled && agrees) && elapsed < SETTLE_WAIT;
             if !may_drain && !may_settle {
                 return Ok(check);

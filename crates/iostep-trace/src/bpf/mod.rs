@@ -26,7 +26,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject};
 use crate::check::{Ending, Waiting};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Old};
 use crate::ring::Ring;
 use crate::stack::Layer;
 use crate::target::Target;
@@ -349,12 +349,16 @@ impl<'object> Probe<'object> {
     /// Bios between the queue and the driver; `None` for a device of bios.
     pub(crate) fn waiting(&self, queued_before_ns: u64) -> Option<Waiting> {
         let decoder = self.decoder.borrow();
-        decoder.ledger().map(|ledger| Waiting {
-            stuck: ledger.waiting_since(queued_before_ns),
-            bytes: ledger.waiting_since(u64::MAX).bytes,
-            unqueued: ledger.unqueued(),
-            before_bytes: ledger.before_bytes(),
-            longest_ns: ledger.longest_wait_ns(),
+        decoder.ledger().map(|ledger| {
+            let Old { stuck, unsure } = ledger.old(queued_before_ns, crate::session::mono_ns());
+            Waiting {
+                stuck,
+                unsure,
+                bytes: ledger.waiting_bytes(),
+                unqueued: ledger.unqueued(),
+                before_bytes: ledger.before_bytes(),
+                longest_ns: ledger.longest_wait_ns(),
+            }
         })
     }
 
