@@ -187,7 +187,8 @@
 **      by recovery);
 **   *  byte 19 of page 1, the version needed to read the file, is 0x57, in the
 **      database and in the log (SQLITE_NOTADB; 3 is taken by SQLite's wal2
-**      branch);
+**      branch); until the first commit of a log, and when it is copied for the
+**      last time, it is 0x56 in the database;
 **   *  the first 32768 bytes of the wal-index are a header of an unknown
 **      version (SQLITE_CANTOPEN).  This one holds for connections that look at
 **      no page, such as a checkpoint at close.
@@ -196,6 +197,9 @@
 ** database, or journal_mode=delete is set, byte 19 is 2 or 1 again and the log
 ** is empty or gone: any SQLite can use the file.  (If nothing was written, that
 ** is not flushed: after a power loss it may take waldio to open it once more.)
+** A database with 0x57 whose log is gone is not opened, as commits are lost;
+** 0x57 is written when the log's name is durable, and taken back before the log
+** is emptied.
 **
 ** LIMITS
 **
@@ -334,6 +338,7 @@ typedef struct WdShared WdShared;
 #define WD_WAL_VERSION     0x57414c31   /* In place of WAL_VERSION */
 #define WD_INDEX_VERSION   0x57414c31   /* In the guard region */
 #define WD_MARK            0x57   /* Byte 19 of page 1, above 2 */
+#define WD_MARK_EMPTY      0x56   /* ... where the log holds nothing */
 #define WD_BLOCK0          4096   /* Size of block 0 */
 #ifndef WD_FORMAT
 # define WD_FORMAT         2      /* Version; tests build another one too */
@@ -531,7 +536,8 @@ struct WdDb {
   int szSector;                   /* What O_DIRECT asks for */
   int szPrealloc;                 /* waldio_prealloc */
   u8 bWant;                       /* Use waldio if this is a WAL database */
-  u8 bMarked;                     /* Byte 19 is WD_MARK: the log is waldio's */
+  u8 bMarked;                     /* Byte 19 is a mark: the log is waldio's */
+  u8 bNeedsLog;                   /* ... WD_MARK, at the first lock */
   u8 bReadonlyShm;                /* pShared must not be written */
   u8 bCkptThread;                 /* waldio_checkpointer=thread */
   u8 bCkpt;                       /* This is the checkpointer's handle */
@@ -558,6 +564,7 @@ struct WdDb {
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
   u8 bDurableReads;               /* waldio_durable_reads */
   u8 bUnused;                     /* Marked, and no log was opened since */
+  u8 bLostLog;                    /* waldio_lost_log */
   u8 bStockWrite;                 /* A stock log was written and not flushed */
 };
 
@@ -578,6 +585,7 @@ struct WdLog {
   u8 bFull;                       /* The last commit was followed by xSync */
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
+  u8 bNeeded;                     /* It was noted that the log is needed */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -982,16 +990,19 @@ static void wdDecodeWalHdr(u8 *aOut, const u8 *a){
 static int isPage1(const u8 *a, u8 eVersion){
   return a[19]==eVersion && memcmp(a, "SQLite format 3", 16)==0;
 }
+static int isMark(u8 eVersion){
+  return eVersion==WD_MARK || eVersion==WD_MARK_EMPTY;
+}
 
 /* Show page 1 to SQLite as a page of a WAL database. */
 static void wdShowPage1(WdDb *p, u8 *a){
-  if( isPage1(a, WD_MARK) ) a[19] = 2;
+  if( isPage1(a, WD_MARK) || isPage1(a, WD_MARK_EMPTY) ) a[19] = 2;
   p->nReserve = a[20];
 }
 
 /* Mark page 1 before it is stored. */
 static void wdHidePage1(WdDb *p, u8 *a){
-  if( isPage1(a, 2) ) a[19] = WD_MARK;
+  if( isPage1(a, 2) ) a[19] = p->bUnused ? WD_MARK_EMPTY : WD_MARK;
   p->nReserve = a[20];
 }
 
@@ -1053,9 +1064,33 @@ static int wdSyncedDir(WdLog *p){
 }
 
 /*
+** Change byte 19 from one mark to the other.  Sets *pbChanged if it was eFrom.
+*/
+static int wdRemark(WdDb *p, u8 eFrom, u8 eTo, int *pbChanged){
+  u8 eNow = 0;
+  int rc = LOWER(p)->pMethods->xRead(LOWER(p), &eNow, 1, 19);
+  *pbChanged = rc==SQLITE_OK && eNow==eFrom;
+  if( *pbChanged ) rc = LOWER(p)->pMethods->xWrite(LOWER(p), &eTo, 1, 19);
+  return rc==SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc;
+}
+
+/*
+** All of the log is in the database, and it is about to be emptied.  The database
+** says so first, and for good: stock SQLite deletes an empty log.
+*/
+static int wdNeedNoLog(WdDb *p){
+  int bChanged;
+  int rc = wdRemark(p, WD_MARK, WD_MARK_EMPTY, &bChanged);
+  if( rc!=SQLITE_OK || !bChanged ) return rc;
+  return LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+}
+
+/*
 ** Make all that any process has written to the log durable.  The first flush
 ** goes through the lower VFS, which then also syncs the directory of a new
-** file; the others use fdatasync(), as not every build of SQLite does.
+** file; the others use fdatasync(), as not every build of SQLite does.  From the
+** first on that finds something in it, a log that is not there was lost: should that
+** not be noted, it will go unnoticed, no more.
 */
 static int wdFlush(WdLog *p, int flags){
   WdShared *pShared = p->pDb->pShared;
@@ -1070,6 +1105,10 @@ static int wdFlush(WdLog *p, int flags){
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
   if( rc!=SQLITE_OK ) return wdPoison(p, rc);
+  if( !p->bNeeded && __atomic_load_n(&pShared->mLayout, __ATOMIC_SEQ_CST)!=0 ){
+    int bChanged;
+    p->bNeeded = wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK;
+  }
   __atomic_store_n(&p->bSyncedDir, 1, __ATOMIC_RELAXED);
   wdReach(&pShared->iDurable, iTo);
   wdReach(&pShared->nFramesDurable, nFrames);
@@ -1928,6 +1967,7 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   wdEncodeBlock0(a, aWalHdr, &lay);
   rc = wdLowWrite(p, a, WD_BLOCK0, 0);
   if( rc==SQLITE_OK ){
+    p->bNeeded = 0;
     __atomic_store_n(&pDb->pShared->mLayout, p->mLayout, __ATOMIC_SEQ_CST);
   }
   return rc;
@@ -2137,6 +2177,7 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), size);
   }else{
     rc = wdSettle(p);
+    if( rc==SQLITE_OK && size==0 ) rc = wdNeedNoLog(p->pDb);
     if( size>WAL_HDRSIZE ){
       i64 n = roundUp(size-WAL_HDRSIZE, p->lay.szPage+WAL_FRAME_HDRSIZE);
       n /= p->lay.szPage+WAL_FRAME_HDRSIZE;
@@ -2234,6 +2275,7 @@ static void wdCleanClose(WdLog *p){
   int bEmpty = isZero(a, 4);
   int bWritten = pDb->bWritten || !bEmpty;
   if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
+  if( rc==SQLITE_OK ) rc = wdNeedNoLog(pDb);
   if( rc==SQLITE_OK && !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
   if( rc==SQLITE_OK && bWritten ){
     rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
@@ -2368,6 +2410,7 @@ static int wdReadVersion(WdDb *p, u8 *pVersion){
   u8 a[20];
   int rc = LOWER(p)->pMethods->xRead(LOWER(p), a, sizeof(a), 0);
   *pVersion = a[19];
+  p->bNeedsLog = rc==SQLITE_OK && a[19]==WD_MARK;
   if( rc==SQLITE_IOERR_SHORT_READ ){
     *pVersion = 0;
     rc = SQLITE_OK;
@@ -2399,7 +2442,7 @@ static void wdDropKept(WdDb *p){
 ** Returns SQLITE_BUSY if there are others.
 */
 static int wdAdopt(WdDb *p){
-  const u8 eMark = WD_MARK;
+  const u8 eMark = WD_MARK_EMPTY;
   int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   if( rc==SQLITE_OK && wdLogIsStrange(p) ){
     p->bWant = 0;
@@ -2426,7 +2469,7 @@ static int wdLockShared(WdDb *p){
   int i;
   int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
   if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
-  p->bMarked = eVersion==WD_MARK;
+  p->bMarked = (u8)isMark(eVersion);
   if( rc==SQLITE_OK && (eVersion!=2 || !p->bWant) ) return rc;
   for(i=0; i<8 && eVersion==2 && !p->bMarked && p->bWant; i++){
     /* Busy: another process tries the same just now. */
@@ -2436,7 +2479,7 @@ static int wdLockShared(WdDb *p){
     pthread_mutex_lock(&wd.adopt);
     rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
     if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
-    p->bMarked = eVersion==WD_MARK;
+    p->bMarked = (u8)isMark(eVersion);
     if( rc==SQLITE_OK && eVersion==2 && wdAdopt(p)!=SQLITE_OK ){
       wdReason(p, "another connection uses the stock log");
     }
@@ -3349,13 +3392,15 @@ static void wdReleaseBase(WdBase *p){
 static void wdUnmark(WdDb *p){
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
   const u8 eVersion = 2;
+  u8 eNow = 0;
   int bLog = 1;
   int rc = pLow->xLock(LOWER(p), SQLITE_LOCK_SHARED);
   if( rc==SQLITE_OK ) rc = pLow->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   if( rc==SQLITE_OK ){
     rc = wd.pLower->xAccess(wd.pLower, p->zWal, SQLITE_ACCESS_EXISTS, &bLog);
   }
-  if( rc==SQLITE_OK && !bLog
+  if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eNow);
+  if( rc==SQLITE_OK && !bLog && eNow==WD_MARK_EMPTY
    && pLow->xWrite(LOWER(p), &eVersion, 1, 19)==SQLITE_OK
   ){
     (void)pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
@@ -3386,7 +3431,7 @@ static int wdDbRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
   int rc = LOWER(p)->pMethods->xRead(LOWER(p), pBuf, n, iOfst);
   if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
   if( iOfst==0 && n>20 && memcmp(a, "SQLite format 3", 16)==0 ){
-    if( a[19]==WD_MARK ) p->bMarked = 1;
+    if( isMark(a[19]) ) p->bMarked = 1;
     wdShowPage1(p, a);
   }
   return rc;
@@ -3444,6 +3489,11 @@ static int wdDbSync(sqlite3_file *pFile, int flags){
     return SQLITE_IOERR_FSYNC;
   }
   __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
+  if( p->bClosing ){
+    /* Of the last checkpoint.  See wdNeedNoLog(), which needs no flush then. */
+    int bChanged;
+    (void)wdRemark(p, WD_MARK, WD_MARK_EMPTY, &bChanged);
+  }
   rc = LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
   (void)wdFrames(p, &nBackfill);
   if( rc!=SQLITE_OK && nBackfill>0 ){
@@ -3718,6 +3768,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
   p->bCkpt = (u8)wdIsCkpt;
   p->bWant = zReason==0 && !p->bCkpt;
+  p->bLostLog = sqlite3_uri_boolean(zName, "waldio_lost_log", 0)!=0;
   zUri = sqlite3_uri_parameter(zName, "waldio_checkpointer");
   p->bCkptThread = zUri && sqlite3_stricmp(zUri, "thread")==0;
   pthread_mutex_lock(&wd.mutex);
@@ -3744,33 +3795,34 @@ static WdDb *wdFindDb(const char *zName){
 /*
 ** The log of a database has the database's name.  So a database that is in use,
 ** or was at a crash, cannot be opened by another name: its last commits would
-** not be seen.  Called before the log is opened, and perhaps made.
+** not be seen.  Nor can it if its log is gone.  Called before the log is opened,
+** and perhaps made.
 */
 static int wdCheckName(const char *zWal){
-  const WdDb *p = wdFindDb(sqlite3_filename_database(zWal));
+  WdDb *p = wdFindDb(sqlite3_filename_database(zWal));
   struct stat st;
-  int nHandle;
+  u8 a[1];
   if( p==0 ) return SQLITE_CANTOPEN;
-  if( !wd.bUnix || !p->bMarked ) return SQLITE_OK;
-  if( strcmp(p->zName, p->pBase->zName)!=0 ){
+  if( !p->bMarked ) return SQLITE_OK;
+  if( wd.bUnix && strcmp(p->zName, p->pBase->zName)!=0 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is open as %s; use that name",
                 p->zName, p->pBase->zName);
     return SQLITE_CANTOPEN;
   }
-  if( p->bUnused || access(zWal, F_OK)==0 ) return SQLITE_OK;
-  if( stat(p->zName, &st)==0 && st.st_nlink>1 ){
+  if( !p->bNeedsLog ) return SQLITE_OK;
+  if( wd.bUnix ? access(zWal, F_OK)==0
+               : wdPeekLog(p, a, sizeof(a))!=SQLITE_CANTOPEN ) return SQLITE_OK;
+  if( wd.bUnix && stat(p->zName, &st)==0 && st.st_nlink>1 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s has several names, and its log has "
                 "another one; open it by the name that was used", p->zName);
     return SQLITE_CANTOPEN;
   }
-  pthread_mutex_lock(&wd.mutex);
-  nHandle = p->pBase->nHandle;
-  pthread_mutex_unlock(&wd.mutex);
-  if( nHandle==1 ){
-    sqlite3_log(SQLITE_WARNING, "waldio: %s was not closed, and its log is not "
-                "there; if it was moved, move %s too", p->zName, zWal);
-  }
-  return SQLITE_OK;
+  sqlite3_log(p->bLostLog ? SQLITE_WARNING : SQLITE_CANTOPEN, "waldio: %s was not "
+              "closed, and its log %s is not there%s", p->zName, zWal,
+              p->bLostLog ? "; what it held is lost"
+              : "; bring it back, or do without the commits in it: "
+                "waldio_lost_log=1");
+  return p->bLostLog ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
 /*

@@ -132,8 +132,17 @@ static void moved(void){
   checkRows("file:m.db?vfs=unix", 4);
   testBegin("moved after a crash, without its log");
   CHECK_INT( testShell("mv c.db n.db; cp n.db o.db"), 0 );
+  refused("file:n.db?vfs=waldio", "n.db", SQLITE_CANTOPEN);
+  CHECK_MESSAGE( SQLITE_CANTOPEN, "/n.db-wal is not there; bring it back" );
+  refused("file:n.db?vfs=waldio&waldio=off", "n.db", SQLITE_CANTOPEN);
+  refused("file:n.db?vfs=unix", "n.db", SQLITE_NOTADB);
+  rcMessage = 0;
+  checkRows("file:n.db?vfs=waldio&waldio_lost_log=1", 1);
+  CHECK_MESSAGE( SQLITE_WARNING, "/n.db-wal is not there; what it held is lost" );
+  rcMessage = 0;
   checkRows("file:n.db?vfs=waldio", 1);
-  CHECK_MESSAGE( SQLITE_WARNING, "/n.db-wal too" );
+  CHECK_INT( rcMessage, 0 );
+  checkRows("file:n.db?vfs=unix", 1);
   testBegin("moved after a crash, with its log");
   CHECK_INT( testShell("mv c.db-wal o.db-wal"), 0 );
   checkRows("file:o.db?vfs=waldio", 2);

@@ -38,6 +38,18 @@ impl Journal {
     pub fn is_log(self) -> bool {
         matches!(self, Journal::Wal | Journal::Waldio)
     }
+
+    /// What the header of a database tells by its bytes 18 and 19, the versions for writing and for
+    /// reading (sqlite.org/fileformat2.html, section 1.3): a log, or any of the other modes, as
+    /// which this says DELETE. While waldio uses a database, the version for reading is another
+    /// one (the head of waldio.c, GUARDS).
+    pub fn of_versions(versions: [u8; 2]) -> Journal {
+        match versions {
+            [2, 2] => Journal::Wal,
+            [2, 0x56 | 0x57] => Journal::Waldio,
+            _ => Journal::Delete,
+        }
+    }
 }
 
 /// `PRAGMA synchronous`.
@@ -65,6 +77,17 @@ named!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_tells_of_a_log_and_whose_it_is() {
+        let modes = [[2, 2], [2, 0x56], [2, 0x57], [1, 1], [2, 3]].map(Journal::of_versions);
+        let [wal, empty, used, delete, unknown] = modes;
+        assert_eq!(
+            [wal, empty, used],
+            [Journal::Wal, Journal::Waldio, Journal::Waldio]
+        );
+        assert_eq!([delete, unknown], [Journal::Delete; 2]);
+    }
 
     #[test]
     fn names_read_back_in_either_case_and_others_are_refused_with_the_choices() {

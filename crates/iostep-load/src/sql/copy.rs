@@ -21,8 +21,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Where the header holds the versions for writing and reading; 2 is WAL
 /// (sqlite.org/fileformat2.html, section 1.3).
 const VERSIONS_OFFSET: u64 = 18;
-/// The version for reading while a log of waldio's is in use (the head of waldio.c, GUARDS).
-const WALDIO_VERSION: u8 = 0x57;
 
 /// Copies a database, and its WAL if it has one, into a directory.
 ///
@@ -69,9 +67,7 @@ pub fn own_mode(path: &Path) -> Result<Journal> {
 fn mode_of(path: &Path, file: &File) -> Result<Journal> {
     let mut versions = [0; 2];
     match file.read_exact_at(&mut versions, VERSIONS_OFFSET) {
-        Ok(()) if versions == [2, 2] => Ok(Journal::Wal),
-        Ok(()) if versions == [2, WALDIO_VERSION] => Ok(Journal::Waldio),
-        Ok(()) => Ok(Journal::Delete),
+        Ok(()) => Ok(Journal::of_versions(versions)),
         // An empty file is an empty database.
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(Journal::Delete),
         Err(error) => Err(Error::io(path, "read")(error)),

@@ -7,9 +7,6 @@ pub(super) const BYTES: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The page size of a database that is still empty.
 const DEFAULT_PAGE_BYTES: u32 = 4096;
-/// The version for reading while a log of waldio's is in use (the head of waldio.c, GUARDS).
-const WALDIO_VERSION: u8 = 0x57;
-
 /// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
@@ -49,11 +46,7 @@ impl Header {
         Ok(Header {
             page_bytes,
             reserved_bytes: header[20].into(),
-            journal: match (header[18], header[19]) {
-                (2, 2) => Journal::Wal,
-                (2, WALDIO_VERSION) => Journal::Waldio,
-                _ => Journal::Delete,
-            },
+            journal: Journal::of_versions([header[18], header[19]]),
         })
     }
 }
@@ -82,7 +75,6 @@ mod tests {
     fn a_log_is_written_down_and_other_modes_are_not() {
         let mode = |versions| Header::parse(&header([0x10, 0], versions)).map(|h| h.journal);
         assert_eq!(mode([2, 2]), Ok(Journal::Wal));
-        assert_eq!(mode([2, WALDIO_VERSION]), Ok(Journal::Waldio));
         assert_eq!(mode([1, 1]), Ok(Journal::Delete));
     }
 
