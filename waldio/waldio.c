@@ -199,7 +199,8 @@
 ** is not flushed: after a power loss it may take waldio to open it once more.)
 ** A database with 0x57 whose log is gone is not opened, as commits are lost;
 ** 0x57 is written when the log's name is durable, and taken back before the log
-** is emptied.
+** is emptied.  (Where stock SQLite began the log, it stays 0x56 until the log is
+** begun anew: stock SQLite may copy such a log, and delete it.)
 **
 ** LIMITS
 **
@@ -585,7 +586,8 @@ struct WdLog {
   u8 bFull;                       /* The last commit was followed by xSync */
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
-  u8 bNeeded;                     /* It was noted that the log is needed */
+  u8 bNeeded;                     /* It was noted that the log is needed ... */
+  u64 iNeeded;                    /* ... that has these salts */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -1000,9 +1002,10 @@ static void wdShowPage1(WdDb *p, u8 *a){
   p->nReserve = a[20];
 }
 
-/* Mark page 1 before it is stored. */
+/* Mark page 1 before it is stored.  A checkpoint comes after a flush of the log. */
 static void wdHidePage1(WdDb *p, u8 *a){
-  if( isPage1(a, 2) ) a[19] = p->bUnused ? WD_MARK_EMPTY : WD_MARK;
+  int bStock = p->pLog && p->pLog->lay.eKind==WD_STOCK;
+  if( isPage1(a, 2) ) a[19] = p->bUnused || bStock ? WD_MARK_EMPTY : WD_MARK;
   p->nReserve = a[20];
 }
 
@@ -1088,9 +1091,7 @@ static int wdNeedNoLog(WdDb *p){
 /*
 ** Make all that any process has written to the log durable.  The first flush
 ** goes through the lower VFS, which then also syncs the directory of a new
-** file; the others use fdatasync(), as not every build of SQLite does.  From the
-** first on that finds something in it, a log that is not there was lost: should that
-** not be noted, it will go unnoticed, no more.
+** file; the others use fdatasync(), as not every build of SQLite does.
 */
 static int wdFlush(WdLog *p, int flags){
   WdShared *pShared = p->pDb->pShared;
@@ -1105,14 +1106,37 @@ static int wdFlush(WdLog *p, int flags){
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
   if( rc!=SQLITE_OK ) return wdPoison(p, rc);
-  if( !p->bNeeded && __atomic_load_n(&pShared->mLayout, __ATOMIC_SEQ_CST)!=0 ){
-    int bChanged;
-    p->bNeeded = wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK;
-  }
   __atomic_store_n(&p->bSyncedDir, 1, __ATOMIC_RELAXED);
   wdReach(&pShared->iDurable, iTo);
   wdReach(&pShared->nFramesDurable, nFrames);
   return SQLITE_OK;
+}
+
+/* The salts of the log, from SQLite's header of the wal-index; a restart of the
+** log changes them. */
+static u64 wdSalt(WdDb *p){
+  u32 *a = (u32*)p->pIndex;
+  if( a==0 ) return 0;
+  return ((u64)__atomic_load_n(&a[8], __ATOMIC_SEQ_CST)<<32)
+       | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
+}
+
+/*
+** Make the commits in the log durable.  From then on a log that is not there was
+** lost: should that not be noted, it will go unnoticed, no more.  It is noted once
+** for each log, since another connection may empty it.
+*/
+static int wdFlushCommits(WdLog *p, int flags){
+  int rc = wdFlush(p, flags);
+  u64 iSalt = wdSalt(p->pDb);
+  if( rc==SQLITE_OK && !(p->bNeeded && p->iNeeded==iSalt)
+   && __atomic_load_n(&p->pDb->pShared->mLayout, __ATOMIC_SEQ_CST)!=0
+  ){
+    int bChanged;
+    p->iNeeded = iSalt;
+    p->bNeeded = wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK;
+  }
+  return rc;
 }
 
 /*
@@ -1202,7 +1226,7 @@ static int wdFlushAll(WdLog *p){
   nBefore = __atomic_load_n(&pShared->nServed, __ATOMIC_SEQ_CST);
   nServed = __atomic_load_n(&pShared->nAsked, __ATOMIC_SEQ_CST);
   __atomic_store_n(&pShared->nServed, nServed, __ATOMIC_SEQ_CST);
-  rc = wdFlush(p, SQLITE_SYNC_NORMAL);
+  rc = wdFlushCommits(p, SQLITE_SYNC_NORMAL);
   nTook = (u32)(wdNow() - iBegin);
   nOld = __atomic_load_n(&pShared->nFlushUs, __ATOMIC_RELAXED);
   __atomic_store_n(&pShared->nFlushUs, nTook/4 + nOld/4*3, __ATOMIC_RELAXED);
@@ -1847,7 +1871,7 @@ static int wdCommitted(WdLog *p){
   wdCount(p->pDb, WD_STAT_COMMITS, 1);
   if( p->bDurable ) return SQLITE_OK;
   if( eSync==WD_SYNC_PERSISTENT && wdMayIgnore(p->pDb) ){
-    return wdFlush(p, SQLITE_SYNC_NORMAL);
+    return wdFlushCommits(p, SQLITE_SYNC_NORMAL);
   }
   if( eSync==WD_SYNC_PERSISTENT || eSync==WD_SYNC_GROUP ){
     p->pDb->iWait = wdWritten(p);
@@ -2016,7 +2040,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   int bHdr = iOfst==0 && n==WAL_HDRSIZE;
   int szFrame, rc;
   int bStock = wdLogStock(p, &rc);
-  p->pDb->bLastClose = p->pDb->bJustLocked = 0;
+  p->pDb->bClosing = p->pDb->bLastClose = p->pDb->bJustLocked = 0;
   if( bStock && (!bHdr || !p->pDb->bMarked) ){
     p->pDb->bStockWrite = 1;
     return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
@@ -2173,11 +2197,12 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
   WdLog *p = (WdLog*)pFile;
   i64 szFile = 0;
   int rc;
-  if( wdLogStock(p, &rc) || p->lay.eKind==WD_NONE ){
+  int bStock = wdLogStock(p, &rc);
+  if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ) rc = wdNeedNoLog(p->pDb);
+  if( bStock || p->lay.eKind==WD_NONE ){
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), size);
   }else{
-    rc = wdSettle(p);
-    if( rc==SQLITE_OK && size==0 ) rc = wdNeedNoLog(p->pDb);
+    if( rc==SQLITE_OK ) rc = wdSettle(p);
     if( size>WAL_HDRSIZE ){
       i64 n = roundUp(size-WAL_HDRSIZE, p->lay.szPage+WAL_FRAME_HDRSIZE);
       n /= p->lay.szPage+WAL_FRAME_HDRSIZE;
@@ -2226,7 +2251,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   }else if( wdSyncedDir(p) && !wdPoisoned(p) && wdAllDurable(p) ){
     return SQLITE_OK;
   }
-  return wdFlush(p, flags);
+  return wdFlushCommits(p, flags);
 }
 
 /* The size SQLite would see: as many frames as there are slots. */
@@ -2538,16 +2563,7 @@ static int wdDbShmMap(
   return rc;
 }
 
-/* The salts of the log, from SQLite's header of the wal-index; a restart of the
-** log changes them. */
-static u64 wdSalt(WdDb *p){
-  u32 *a = (u32*)p->pIndex;
-  if( a==0 ) return 0;
-  return ((u64)__atomic_load_n(&a[8], __ATOMIC_SEQ_CST)<<32)
-       | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
-}
-
-/* From the same place: the frames of the log, and those that are in the database. */
+/* From the wal-index: the frames of the log, and those that are in the database. */
 static u32 wdFrames(WdDb *p, u32 *pnBackfill){
   u32 *a = (u32*)p->pIndex;
   *pnBackfill = a ? __atomic_load_n(&a[24], __ATOMIC_SEQ_CST) : 0;
@@ -3489,11 +3505,6 @@ static int wdDbSync(sqlite3_file *pFile, int flags){
     return SQLITE_IOERR_FSYNC;
   }
   __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
-  if( p->bClosing ){
-    /* Of the last checkpoint.  See wdNeedNoLog(), which needs no flush then. */
-    int bChanged;
-    (void)wdRemark(p, WD_MARK, WD_MARK_EMPTY, &bChanged);
-  }
   rc = LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
   (void)wdFrames(p, &nBackfill);
   if( rc!=SQLITE_OK && nBackfill>0 ){
@@ -3569,16 +3580,20 @@ static int wdDbCheckReservedLock(sqlite3_file *pFile, int *pOut){
 
 /*
 ** sqlite3WalClose() asks for an EXCLUSIVE lock of a database whose log is open,
-** held already or not, which nobody else does; then it checkpoints, and if that
-** was complete it asks for PERSIST_WAL.  Then the log is kept for the next
-** session.  Anybody else who asks, at any other time, gets SQLite's own answer.
-** (Without a checkpoint at the close there is no such lock.)
+** held already or not; then it checkpoints, and if that was complete it asks for
+** PERSIST_WAL.  Then the log is kept for the next session.  Anybody else who asks,
+** at any other time, gets SQLite's own answer.  (Without a checkpoint at the close
+** there is no such lock, but sqlite3PagerBegin() takes one for the first
+** transaction after locking_mode=EXCLUSIVE was set: so what the wal-index says
+** counts too, if it is not SQLite's own.)
 */
 static int wdPersistWal(WdDb *p, int *pArg){
   int bAsk = *pArg<0;
+  u32 nBackfill;
+  int bAll = wdFrames(p, &nBackfill)==nBackfill;
   int rc = LOWER(p)->pMethods->xFileControl(LOWER(p), SQLITE_FCNTL_PERSIST_WAL,
                                             pArg);
-  if( bAsk && p->bClosing ){
+  if( bAsk && p->bClosing && bAll ){
     p->bLastClose = 1;
     p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
                || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
@@ -3768,7 +3783,8 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
   p->bCkpt = (u8)wdIsCkpt;
   p->bWant = zReason==0 && !p->bCkpt;
-  p->bLostLog = sqlite3_uri_boolean(zName, "waldio_lost_log", 0)!=0;
+  p->bLostLog = (flags & SQLITE_OPEN_READONLY)==0
+             && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
   zUri = sqlite3_uri_parameter(zName, "waldio_checkpointer");
   p->bCkptThread = zUri && sqlite3_stricmp(zUri, "thread")==0;
   pthread_mutex_lock(&wd.mutex);

@@ -9,7 +9,8 @@ typedef struct Way Way;
 struct Way {
   int bAsk;                       /* PERSIST_WAL is asked for before the close */
   int bPersist;                   /* ... and set */
-  int bExclusive;                 /* locking_mode=EXCLUSIVE */
+  int bExclusive;                 /* locking_mode=EXCLUSIVE from the beginning */
+  int bLater;                     /* ... and only after a transaction */
   int bNoCkpt;                    /* SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE */
   int bMoved;                     /* The database is moved while it is open */
   int bOther;                     /* Another connection closes later */
@@ -27,14 +28,15 @@ static void closes(const Way *p, const char *zVfs){
   char zUri[100];
   sqlite3 *db, *pOther = 0;
   const char *zName = p->bMoved ? "moved.db" : "c.db";
-  testBegin("%s: asked %d, set %d, EXCLUSIVE %d, no checkpoint %d, moved %d, "
-            "another %d", zVfs, p->bAsk, p->bPersist, p->bExclusive, p->bNoCkpt,
-            p->bMoved, p->bOther);
+  testBegin("%s: asked %d, set %d, EXCLUSIVE %d %d, no checkpoint %d, moved %d, "
+            "another %d", zVfs, p->bAsk, p->bPersist, p->bExclusive, p->bLater,
+            p->bNoCkpt, p->bMoved, p->bOther);
   CHECK_INT( testShell("rm -f c.db* moved.db*"), 0 );
   snprintf(zUri, sizeof(zUri), "file:c.db?vfs=%s", zVfs);
   db = testOpen(zUri);
   if( p->bExclusive ) testExec(db, "PRAGMA locking_mode=EXCLUSIVE");
   testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE t(a)");
+  if( p->bLater ) testExec(db, "PRAGMA locking_mode=EXCLUSIVE");
   if( p->bPersist ){
     int b = 1;
     CHECK_INT( sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &b),
@@ -73,16 +75,18 @@ int main(void){
   int i, n = 0;
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
-  for(i=0; i<64; i++){
-    const Way way = { i&1, i>>1&1, i>>2&1, i>>3&1, i>>4&1, i>>5&1 };
-    if( way.bExclusive && way.bOther ) continue;
+  for(i=0; i<128; i++){
+    const Way way = { i&1, i>>1&1, i>>2&1, i>>6&1, i>>3&1, i>>4&1, i>>5&1 };
+    if( (way.bExclusive || way.bLater) && (way.bOther || way.bExclusive==way.bLater) ){
+      continue;
+    }
     /* SQLite itself keeps all of it, so what is asked here can be had. */
     closes(&way, "unix");
     closes(&way, "waldio");
     n++;
   }
   testBegin("ways to close");
-  CHECK_INT( n, 48 );
+  CHECK_INT( n, 64 );
   testLeave("close");
   return 0;
 }

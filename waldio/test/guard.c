@@ -206,6 +206,84 @@ static void opened(void){
   stockAccepted(&n);
 }
 
+/* What others do to the log and to byte 19, while commits go on. */
+static int needDie(void *pArg){
+  const char *zWhat = (const char*)pArg;
+  sqlite3 *db = testOpen("file:g.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=FULL");
+  if( strcmp(zWhat, "emptied by another")==0 ){
+    sqlite3 *db2 = testOpen("file:g.db?vfs=waldio");
+    testExec(db, "INSERT INTO t VALUES(1,1)");
+    testExec(db2, "PRAGMA synchronous=OFF; PRAGMA wal_checkpoint(TRUNCATE)");
+    CHECK_INT( byte19("g.db"), 0x56 );
+    testExec(db2, "INSERT INTO t VALUES(2,2)");
+  }else if( strcmp(zWhat, "copied in part")==0 ){
+    sqlite3 *db2 = testOpen("file:g.db?vfs=waldio");
+    testExec(db, "INSERT INTO t VALUES(1,1); PRAGMA locking_mode=EXCLUSIVE;"
+                 "INSERT INTO t VALUES(2,2); PRAGMA locking_mode=NORMAL;"
+                 "SELECT * FROM t");
+    testExec(db2, "BEGIN; SELECT * FROM t");
+    testExec(db, "INSERT INTO t VALUES(3,3); PRAGMA wal_checkpoint");
+  }
+  testExec(db, "INSERT INTO t VALUES(8,8); INSERT INTO t VALUES(9,9)");
+  return 7;
+}
+static void needed(void){
+  static const char *const azWhat[] = {
+    "emptied by another", "copied in part"
+  };
+  unsigned i;
+  for(i=0; i<2; i++){
+    sqlite3 *db = create();
+    sqlite3_close(db);
+    testBegin("a log that is needed, %s", azWhat[i]);
+    CHECK_INT( child(needDie, (void*)azWhat[i]), 7 );
+    CHECK_INT( byte19("g.db"), 0x57 );
+    CHECK_INT( unlink("g.db-wal"), 0 );
+    db = testOpen("file:g.db?vfs=waldio");
+    CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+    sqlite3_close(db);
+    db = testOpen("file:g.db?vfs=waldio&waldio_lost_log=1&mode=ro");
+    CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+    sqlite3_close(db);
+    CHECK( fileSize("g.db-wal")<0 );
+  }
+}
+
+/* A log that stock SQLite began: it may copy it after a crash, and delete it. */
+static int stockLogDie(void *pArg){
+  sqlite3 *db = testOpen("file:g.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=FULL; INSERT INTO t VALUES(2,2)");
+  testExec(db, (const char*)pArg);
+  return 7;
+}
+static void stockBegan(void){
+  static const char *const az[] = {
+    "SELECT 1", "PRAGMA wal_checkpoint", "PRAGMA wal_checkpoint(TRUNCATE)"
+  };
+  unsigned i;
+  for(i=0; i<3; i++){
+    int n = 2;
+    sqlite3 *db = create();
+    sqlite3_close(db);
+    testBegin("a log that stock SQLite began, %s", az[i]);
+    db = testOpen("file:g.db?vfs=unix");
+    CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int*)0),
+               SQLITE_OK );
+    testExec(db, "INSERT INTO t VALUES(1,1); PRAGMA user_version=3");
+    sqlite3_close(db);
+    CHECK( fileSize("g.db-wal")>0 );
+    CHECK_INT( child(stockLogDie, (void*)az[i]), 7 );
+    db = testOpen("file:g.db?vfs=unix");
+    testTry(db, "SELECT * FROM t");
+    sqlite3_close(db);
+    db = testOpen("file:g.db?vfs=waldio");
+    checkRows(db, n);
+    sqlite3_close(db);
+    stockAccepted(&n);
+  }
+}
+
 /* Commit rows and die. */
 static int commitAndDie(void *pArg){
   int *pn = (int*)pArg;
@@ -383,6 +461,8 @@ int main(int argc, char **argv){
   live();
   unused();
   opened();
+  needed();
+  stockBegan();
   crashed();
   outlived();
   shared();
