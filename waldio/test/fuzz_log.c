@@ -10,10 +10,12 @@
 ** logs of every layout and page size, and mutations of them.  An input is a byte
 ** that chooses the database, a byte of FIX_... bits, and the log.
 **
+** The files are in memory, so that an input takes a fraction of a millisecond.
+**
 **     test-fuzz_log corpus DIR     writes the real logs as inputs
 **     test-fuzz_log FILE...        runs inputs
 */
-#include "faultvfs.h"
+#include "disk.h"
 #include <stdint.h>
 
 typedef unsigned char u8;
@@ -39,7 +41,7 @@ static void put4(u8 *a, u32 v){
   a[0] = (u8)(v>>24); a[1] = (u8)(v>>16); a[2] = (u8)(v>>8); a[3] = (u8)v;
 }
 
-static u8 *readFile(const char *zName, long *pn){
+static UNUSED u8 *readFile(const char *zName, long *pn){
   FILE *f = fopen(zName, "rb");
   u8 *a;
   CHECK( f!=0 && fseek(f, 0, SEEK_END)==0 );
@@ -50,13 +52,22 @@ static u8 *readFile(const char *zName, long *pn){
   fclose(f);
   return a;
 }
-/* A file that is truncated, not deleted, is flushed by ext4 when closed. */
-static void writeFile(const char *zName, const u8 *a, long n){
-  FILE *f;
-  CHECK( unlink(zName)==0 || errno==ENOENT );
-  f = fopen(zName, "wb");
+static UNUSED void writeFile(const char *zName, const u8 *a, long n){
+  FILE *f = fopen(zName, "wb");
   CHECK( f!=0 && fwrite(a, 1, (size_t)n, f)==(size_t)n );
   CHECK( fclose(f)==0 );
+}
+
+/* The same with a file in memory. */
+static u8 *getFile(const char *zName, long *pn){
+  const Inode *p = diskGet(zName);
+  u8 *a;
+  CHECK( p!=0 );
+  *pn = (long)p->n;
+  a = malloc((size_t)*pn+1);
+  CHECK( a!=0 );
+  if( *pn ) memcpy(a, p->a, (size_t)*pn);
+  return a;
 }
 
 /************************** The second decoder ******************************/
@@ -75,8 +86,11 @@ struct Log {
 
 /* n bytes of the log; behind its end are zeros. */
 static void bytes(const Log *p, long iOfst, u8 *a, long n){
-  long i;
-  for(i=0; i<n; i++) a[i] = iOfst+i<p->n ? p->a[iOfst+i] : 0;
+  long nThere = p->n - iOfst;
+  if( nThere<0 ) nThere = 0;
+  if( nThere>n ) nThere = n;
+  if( nThere ) memcpy(a, p->a+iOfst, (size_t)nThere);
+  memset(a+nThere, 0, (size_t)(n-nThere));
 }
 
 static u32 crc32c(const u8 *a, int n){
@@ -312,7 +326,7 @@ static void sameImage(const Log *p, const struct Base *pBase){
            (size_t)p->szPage);
   }
   aImage[19] = 0x57;
-  aGot = readFile("h.db", &n);
+  aGot = getFile("/h.db", &n);
   CHECK_INT( n, nImage );
   CHECK( memcmp(aGot, aImage, (size_t)n)==0 );
   free(aGot);
@@ -335,11 +349,10 @@ static void run(const u8 *a, long n, int iBase, int mFix){
   Log log;
   sqlite3 *db;
   count.nInput++;
-  CHECK( (unlink("h.db-shm")==0 || errno==ENOENT) );
-  writeFile("h.db", pBase->a, pBase->n);
-  writeFile("h.db-wal", a, n);
+  diskPut("/h.db", pBase->a, pBase->n);
+  diskPut("/h.db-wal", a, n);
   decodeLog(&log, a, n);
-  db = testOpen("file:h.db?vfs=waldio&waldio=force");
+  db = testOpen("file:/h.db?vfs=waldio");
   testTry(db, "PRAGMA locking_mode=%s; PRAGMA synchronous=OFF",
           mFix & FIX_NORMAL ? "NORMAL" : "EXCLUSIVE");
   sqlite3_wal_autocheckpoint(db, 0);
@@ -400,18 +413,28 @@ static void setRow(sqlite3 *db, const char *zSql, int i, int szPage){
   CHECK_INT( sqlite3_finalize(pStmt), SQLITE_OK );
 }
 
+/* Few rows and commits, for many inputs a second. */
+#ifdef WALDIO_LIBFUZZER
+static const int bSmall = 1;
+#else
+static int bSmall;
+#endif
+
 /* A database of iBase's kind, alike in each run of this program, as the file
 ** h.db, in use: checkpointed, with commits in the log since. */
 static sqlite3 *makeDatabase(int iBase, int szPad){
   int szPage = 512<<(iBase/2);
-  int nCommit = szPage>8192 ? 12 : 60;
+  int nCommit = bSmall ? 5 : szPage>8192 ? 12 : 60;
+  int nRow = bSmall ? 12 : 200;
+  u32 nKey = (u32)nRow/4*5;
   sqlite3 *db;
   int i;
   iRandom = 20150708;
   testBegin("database %d, padding %d", iBase, szPad);
-  CHECK_INT( testShell("rm -f h.db*"), 0 );
-  db = testOpen(iBase%2 ? "file:h.db?vfs=waldio&waldio=force"
-                : "file:h.db?vfs=waldio&waldio=force&waldio_reserve=0");
+  diskPut("/h.db", 0, 0);
+  diskPut("/h.db-wal", 0, 0);
+  db = testOpen(iBase%2 ? "file:/h.db?vfs=waldio"
+                : "file:/h.db?vfs=waldio&waldio_reserve=0");
   CHECK_INT( sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, iBase+1, db), 0 );
   testExec(db, "PRAGMA page_size=%d; PRAGMA journal_mode=wal; PRAGMA "
     "synchronous=OFF; PRAGMA wal_autocheckpoint=0; PRAGMA waldio_prealloc=4096;"
@@ -419,14 +442,15 @@ static sqlite3 *makeDatabase(int iBase, int szPad){
     "CREATE TABLE t(a INTEGER PRIMARY KEY, k INT, b); CREATE INDEX i ON t(k)",
     szPage, szPad);
   testExec(db, "BEGIN");
-  for(i=1; i<=200; i++) setRow(db, "INSERT INTO t VALUES(?1,?2,?3)", i, szPage);
+  for(i=1; i<=nRow; i++) setRow(db, "INSERT INTO t VALUES(?1,?2,?3)", i, szPage);
   testExec(db, "COMMIT; DELETE FROM t WHERE a%%9=0;"
                "PRAGMA wal_checkpoint(RESTART)");
   for(i=0; i<nCommit; i++){
     testExec(db, "BEGIN");
-    setRow(db, "INSERT OR REPLACE INTO t VALUES(?1,?2,?3)", 1+(int)rnd(250), szPage);
-    setRow(db, "UPDATE t SET k=?2, b=?3 WHERE a=?1", 1+(int)rnd(250), szPage);
-    if( rnd(5)==0 ) testExec(db, "DELETE FROM t WHERE a=%d", 1+(int)rnd(250));
+    setRow(db, "INSERT OR REPLACE INTO t VALUES(?1,?2,?3)", 1+(int)rnd(nKey),
+           szPage);
+    setRow(db, "UPDATE t SET k=?2, b=?3 WHERE a=?1", 1+(int)rnd(nKey), szPage);
+    if( rnd(5)==0 ) testExec(db, "DELETE FROM t WHERE a=%d", 1+(int)rnd(nKey));
     testExec(db, "COMMIT");
   }
   return db;
@@ -438,7 +462,7 @@ static void makeBases(void){
   int i;
   for(i=0; i<NBASE; i++){
     sqlite3 *db = makeDatabase(i, 0);
-    aBase[i].a = readFile("h.db", &aBase[i].n);
+    aBase[i].a = getFile("/h.db", &aBase[i].n);
     CHECK_INT( aBase[i].a[19], 0x57 );
     sqlite3_close(db);
   }
@@ -457,7 +481,7 @@ int LLVMFuzzerInitialize(int *pArgc, char ***pArgv){
 #ifdef WALDIO_LIBFUZZER
   atexit(fuzzLeave);
 #endif
-  faultRegister();
+  diskRegister();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   makeBases();
   return 0;
@@ -469,11 +493,11 @@ int LLVMFuzzerInitialize(int *pArgc, char ***pArgv){
 static u8 *realInput(int iBase, int szPad, long *pn){
   sqlite3 *db = makeDatabase(iBase, szPad);
   long nLog, nDb, nGot;
-  u8 *aLog = readFile("h.db-wal", &nLog);
+  u8 *aLog = getFile("/h.db-wal", &nLog);
   u8 *aIn = malloc((size_t)nLog+2);
   u8 *aDb, *aGot;
   CHECK( aIn!=0 );
-  if( iBase<8 && szPad==0 ){
+  if( iBase<8 && szPad==0 && !bSmall ){
     CHECK( atoi(testText(db, "SELECT moved FROM waldio_stat"))>=20 || iBase%2 );
     CHECK( atoi(testText(db, "SELECT escapes FROM waldio_stat"))>=5 || iBase%2 );
   }
@@ -485,13 +509,13 @@ static u8 *realInput(int iBase, int szPad, long *pn){
   /* The log alone, beside the database it began with, gives what SQLite had:
   ** nothing was lost, and the second decoder knows it all. */
   testBegin("log of database %d, padding %d, unchanged", iBase, szPad);
-  aDb = readFile("h.db", &nDb);
-  writeFile("h.db", aBase[iBase].a, aBase[iBase].n);
-  writeFile("h.db-wal", aLog, nLog);
-  db = testOpen("file:h.db?vfs=waldio&waldio=force");
+  aDb = getFile("/h.db", &nDb);
+  diskPut("/h.db", aBase[iBase].a, aBase[iBase].n);
+  diskPut("/h.db-wal", aLog, nLog);
+  db = testOpen("file:/h.db?vfs=waldio");
   testExec(db, "PRAGMA synchronous=OFF; SELECT * FROM t");
   sqlite3_close(db);
-  aGot = readFile("h.db", &nGot);
+  aGot = getFile("/h.db", &nGot);
   CHECK_INT( nGot, nDb );
   CHECK( memcmp(aGot, aDb, (size_t)nDb)==0 );
   free(aGot);
@@ -547,7 +571,6 @@ static void mutations(int iBase, int szPad, int nEach){
     iRandom = (u32)(i+1)*2654435761u + (u32)iBase;
     memcpy(aCopy, a, (size_t)n);
     mutate(aCopy, &nCopy);
-    writeFile("input", aCopy, nCopy);
     CHECK_INT( LLVMFuzzerTestOneInput(aCopy, (size_t)nCopy), 0 );
   }
   free(aCopy);
@@ -574,8 +597,9 @@ static void corpus(const char *zDir){
 int main(int argc, char **argv){
   const char *zRounds = getenv("WALDIO_ROUNDS");
   int i;
+  bSmall = argc==3 && strcmp(argv[1], "corpus")==0;
   LLVMFuzzerInitialize(&argc, &argv);
-  if( argc==3 && strcmp(argv[1], "corpus")==0 ){
+  if( bSmall ){
     corpus(argv[2]);
   }else if( argc>1 ){
     for(i=1; i<argc; i++){
