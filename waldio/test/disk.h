@@ -299,11 +299,13 @@ static int dkWrite(sqlite3_file *pFile, const void *pBuf, int n, sqlite3_int64 i
   LEAVE;
   return SQLITE_OK;
 }
+/* As ftruncate(), also to a greater size: a checkpoint does that where the log's
+** last commit has pages that nobody wrote. */
 static int dkTruncate(sqlite3_file *pFile, sqlite3_int64 n){
   DiskFile *p = DFILE(pFile);
   ENTER;
   if( !disk.bDead ){
-    if( n<p->p->n ) inodeSize(p->p, n);
+    inodeSize(p->p, n);
     if( p->iName>=0 ) record(OP_SIZE, p->p->iNode, 0, n, 0);
   }
   LEAVE;

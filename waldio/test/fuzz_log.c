@@ -481,6 +481,7 @@ int LLVMFuzzerInitialize(int *pArgc, char ***pArgv){
 #ifdef WALDIO_LIBFUZZER
   atexit(fuzzLeave);
 #endif
+  CHECK_INT( sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0), SQLITE_OK );
   diskRegister();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   makeBases();
