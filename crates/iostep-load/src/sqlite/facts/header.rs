@@ -7,6 +7,7 @@ pub(super) const BYTES: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The page size of a database that is still empty.
 const DEFAULT_PAGE_BYTES: u32 = 4096;
+
 /// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
