@@ -187,8 +187,8 @@
 **      by recovery);
 **   *  byte 19 of page 1, the version needed to read the file, is 0x57, in the
 **      database and in the log (SQLITE_NOTADB; 3 is taken by SQLite's wal2
-**      branch); in the database it is 0x56 until the first flush of a log's
-**      commits, and again before the log is emptied;
+**      branch); in the database it is 0x56 until a log is first flushed, as SQLite
+**      does with its header, and again before the log is emptied;
 **   *  the first 32768 bytes of the wal-index are a header of an unknown
 **      version (SQLITE_CANTOPEN).  This one holds for connections that look at
 **      no page, such as a checkpoint at close.
