@@ -38,6 +38,13 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 test-sqlite: ## Run SQLite's own tests on waldio, in every layout (30 min)
 	scripts/sqlite-suite
 
+.PHONY: test-crash
+test-crash: ## Lose power under ext4, xfs and f2fs, 2,000 moments of each (root, 30 min)
+	scripts/setup test
+	cargo build --package iostep
+	$(MAKE) -C waldio CC=cc build/cc/test-crash
+	$(AS_ROOT) scripts/crash-states
+
 .PHONY: fuzz
 fuzz: ## Look for inputs that break a reader, a minute each (25 min the first time)
 	scripts/setup fuzz

@@ -6,7 +6,7 @@
 **
 ** No power is lost here, so that holds for modes that do not flush, too.
 */
-#include "test.h"
+#include "rows.h"
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -65,8 +65,7 @@ static sqlite3 *openWorker(int iWho){
 static void addRow(sqlite3 *db, int iWho, int i){
   __atomic_store_n(&aSaid[iWho].iBegun, i, __ATOMIC_SEQ_CST);
   if( i>aSaid[iWho].iMost ) aSaid[iWho].iMost = i;
-  testExec(db, "BEGIN IMMEDIATE; INSERT INTO t VALUES(%d,%d,hex(zeroblob(%d)));"
-               "UPDATE n SET n=n+1; COMMIT", iWho, i, i%50*20);
+  rowsAdd(db, iWho, i);
   __atomic_store_n(&aSaid[iWho].iAcked, i, __ATOMIC_SEQ_CST);
 }
 static void *workerMain(void *pArg){
@@ -75,12 +74,7 @@ static void *workerMain(void *pArg){
   sqlite3 *db = openWorker(iWho);
   for(;;){
     addRow(db, iWho, ++i);
-    if( i%9==iWho ){
-      testExec(db, "BEGIN IMMEDIATE; WITH c(x) AS (SELECT 1 UNION ALL SELECT x+1"
-        " FROM c WHERE x<40) INSERT INTO junk SELECT hex(zeroblob(%d)) FROM c;"
-        "UPDATE junk SET a='x'; %s", round_.szPage/3,
-        i%2 ? "ROLLBACK" : "DELETE FROM junk; COMMIT");
-    }
+    if( i%9==iWho ) rowsJunk(db, round_.szPage, i%2);
     if( i%31==iWho ){
       int rc = testTry(db, "PRAGMA wal_checkpoint(%s)", i%2 ? "RESTART" : "TRUNCATE");
       CHECK( rc==SQLITE_OK || (rc & 0xff)==SQLITE_BUSY );
@@ -129,25 +123,18 @@ static struct Said aMust[NWORKER];
 static void rows(sqlite3 *db, int iFrom, int iTo){
   int i;
   for(i=iFrom; i<iTo; i++){
-    int n = atoi(testText(db, "SELECT count(*) FROM t WHERE w=%d", i));
-    CHECK_INT( atoi(testText(db, "SELECT ifnull(max(i),0) FROM t WHERE w=%d", i)), n );
+    int n = rowsOf(db, i);
     CHECK( n>=aMust[i].iAcked );
     CHECK( n<=aMust[i].iMost );
     aSaid[i].iBegun = aSaid[i].iAcked = n;
   }
-}
-static void whole(sqlite3 *db){
-  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
-  CHECK_STR( testText(db, "SELECT (SELECT n FROM n)=(SELECT count(*) FROM t)"), "1" );
-  CHECK_STR( testText(db, "SELECT count(*) FROM t WHERE"
-                          " b<>hex(zeroblob(i%%50*20))"), "0" );
 }
 /* The others go on: the rows of the killed process, in a view of one moment. */
 static void checkOne(int iProc){
   sqlite3 *db = testOpen("file:k.db?vfs=waldio&waldio=force");
   sqlite3_busy_timeout(db, 60000);
   testExec(db, "BEGIN; SELECT * FROM n");
-  whole(db);
+  CHECK_STR( rowsWhole(db), "ok" );
   rows(db, iProc*NTHREAD, (iProc+1)*NTHREAD);
   testExec(db, "COMMIT");
   sqlite3_close(db);
@@ -158,7 +145,7 @@ static void checkAll(int bStock){
   if( bStock ){
     db = testOpen("file:k.db?vfs=unix");
     if( testTry(db, "SELECT * FROM n")==SQLITE_OK ){
-      whole(db);
+      CHECK_STR( rowsWhole(db), "ok" );
       rows(db, 0, NWORKER);
     }else{
       int rc = sqlite3_errcode(db);
@@ -167,11 +154,11 @@ static void checkAll(int bStock){
     sqlite3_close(db);
   }
   db = testOpen("file:k.db?vfs=waldio&waldio=force");
-  whole(db);
+  CHECK_STR( rowsWhole(db), "ok" );
   rows(db, 0, NWORKER);
   sqlite3_close(db);
   db = testOpen("file:k.db?vfs=unix");
-  whole(db);
+  CHECK_STR( rowsWhole(db), "ok" );
   sqlite3_close(db);
 }
 /* No connection of this process may live when it forks: a child does it. */
@@ -201,9 +188,7 @@ static void create(void){
   CHECK( pid>=0 );
   if( pid==0 ){
     sqlite3 *db = openWorker(0);
-    testExec(db, "PRAGMA page_size=%d; PRAGMA journal_mode=wal;"
-             "CREATE TABLE t(w, i, b, PRIMARY KEY(w,i)); CREATE TABLE junk(a);"
-             "CREATE TABLE n(n); INSERT INTO n VALUES(0)", round_.szPage);
+    rowsCreate(db, round_.szPage);
     sqlite3_close(db);
     _exit(0);
   }

@@ -55,6 +55,41 @@ pub fn cargo() -> Command {
     command
 }
 
+/// True where what is skipped is a failure.
+pub fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}
+
+/// True if this is root.
+pub fn is_root() -> Result<bool> {
+    Ok(output_of(Command::new("id").arg("-u"))?.trim() == "0")
+}
+
+/// True if there is a way to be root. Errors: there is none, in CI.
+pub fn has_sudo() -> Result<bool> {
+    let has_sudo = Command::new("sudo").arg("-V").output().is_ok();
+    if !has_sudo && in_ci() {
+        bail!("not root, and there is no sudo");
+    }
+    Ok(has_sudo)
+}
+
+/// A command that root runs, with these variables of the environment; `None` if nobody can.
+pub fn as_root(program: &str, variables: &[&str]) -> Result<Option<Command>> {
+    if is_root()? {
+        return Ok(Some(Command::new(root().join(program))));
+    }
+    if !has_sudo()? {
+        return Ok(None);
+    }
+    let mut command = Command::new("sudo");
+    command
+        .arg(format!("--preserve-env={}", variables.join(",")))
+        .arg("--")
+        .arg(root().join(program));
+    Ok(Some(command))
+}
+
 /// Runs a command, its output going to ours.
 ///
 /// Errors: it cannot be started, or it fails.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::metadata;
-use crate::step::{cargo, output_of, root, run, run_tests};
+use crate::step::{cargo, has_sudo, in_ci, is_root, output_of, root, run, run_tests};
 
 /// What tests may ask of a machine. Where CI runs all of it is there, named here or not.
 const REQUIREMENTS: &str = "root,btf,ext4,xfs,btrfs,all";
@@ -71,14 +71,6 @@ fn require(command: &mut Command) {
     }
 }
 
-fn in_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|value| value == "true")
-}
-
-fn is_root() -> Result<bool> {
-    Ok(output_of(Command::new("id").arg("-u"))?.trim() == "0")
-}
-
 /// A finished test binary and the `Cargo.toml` of its package.
 struct Suite {
     binary: PathBuf,
@@ -87,11 +79,7 @@ struct Suite {
 
 /// Where there is no sudo, the skips that the tests just printed stand, except in CI.
 fn run_as_root(suites: &[Suite]) -> Result<()> {
-    let has_sudo = Command::new("sudo").arg("-V").output().is_ok();
-    if !has_sudo && in_ci() {
-        bail!("not root, and there is no sudo");
-    }
-    if !has_sudo {
+    if !has_sudo()? {
         println!("no sudo: what needs root was skipped; run cargo xtask test as root for it");
         return Ok(());
     }

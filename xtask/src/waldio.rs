@@ -4,14 +4,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::step::{root, run_tests};
+use crate::step::{as_root, root, run_tests};
 use crate::{metadata, suites};
 
 /// The crate that has the SQLite inside of iostep.
 const SQLITE: &str = "libsqlite3-sys";
 
 /// Its tests, with the system's SQLite and with the one inside; under the sanitizers for addresses
-/// and undefined behaviour with one of them. Then the examples, each in its language.
+/// and undefined behaviour with one of them; the examples, each in its language; and on a filesystem
+/// that loses power.
 pub fn test() -> Result<()> {
     // The example in Rust is built with everything else.
     suites::build()?;
@@ -39,5 +40,16 @@ pub fn test() -> Result<()> {
         }
         run_tests(&mut make)?;
     }
-    Ok(())
+    lose_power()
+}
+
+/// A few states of a filesystem after a power loss; `make test-crash` looks at thousands.
+fn lose_power() -> Result<()> {
+    let variables = [("CRASH_STATES", "100"), ("CRASH_COMMITS", "30")];
+    let Some(mut command) = as_root("scripts/crash-states", &["CRASH_STATES", "CRASH_COMMITS"])?
+    else {
+        println!("no sudo: waldio was not tried on a filesystem that loses power");
+        return Ok(());
+    };
+    run_tests(command.arg("ext4").envs(variables).current_dir(root()))
 }

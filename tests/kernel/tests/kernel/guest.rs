@@ -493,9 +493,11 @@ pub fn run_inside(more: &[&str], arguments: &[&str], limit: Duration) -> anyhow:
     let required = format!("IOSTEP_REQUIRE={required}");
     let own = own.to_string_lossy();
     let variants = std::env::var("IOSTEP_VARIANTS").unwrap_or_default();
+    // Recordings stay until all tests have read them, in the guest's memory.
+    let memory = if variants.is_empty() { "2GiB" } else { "4GiB" };
     let variants = format!("IOSTEP_VARIANTS={variants}");
     let variables = ["--env", &binary, "--env", &required, "--env", &variants];
-    let sizes = ["--size", "512MiB", "--memory", "2GiB"];
+    let sizes = ["--size", "512MiB", "--memory", memory];
     // The command's own limit: its error shows the console, where the kernel names stuck tasks.
     let seconds = format!("{}s", limit.as_secs());
     let time = ["--time-limit", &seconds];
