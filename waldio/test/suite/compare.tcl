@@ -62,6 +62,7 @@ puts [format $format file tests stock reserve P T W above explained unexplained]
 array set sum {P 0 T 0 W 0 above 0 stock 0 reserve 0 tests 0 explained 0 bad 0}
 foreach file $files {
   array unset failed
+  array unset ran
   array set count {P - T - W - above - stock - reserve -}
   set nTest 0
   foreach mode {stock reserve P T W above} {
@@ -70,6 +71,7 @@ foreach file $files {
     lassign [summary $out] n failed($mode)
     if {$mode eq "stock"} { set nTest $n }
     set count($mode) [llength $failed($mode)]
+    set ran($mode) $n
     incr sum($mode) $count($mode)
   }
   set nExplained 0
@@ -77,7 +79,12 @@ foreach file $files {
   foreach {mode base} $against {
     if {![info exists failed($mode)]} continue
     if {![info exists failed($base)]} { error "$file was not run with $base" }
-    foreach name $failed($mode) {
+    # Tests that were left out, or came twice, are a difference with a name, too.
+    set names $failed($mode)
+    if {$ran($mode)!=$ran($base) && "unfinished" ni $names} {
+      lappend names "ran-$ran($mode)-of-$ran($base)"
+    }
+    foreach name $names {
       if {$name in $failed($base)} continue
       set because ""
       set i -1
