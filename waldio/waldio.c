@@ -579,7 +579,8 @@ struct WdLog {
   WdDb *pDb;                      /* The database of this log */
   WdLayout lay;
   u32 mLayout;                    /* wdLayoutWord(&lay) */
-  i64 szFile;                     /* Size of the file, or less */
+  i64 szFile;                     /* Size of the file, or less ... */
+  u64 iSized;                     /* ... while the log has these salts */
   int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
   u8 bDirect;                     /* wdWriteDurable() may work */
   u8 bSyncedDir;                  /* The lower xSync was called once */
@@ -1527,12 +1528,15 @@ static int wdFlushesCommits(WdLog *p){
 ** The WRITE lock is held and slots up to offset iEnd are about to be written.
 ** Extend the file well beyond, so that the commits to come change no metadata.
 ** Its size is read again first: other processes extend it too, and zeros must
-** never fall on their frames.  Without room the log is appended to, as SQLite
-** does.
+** never fall on their frames; with a restart they may have truncated it.  Without
+** room the log is appended to, as SQLite does.
 */
 static int wdPrealloc(WdLog *p, i64 iEnd){
+  u64 iSalt = wdSalt(p->pDb);
   i64 szStep;
   int rc;
+  if( iSalt!=p->iSized ) p->szFile = 0;
+  p->iSized = iSalt;
   if( iEnd<=p->szFile || !wdFlushesCommits(p) ) return SQLITE_OK;
   rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
   if( rc!=SQLITE_OK || iEnd<=p->szFile || p->pDb->szPrealloc==0 ) return rc;

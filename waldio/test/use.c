@@ -360,6 +360,23 @@ static void appended(const char *zPragma){
   plain("u.db", 300);
 }
 
+/* A connection that has seen a long log does not take it for long for ever. */
+static void truncatedByAnother(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  sqlite3 *db2 = testOpen("file:u.db?vfs=waldio");
+  int i;
+  testBegin("zeros written ahead in a log that another connection truncated");
+  for(i=0; i<60; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(3000))");
+  CHECK( fileSize("u.db-wal")>2*65536 );
+  testExec(db2, "PRAGMA journal_size_limit=4096; PRAGMA wal_checkpoint;"
+           "INSERT INTO t(b) VALUES(1)");
+  CHECK( fileSize("u.db-wal")<65536 );
+  testExec(db, "INSERT INTO t(b) VALUES(1)");
+  CHECK( fileSize("u.db-wal")>=65536 );
+  sqlite3_close(db2);
+  sqlite3_close(db);
+}
+
 /* A checkpoint flushes a log again only if something is not durable. */
 static void flushedOnce(void){
   sqlite3 *db = create("file:u.db?vfs=waldio");
@@ -524,6 +541,7 @@ int main(void){
   mapped();
   appended("PRAGMA synchronous=NORMAL");
   appended("PRAGMA waldio_sync=normal");
+  truncatedByAnother();
   flushedOnce();
   keptMode();
   readAhead();
