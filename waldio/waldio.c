@@ -581,6 +581,7 @@ struct WdLog {
   u32 mLayout;                    /* wdLayoutWord(&lay) */
   i64 szFile;                     /* Size of the file, or less ... */
   u64 iSized;                     /* ... while the log has these salts */
+  i64 szSynced;                   /* Its size at the last fsync(), or 0 */
   int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
   u8 bDirect;                     /* wdWriteDurable() may work */
   u8 bSyncedDir;                  /* The lower xSync was called once */
@@ -1090,9 +1091,27 @@ static int wdNeedNoLog(WdDb *p){
 }
 
 /*
+** fdatasync(), as not every build of SQLite does; and fsync() if the file has
+** grown.  On f2fs a checkpoint of the filesystem between write and fdatasync()
+** leaves the file as long as it was (Linux 6.1 and 7.3; scripts/crash-states).
+*/
+static int wdSyncFile(WdLog *p){
+  struct stat st;
+  int rc;
+  if( fstat(p->fd, &st)!=0 ) return SQLITE_IOERR_FSTAT;
+  if( st.st_size==__atomic_load_n(&p->szSynced, __ATOMIC_RELAXED) ){
+    rc = fdatasync(p->fd);
+  }else{
+    rc = fsync(p->fd);
+    if( rc==0 ) __atomic_store_n(&p->szSynced, st.st_size, __ATOMIC_RELAXED);
+  }
+  return rc==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
+}
+
+/*
 ** Make all that any process has written to the log durable.  The first flush
 ** goes through the lower VFS, which then also syncs the directory of a new
-** file; the others use fdatasync(), as not every build of SQLite does.
+** file.
 */
 static int wdFlush(WdLog *p, int flags){
   WdShared *pShared = p->pDb->pShared;
@@ -1102,7 +1121,7 @@ static int wdFlush(WdLog *p, int flags){
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
   if( p->fd>=0 && wdSyncedDir(p) ){
-    rc = fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
+    rc = wdSyncFile(p);
   }else{
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
@@ -1797,7 +1816,7 @@ static int wdPutRun(WdLog *p, int bCommit){
   int rc = wdPrealloc(p, iOfst+n);
   if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
-  if( bCommit && wdWantDurable(p) ){
+  if( bCommit && iOfst+n<=p->szFile && wdWantDurable(p) ){
     rc = wdWriteDurable(p, p->aRun, n, iOfst);
     if( rc==SQLITE_OK ){
       p->bDurable = 1;
