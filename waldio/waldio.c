@@ -1093,7 +1093,7 @@ static int wdNeedNoLog(WdDb *p){
 /*
 ** fdatasync(), as not every build of SQLite does; and fsync() if the file has
 ** grown.  On f2fs a checkpoint of the filesystem between write and fdatasync()
-** leaves the file as long as it was (Linux 6.1 and 7.3; scripts/crash-states).
+** can leave the file as long as it was (Linux 6.1; scripts/crash-states f2fs).
 */
 static int wdSyncFile(WdLog *p){
   struct stat st;
@@ -1512,6 +1512,12 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
   return SQLITE_OK;
 }
 
+/* The file may have become shorter. */
+static void wdForgetSize(WdLog *p){
+  p->szFile = 0;
+  __atomic_store_n(&p->szSynced, 0, __ATOMIC_RELAXED);
+}
+
 /* Append zeros up to szNew bytes, initialised and allocated. */
 static int wdZeroFill(WdLog *p, i64 szNew){
   int rc = SQLITE_OK;
@@ -1554,7 +1560,7 @@ static int wdPrealloc(WdLog *p, i64 iEnd){
   u64 iSalt = wdSalt(p->pDb);
   i64 szStep;
   int rc;
-  if( iSalt!=p->iSized ) p->szFile = 0;
+  if( iSalt!=p->iSized ) wdForgetSize(p);
   p->iSized = iSalt;
   if( iEnd<=p->szFile || !wdFlushesCommits(p) ) return SQLITE_OK;
   rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
@@ -2235,7 +2241,7 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), szFile);
     wdEndWrite(p);
   }
-  p->szFile = 0;
+  wdForgetSize(p);
   if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ){
     __atomic_store_n(&p->pDb->pShared->mLayout, 0, __ATOMIC_SEQ_CST);
     wdUseLayout(p, 0);
