@@ -32,6 +32,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 typedef unsigned long long u64;
@@ -90,32 +91,27 @@ struct Entry {
 };
 
 /* Entries, each with its data, in memory that the disk's process has in common
-** with the writers'.  The file has the bytes at a. */
+** with the writers'.  The file has the bytes at a.  Their order is that in which
+** room was taken for them.  There is no mutex: for a new page of the memory a
+** writer waits for another's mmap_lock, who may wait for the disk. */
 #define MXLOG ((size_t)4<<30)
 static struct Log {
-  pthread_mutex_t mutex;
   size_t n;
   unsigned char a[];
 } *pLog;
 
 static void makeLog(void){
-  pthread_mutexattr_t attr;
   pLog = mmap(0, MXLOG, PROT_READ|PROT_WRITE,
               MAP_SHARED|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
   CHECK( pLog!=MAP_FAILED );
-  CHECK_INT( pthread_mutexattr_init(&attr), 0 );
-  CHECK_INT( pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0 );
-  CHECK_INT( pthread_mutex_init(&pLog->mutex, &attr), 0 );
 }
 static void append(u64 eType, u64 iOfst, u64 n, const void *pData){
   Entry e = { eType, iOfst, n };
   size_t nData = pData ? (size_t)n : 0;
-  pthread_mutex_lock(&pLog->mutex);
-  CHECK( sizeof(*pLog)+pLog->n+sizeof(e)+nData<=MXLOG );
-  memcpy(pLog->a+pLog->n, &e, sizeof(e));
-  if( nData ) memcpy(pLog->a+pLog->n+sizeof(e), pData, nData);
-  pLog->n += sizeof(e)+nData;
-  pthread_mutex_unlock(&pLog->mutex);
+  size_t i = __atomic_fetch_add(&pLog->n, sizeof(e)+nData, __ATOMIC_SEQ_CST);
+  CHECK( sizeof(*pLog)+i+sizeof(e)+nData<=MXLOG );
+  memcpy(pLog->a+i, &e, sizeof(e));
+  if( nData ) memcpy(pLog->a+i+sizeof(e), pData, nData);
 }
 static void mark(int iKind, int iWho, int iDone){
   append(LOG_MARK, (u64)(iKind*MXWRITER+iWho), (u64)iDone, 0);
@@ -220,6 +216,8 @@ static pid_t startDisk(const char *zNbd, pthread_t *pId){
   CHECK( pid>=0 );
   if( pid==0 ){
     close(aFd[1]);
+    /* Whoever serves a disk must not wait for it to get memory. */
+    CHECK_INT( prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0), 0 );
     serve();
     _exit(0);
   }
