@@ -583,6 +583,7 @@ struct WdLog {
   u64 iSized;                     /* ... while the log has these salts */
   i64 szSynced;                   /* Its size at the last fsync(), or 0 */
   int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
+  u8 bF2fs;                       /* ... on f2fs: see wdTakeFlush() */
   u8 bDirect;                     /* wdWriteDurable() may work */
   u8 bSyncedDir;                  /* The lower xSync was called once */
   u8 bFull;                       /* The last commit was followed by xSync */
@@ -1109,6 +1110,25 @@ static int wdSyncFile(WdLog *p){
 }
 
 /*
+** A flush on f2fs that ends forgets that the file needs one, also for what was
+** written meanwhile: the next fdatasync() then returns at once, and the data is
+** in the cache of the disk (f2fs_do_sync_file() in Linux's fs/f2fs/file.c; seen
+** by scripts/crash-states f2fs).  So the flushes of a log take turns there, and
+** so do durable writes, by a lock that ends with whoever has it.
+*/
+static void wdLockFlush(WdLog *p, short eType){
+  struct flock lock;
+  if( !p->bF2fs ) return;
+  memset(&lock, 0, sizeof(lock));
+  lock.l_type = eType;
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  while( fcntl(p->fd, F_OFD_SETLKW, &lock)!=0 && errno==EINTR ){}
+}
+static void wdTakeFlush(WdLog *p){ wdLockFlush(p, F_WRLCK); }
+static void wdLeaveFlush(WdLog *p){ wdLockFlush(p, F_UNLCK); }
+
+/*
 ** Make all that any process has written to the log durable.  The first flush
 ** goes through the lower VFS, which then also syncs the directory of a new
 ** file.
@@ -1120,11 +1140,13 @@ static int wdFlush(WdLog *p, int flags){
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
+  wdTakeFlush(p);
   if( p->fd>=0 && wdSyncedDir(p) ){
     rc = wdSyncFile(p);
   }else{
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
+  wdLeaveFlush(p);
   if( rc!=SQLITE_OK ) return wdPoison(p, rc);
   __atomic_store_n(&p->bSyncedDir, 1, __ATOMIC_RELAXED);
   wdReach(&pShared->iDurable, iTo);
@@ -1494,9 +1516,14 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
   while( n>0 ){
     struct iovec v;
     ssize_t nDone;
+    int eErrno;
     v.iov_base = (void*)a;
     v.iov_len = (size_t)n;
+    wdTakeFlush(p);
     nDone = pwritev2(p->fd, &v, 1, iOfst, RWF_DSYNC);
+    eErrno = errno;
+    wdLeaveFlush(p);
+    errno = eErrno;
     if( nDone<=0 ){
       if( nDone<0 && errno==EINTR ) continue;
       if( errno==EINVAL || errno==EOPNOTSUPP || errno==ENOSYS ){
@@ -3901,6 +3928,10 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags,
       if( p->fd>=0 ) close(p->fd);
       return SQLITE_CANTOPEN;
     }
+  }
+  if( p->fd>=0 ){
+    struct statfs fs;
+    p->bF2fs = fstatfs(p->fd, &fs)==0 && (u32)fs.f_type==F2FS_SUPER_MAGIC;
   }
   if( pDb->pShared==&pDb->priv ) memset(&pDb->priv, 0, sizeof(pDb->priv));
   wdMethods(&p->methods, &wdLogMethods, LOWER(p)->pMethods);
