@@ -60,7 +60,6 @@
 **
 **     waldio=off             leave the log a stock one
 **     waldio=force           on any filesystem
-**     waldio_checkpointer=thread  as the PRAGMA
 **     waldio_reserve=N       reserved bytes per page of a new database, 24 if
 **                            not given; less than 24 means layout T, not W
 **     waldio_padding=N       as PRAGMA waldio_padding
@@ -77,9 +76,6 @@
 **     PRAGMA waldio_group_ms=T       before T milliseconds (10) wait for it
 **     PRAGMA waldio_durable_reads=1  read no commit that is not yet durable;
 **                                  0 if not set
-**     PRAGMA waldio_checkpointer=connection  who checkpoints after a COMMIT: the
-**                                  connection, as in SQLite; "thread", a thread
-**                                  of waldio's
 **     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
 **                                  4096 or 8192 bytes; 0 chooses the layout
 **                                  by itself.  From the next restart of the
@@ -143,18 +139,6 @@
 ** none for the time of four flushes (10 ms at most).  Where readers stay the next
 ** such slice waits 10 ms, then twice as long and so on, 320 ms at most.  That is
 ** all in the connection that commits: waldio starts no thread.
-**
-** With waldio_checkpointer=thread, a thread does this, by a connection of its own
-** that it opens each time.  A passive checkpoint that follows a COMMIT at once,
-** also out of a hook of sqlite3_wal_hook(), does nothing but wake it.  With
-** wal_autocheckpoint=0 and no such hook there is none, and other checkpoints are
-** what they always were.  The thread takes no signals, ends before the last
-** connection is closed, and does not exist for read-only connections, with
-** locking_mode=EXCLUSIVE, where SQLite has no mutexes, or in the child of a fork(),
-** which waits until the thread holds nothing.  If the thread cannot open the
-** database any more (chroot, setuid, a renamed file) it ends, and COMMITs
-** checkpoint.  A process may exit at any time.  Automatic extensions are called for
-** its connection as for others.
 **
 ** What was written with O_DIRECT is not in the page cache, and a checkpoint would
 ** read it page by page.  Where that would be many pages it has them read ahead.
@@ -376,8 +360,6 @@ typedef struct WdShared WdShared;
 #define WD_QUIET_MAX_US    10000  /* ... and before that, for a durable log: four */
 #define WD_CKPT_FEW        100    /* Frames copied while writers wait, or this */
 #define WD_CKPT_SHARE      4      /* part of those that were copied before */
-#define WD_CKPT_ROUNDS     8      /* Times a thread tries to have so few */
-#define WD_CKPT_TRIES      50     /* Times it tries to get a lock */
 #define WD_CKPT_AGAIN_US   10000  /* No other one if readers were in the way, */
 #define WD_CKPT_MXFAIL     5      /* and twice as long, up to so many times */
 
@@ -475,20 +457,18 @@ struct WdBase {
   WdBase *pNext;                  /* In wd.pBases */
   char *zName;
   u64 iDev, iInode;               /* Its file, or 0,0 */
-  int nRef;                       /* Handles, and threads that wait */
   int nHandle;                    /* Handles */
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
   i64 aStat[WD_STAT_NCOUNT];      /* Indexed by WD_STAT_... */
   WdDb *pClosing;                 /* Closes and is not the last; atomic */
-  int nShared;                    /* Handles with a SHARED lock, but for the
-                                  ** checkpointer's; atomic */
+  int nShared;                    /* Handles with a SHARED lock; atomic */
   u32 nWritten, nSpill;           /* Frames written since the log's restart, and
                                   ** runs with a tail to spill; atomic */
   u8 bSynced;                     /* The database was, with its mark; atomic */
   u8 bSyncFailed;                 /* ... or could not be; atomic */
   pid_t pid;                      /* Threads do not outlive a fork() */
-  pthread_mutex_t timer;          /* Guards the threads: */
+  pthread_mutex_t timer;          /* Guards the thread: */
   pthread_cond_t timed;           /* Something below changed */
   WdLog *pTimed;                  /* Logs that the thread may flush by */
   WdLog *pTiming;                 /* The one it does it by now */
@@ -497,15 +477,6 @@ struct WdBase {
   u8 bTimer;                      /* The thread was started */
   u8 bStop;                       /* It has to end */
   pthread_t timerThread;
-  u8 bCkpt;                       /* The checkpointer was started */
-  u8 bCkptWake;                   /* It has work */
-  u8 bCkptBusy;                   /* It is at work, and has dbCkpt */
-  u8 bCkptStop;                   /* It has to end */
-  int nCkptHold;                  /* >0: it must not work */
-  sqlite3 *dbCkpt;
-  pthread_t ckptThread;
-  u8 bCkptLost;                   /* ... or has ended: it cannot open the database */
-  u8 bForkHeld;                   /* It is held for a fork() */
   i64 iNextCkpt;                  /* No checkpoint before that lets writers wait */
   int nCkptFail;                  /* How often one failed in a row */
 };
@@ -540,14 +511,11 @@ struct WdDb {
   u8 bMarked;                     /* Byte 19 is a mark: the log is waldio's */
   u8 bNeedsLog;                   /* ... WD_MARK, at the first lock */
   u8 bReadonlyShm;                /* pShared must not be written */
-  u8 bCkptThread;                 /* waldio_checkpointer=thread */
-  u8 bCkpt;                       /* This is the checkpointer's handle */
-  u8 bQuiet;                      /* ... and it waits for a durable log */
+  u8 bQuiet;                      /* A checkpoint waits for a durable log */
   u8 bCkptLock;                   /* Holds the CKPT lock alone, */
   u64 iCkptSalt;                  /* ... since the log had these salts, or 0 */
   void volatile *pIndex;          /* SQLite's first region of the wal-index */
   u8 bAfterCommit;                /* A checkpoint now is a COMMIT's */
-  u8 bDelegate;                   /* ... and left to the checkpointer, */
   u8 bSlice;                      /* ... or a part of the work, */
   u8 bFinish;                     /* ... or the end of it: has the WRITE lock */
   u8 bCkptSync;                   /* It flushes what it writes */
@@ -631,7 +599,6 @@ static struct WdGlobal {
 static const u8 wdZeros[WD_CHUNK] = {0};
 static sqlite3_vfs wdVfs;
 static int wdDbSync(sqlite3_file*, int);
-static void wdReleaseBase(WdBase*);
 
 /* A reason that is not one for a stock log. */
 static const char wdOther[] = "the log has the format of another version of "
@@ -1386,17 +1353,15 @@ static int wdHasMutexes(void){
   return !bOne;
 }
 
-/* Start a thread that takes none of the program's signals; from then on a fork()
-** waits for what threads hold, see wdForkPrepare(). */
-static void wdWatchForks(void);
-static int wdStart(pthread_t *p, void *(*xMain)(void*), void *pArg){
+/* Start the thread, which takes none of the program's signals.  It holds no mutex
+** but WdBase.timer, which the child of a fork() has no use for. */
+static int wdStartTimer(WdBase *p){
   sigset_t all, old;
   int rc;
   if( !wdHasMutexes() ) return 0;
-  wdWatchForks();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  rc = pthread_create(p, 0, xMain, pArg);
+  rc = pthread_create(&p->timerThread, 0, wdTimerMain, p);
   pthread_sigmask(SIG_SETMASK, &old, 0);
   return rc==0;
 }
@@ -1418,7 +1383,7 @@ static int wdWaitGroup(WdLog *p, u64 iTo){
   pthread_mutex_lock(&pBase->timer);
   while( pBase->bStop ) pthread_cond_wait(&pBase->timed, &pBase->timer);
   if( !pBase->bTimer ){
-    pBase->bTimer = (u8)wdStart(&pBase->timerThread, wdTimerMain, pBase);
+    pBase->bTimer = (u8)wdStartTimer(pBase);
   }
   bTimer = pBase->bTimer;
   if( bTimer ){
@@ -1442,13 +1407,14 @@ static int wdWaitGroup(WdLog *p, u64 iTo){
 
 /*
 ** A log is about to be closed: its commits are flushed, and the thread must not
-** use it any more.  With the last log the thread ends.
+** use it any more.  With the last log the thread ends.  (The child of a fork() may
+** close a connection of its parent's, but has no thread.)
 */
 static void wdLeaveGroup(WdLog *p){
   WdBase *pBase = p->pDb->pBase;
   WdLog **pp;
   u64 iTo;
-  if( !p->bTimed ) return;
+  if( !p->bTimed || pBase->pid!=getpid() ) return;
   pthread_mutex_lock(&pBase->timer);
   iTo = pBase->iDueTo;
   pthread_mutex_unlock(&pBase->timer);
@@ -2881,252 +2847,6 @@ static void wdEndSlice(WdDb *p){
   p->bSlice = 0;
 }
 
-/************************* Database: checkpointer ***************************/
-
-static __thread int wdIsCkpt;     /* This thread is a checkpointer */
-
-/* True if the checkpointer has to stop. */
-static int wdCkptHeld(WdBase *p){
-  int b;
-  pthread_mutex_lock(&p->timer);
-  b = p->nCkptHold>0 || p->bCkptStop;
-  pthread_mutex_unlock(&p->timer);
-  return b;
-}
-
-/* The busy handler of the checkpointer's connection.  Without the WRITE lock it
-** queues for it; with it, readers have to leave the log soon. */
-typedef struct WdCkpt WdCkpt;
-struct WdCkpt {
-  WdBase *pBase;
-  WdDb *pDb;                      /* The connection's */
-  i64 iHeld;                      /* When it held the WRITE lock first */
-};
-static int wdCkptBusy(void *pArg, int n){
-  WdCkpt *p = (WdCkpt*)pArg;
-  i64 nPause;
-  if( n>1000 || wdCkptHeld(p->pBase) ) return 0;
-  if( !p->pDb->bHolder ){
-    wdVfs.xSleep(&wdVfs, 1000);
-    return 1;
-  }
-  if( p->iHeld==0 ) p->iHeld = wdNow();
-  nPause = wdFlushes(p->pDb->pShared, 2, WD_PAUSE_MAX_US);
-  if( wdNow()-p->iHeld>(nPause ? nPause : WD_PAUSE_MAX_US) ) return 0;
-  wd.pLower->xSleep(wd.pLower, 100);
-  return 1;
-}
-
-/* A commit that leaves its checkpoint to this thread holds the lock that keeps
-** checkpoints apart for a moment. */
-static int wdCkptCall(
-  WdCkpt *p, sqlite3 *db, int eMode, int *pnLog, int *pnDone
-){
-  int rc = SQLITE_BUSY;
-  int i;
-  for(i=0; rc==SQLITE_BUSY && p->iHeld==0 && i<WD_CKPT_TRIES; i++){
-    if( i>0 ) wd.pLower->xSleep(wd.pLower, 200);
-    if( wdCkptHeld(p->pBase) ) return SQLITE_INTERRUPT;
-    rc = sqlite3_wal_checkpoint_v2(db, 0, eMode, pnLog, pnDone);
-  }
-  return rc;
-}
-
-/*
-** Copy the log, while others write, until few frames are left, and then these
-** while nobody writes.  The database is flushed before that, for the pause has
-** to flush it as well.
-*/
-static int wdCkptCopy(WdCkpt *p, sqlite3 *db){
-  int nLog = 0, nDone = 0, nBefore = -1;
-  int i, rc;
-  for(i=0; i<WD_CKPT_ROUNDS && nDone>nBefore; i++){
-    nBefore = nDone;
-    rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_PASSIVE, &nLog, &nDone);
-    if( rc!=SQLITE_OK ) return rc;
-    if( nLog==nDone ) break;
-    rc = wdDbSync(&p->pDb->base, SQLITE_SYNC_NORMAL);
-    if( rc!=SQLITE_OK ) return rc;
-    if( nLog-nDone<WD_CKPT_FEW ) break;
-  }
-  wdCount(p->pDb, WD_STAT_CHECKPOINTS, 1);
-  p->pDb->bQuiet = 1;
-  rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_RESTART, 0, 0);
-  p->pDb->bQuiet = 0;
-  return rc;
-}
-
-/* One checkpoint.  The file of that name may be another one by now, or this process
-** may open it no more: then the thread is of no use. */
-static int wdCkptRun(WdBase *pBase){
-  WdCkpt c;
-  sqlite3_file *pFile = 0;
-  sqlite3 *db = 0;
-  int rc = sqlite3_open_v2(pBase->zName, &db, SQLITE_OPEN_READWRITE
-               |SQLITE_OPEN_FULLMUTEX|SQLITE_OPEN_PRIVATECACHE, "waldio");
-  memset(&c, 0, sizeof(c));
-  c.pBase = pBase;
-  if( rc==SQLITE_OK ){
-    rc = sqlite3_file_control(db, 0, SQLITE_FCNTL_FILE_POINTER, &pFile);
-  }
-  if( rc==SQLITE_OK ){
-    c.pDb = (WdDb*)pFile;
-    sqlite3_busy_handler(db, wdCkptBusy, &c);
-    rc = sqlite3_exec(db, "PRAGMA synchronous=FULL; PRAGMA schema_version",
-                      0, 0, 0);
-  }
-  pthread_mutex_lock(&pBase->timer);
-  pBase->dbCkpt = db;
-  pBase->bCkptLost = (rc!=SQLITE_OK && rc!=SQLITE_BUSY) || c.pDb==0
-                  || c.pDb->pBase!=pBase;
-  pthread_mutex_unlock(&pBase->timer);
-  if( rc==SQLITE_OK && c.pDb->pBase==pBase && c.pDb->bMarked && c.pDb->pLog ){
-    rc = wdCkptCopy(&c, db);
-  }
-  pthread_mutex_lock(&pBase->timer);
-  pBase->dbCkpt = 0;
-  pthread_mutex_unlock(&pBase->timer);
-  sqlite3_close(db);
-  return rc;
-}
-
-static void *wdCkptMain(void *pArg){
-  WdBase *p = (WdBase*)pArg;
-  wdIsCkpt = 1;
-  pthread_mutex_lock(&p->timer);
-  while( !p->bCkptStop && !p->bCkptLost ){
-    int rc;
-    if( !p->bCkptWake || p->nCkptHold>0 ){
-      pthread_cond_wait(&p->timed, &p->timer);
-      continue;
-    }
-    p->bCkptWake = 0;
-    p->bCkptBusy = 1;
-    pthread_mutex_unlock(&p->timer);
-    rc = wdCkptRun(p);
-    wdCkptOver(p, rc==SQLITE_OK);
-    pthread_mutex_lock(&p->timer);
-    if( rc==SQLITE_OK ) p->bCkptWake = 0;   /* Asked for before the restart */
-    p->bCkptBusy = 0;
-    pthread_cond_broadcast(&p->timed);
-  }
-  pthread_mutex_unlock(&p->timer);
-  return 0;
-}
-
-/*
-** A COMMIT checkpoints.  True if that is left to the checkpointer, which is then
-** there.
-*/
-static int wdDelegate(WdDb *p){
-  WdBase *pBase = p->pBase;
-  int b;
-  if( p->bCkpt || !p->bMarked || !p->bCkptThread ) return 0;
-  pthread_mutex_lock(&pBase->timer);
-  if( !pBase->bCkpt && !pBase->bCkptStop ){
-    pBase->bCkpt = (u8)wdStart(&pBase->ckptThread, wdCkptMain, pBase);
-    if( !pBase->bCkpt ) wdCount(p, WD_STAT_FALLBACKS, 1);
-  }
-  b = pBase->bCkpt && !pBase->bCkptLost;
-  pthread_mutex_unlock(&pBase->timer);
-  return b;
-}
-static void wdWakeCkpt(WdBase *p){
-  pthread_mutex_lock(&p->timer);
-  if( !p->bCkptWake && wdNow()>=p->iNextCkpt ){
-    p->bCkptWake = 1;
-    pthread_cond_broadcast(&p->timed);
-  }
-  pthread_mutex_unlock(&p->timer);
-}
-
-/* Stop the checkpoint under way and let no other begin; and the reverse. */
-static void wdHoldCkpt(WdBase *p){
-  pthread_mutex_lock(&p->timer);
-  p->nCkptHold++;
-  while( p->bCkptBusy ){
-    if( p->dbCkpt ) sqlite3_interrupt(p->dbCkpt);
-    (void)wdCondWait(&p->timed, &p->timer, wdNow()+1000);
-  }
-  pthread_mutex_unlock(&p->timer);
-}
-static void wdReleaseCkpt(WdBase *p){
-  pthread_mutex_lock(&p->timer);
-  p->nCkptHold--;
-  pthread_cond_broadcast(&p->timed);
-  pthread_mutex_unlock(&p->timer);
-}
-
-/* The last handle but the checkpointer's is closed: end it. */
-static void wdEndCkpt(WdBase *p){
-  wdHoldCkpt(p);
-  pthread_mutex_lock(&p->timer);
-  if( p->bCkpt && !p->bCkptStop ){
-    p->bCkptStop = 1;
-    pthread_cond_broadcast(&p->timed);
-    pthread_mutex_unlock(&p->timer);
-    pthread_join(p->ckptThread, 0);
-    pthread_mutex_lock(&p->timer);
-    p->bCkpt = p->bCkptStop = p->bCkptWake = p->bCkptLost = 0;
-  }
-  pthread_mutex_unlock(&p->timer);
-  wdReleaseCkpt(p);
-}
-
-/*
-** A fork() with threads of waldio's about.  The child has none of them, and would
-** have the mutexes as they held them, SQLite's among them: so checkpointers stop,
-** and whatever guards the threads is the forking thread's.
-*/
-static void wdForkPrepare(void){
-  WdBase *p;
-  pthread_mutex_lock(&wd.mutex);
-  p = wdIsCkpt ? 0 : wd.pBases;
-  while( p ){
-    if( p->pid!=getpid() || p->bForkHeld ){
-      p = p->pNext;
-      continue;
-    }
-    p->bForkHeld = 1;
-    p->nRef++;
-    pthread_mutex_unlock(&wd.mutex);
-    wdHoldCkpt(p);
-    pthread_mutex_lock(&wd.mutex);
-    p = wd.pBases;
-  }
-  for(p=wd.pBases; p; p=p->pNext) pthread_mutex_lock(&p->timer);
-}
-static void wdForkOver(int bChild){
-  WdBase *p, *pNext;
-  for(p=wd.pBases; p; p=pNext){
-    int bHeld = p->bForkHeld;
-    pNext = p->pNext;
-    p->nCkptHold -= bHeld;
-    p->bForkHeld = 0;
-    if( bChild ){
-      p->bCkpt = p->bCkptStop = p->bCkptWake = p->bTimer = p->bStop = 0;
-      p->iDue = 0;
-      p->pTiming = 0;
-      wdCondInit(&p->timed);
-    }else{
-      pthread_cond_broadcast(&p->timed);
-    }
-    pthread_mutex_unlock(&p->timer);
-    if( bHeld && bChild ) p->nRef--;
-    else if( bHeld ) wdReleaseBase(p);
-  }
-  pthread_mutex_unlock(&wd.mutex);
-}
-static void wdForkParent(void){ wdForkOver(0); }
-static void wdForkChild(void){ wdForkOver(1); }
-static void wdAtFork(void){
-  (void)pthread_atfork(wdForkPrepare, wdForkParent, wdForkChild);
-}
-static void wdWatchForks(void){
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  (void)pthread_once(&once, wdAtFork);
-}
-
 /*
 ** A checkpoint locks readers out of the database, to copy the frames that it found
 ** in the wal-index.  SQLite before 3.51.3 does not notice if the log was restarted
@@ -3147,7 +2867,7 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   int rc;
   if( bWrite && p->bFinish ) return SQLITE_OK;    /* It has it until the end */
   if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ){
-    p->bAfterCommit = p->bDelegate = 0;
+    p->bAfterCommit = 0;
     return wdLockWrite(p, flags);
   }
   if( bWrite ){
@@ -3155,11 +2875,6 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     return wdUnlockWrite(p, flags);
   }
   p->bJustLocked = 0;
-  if( p->bDelegate && iOfst>=WAL_READ_LOCK0 && n==1
-   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
-  ){
-    return SQLITE_BUSY;           /* A passive checkpoint copies nothing */
-  }
   if( flags & SQLITE_SHM_LOCK ){
     bAfterCommit = p->bAfterCommit;
     p->bAfterCommit = 0;
@@ -3186,11 +2901,8 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     p->iRead = wdWritten(p->pLog) & ~(u64)1;
   }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
-    int bDelegated = p->bDelegate;
-    p->bDelegate = bAfterCommit && wdDelegate(p);
-    if( bAfterCommit && !p->bDelegate && p->bMarked ) wdBeginSlice(p);
-    if( (flags & SQLITE_SHM_UNLOCK) && bDelegated ) wdWakeCkpt(p->pBase);
-    if( p->bMarked && p->pLog && !p->bDelegate && !bDelegated ){
+    if( bAfterCommit && p->bMarked ) wdBeginSlice(p);
+    if( p->bMarked && p->pLog ){
       if( flags & SQLITE_SHM_LOCK ) wdReadAhead(p->pLog);
       else wdReadOver(p->pLog);
     }
@@ -3358,19 +3070,6 @@ static int wdPragmaOption(WdDb *p, char **az){
   return SQLITE_OK;
 }
 
-/* PRAGMA waldio_checkpointer */
-static int wdPragmaCheckpointer(WdDb *p, char **az){
-  static const char *const azName[] = { "connection", "thread" };
-  int i;
-  if( az[2] ){
-    for(i=0; i<2 && sqlite3_stricmp(az[2], azName[i])!=0; i++){}
-    if( i==2 ) return wdPragmaError(az, "connection or thread");
-    p->bCkptThread = (u8)i;
-  }
-  az[0] = sqlite3_mprintf("%s", azName[p->bCkptThread]);
-  return SQLITE_OK;
-}
-
 /* PRAGMA waldio_sync */
 static int wdPragmaSync(WdDb *p, char **az){
   static const char *const azName[] = {
@@ -3403,9 +3102,6 @@ static int wdPragma(WdDb *p, char **az){
   if( sqlite3_stricmp(az[1], "waldio_sync")==0 ){
     return wdPragmaSync(p, az);
   }
-  if( sqlite3_stricmp(az[1], "waldio_checkpointer")==0 ){
-    return wdPragmaCheckpointer(p, az);
-  }
   if( sqlite3_stricmp(az[1], "waldio_layout")==0 ){
     const char *z = !p->bMarked ? (p->pLog ? "stock" : "none")
                   : p->pLog ? wdLayoutName(p->pLog->mLayout) : "none";
@@ -3416,18 +3112,6 @@ static int wdPragma(WdDb *p, char **az){
 }
 
 /**************************** Database: methods *****************************/
-
-/* Let go of a WdBase; wd.mutex is held. */
-static void wdReleaseBase(WdBase *p){
-  WdBase **pp;
-  if( --p->nRef>0 ) return;
-  for(pp=&wd.pBases; *pp!=p; pp=&(*pp)->pNext){}
-  *pp = p->pNext;
-  pthread_mutex_destroy(&p->timer);
-  pthread_cond_destroy(&p->timed);
-  sqlite3_free(p->zName);
-  sqlite3_free(p);
-}
 
 /*
 ** The database was marked, and no log opened: no transaction followed, or there
@@ -3456,16 +3140,20 @@ static void wdUnmark(WdDb *p){
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb **pp;
-  int bLast;
+  WdBase *pBase = p->pBase;
+  WdBase **ppBase;
   if( p->bMarked && p->bUnused ) wdUnmark(p);
   pthread_mutex_lock(&wd.mutex);
-  for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
-  if( *pp ) *pp = p->pNext;
-  bLast = !p->bCkpt && --p->pBase->nHandle==0;
-  pthread_mutex_unlock(&wd.mutex);
-  if( bLast ) wdEndCkpt(p->pBase);
-  pthread_mutex_lock(&wd.mutex);
-  wdReleaseBase(p->pBase);
+  for(pp=&wd.pDbs; *pp!=p; pp=&(*pp)->pNext){}
+  *pp = p->pNext;
+  if( --pBase->nHandle==0 ){
+    for(ppBase=&wd.pBases; *ppBase!=pBase; ppBase=&(*ppBase)->pNext){}
+    *ppBase = pBase->pNext;
+    /* Mutex and condition hold nothing.  In the child of a fork() destroying the
+    ** condition would wait for a thread that is not there. */
+    sqlite3_free(pBase->zName);
+    sqlite3_free(pBase);
+  }
   pthread_mutex_unlock(&wd.mutex);
   return LOWER(p)->pMethods->xClose(LOWER(p));
 }
@@ -3553,15 +3241,11 @@ static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
 static int wdLockLast(WdDb *p){
   WdBase *pBase = p->pBase;
   int rc, i;
-  if( p->bCkpt ) return SQLITE_BUSY;
   rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   for(i=0; rc==SQLITE_BUSY && i<WD_CLOSE_TRIES; i++){
     WdDb *pNone = 0;
     if( __atomic_load_n(&pBase->nShared, __ATOMIC_SEQ_CST)<=1 ){
-      wdHoldCkpt(pBase);
-      rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
-      wdReleaseCkpt(pBase);
-      break;
+      return LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
     }
     if( __atomic_compare_exchange_n(&pBase->pClosing, &pNone, p, 0,
             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) break;
@@ -3583,7 +3267,7 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
   }else{
     rc = LOWER(p)->pMethods->xLock(LOWER(p), eLock);
   }
-  if( rc==SQLITE_OK && p->eLock==SQLITE_LOCK_NONE && !p->bCkpt ){
+  if( rc==SQLITE_OK && p->eLock==SQLITE_LOCK_NONE ){
     __atomic_add_fetch(&p->pBase->nShared, 1, __ATOMIC_SEQ_CST);
   }
   if( rc==SQLITE_OK && eLock>p->eLock ) p->eLock = eLock;
@@ -3594,7 +3278,7 @@ static int wdDbUnlock(sqlite3_file *pFile, int eLock){
   WdDb *p = (WdDb*)pFile;
   WdDb *pClosing = p;
   int rc = LOWER(p)->pMethods->xUnlock(LOWER(p), eLock);
-  if( p->eLock>eLock && eLock==SQLITE_LOCK_NONE && !p->bCkpt ){
+  if( p->eLock>eLock && eLock==SQLITE_LOCK_NONE ){
     __atomic_add_fetch(&p->pBase->nShared, -1, __ATOMIC_SEQ_CST);
   }
   if( eLock<p->eLock ) p->eLock = eLock;
@@ -3773,7 +3457,7 @@ static WdBase *wdFindBase(const char *zName){
     p->pNext = wd.pBases;
     wd.pBases = p;
   }
-  p->nRef++;
+  p->nHandle++;
   return p;
 }
 
@@ -3810,20 +3494,16 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
     zReason = "no POWERSAFE_OVERWRITE (psow=0)";
   }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
-  p->bCkpt = (u8)wdIsCkpt;
-  p->bWant = zReason==0 && !p->bCkpt;
+  p->bWant = zReason==0;
   p->bLostLog = (flags & SQLITE_OPEN_READONLY)==0
              && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
-  zUri = sqlite3_uri_parameter(zName, "waldio_checkpointer");
-  p->bCkptThread = zUri && sqlite3_stricmp(zUri, "thread")==0;
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){
-    p->pBase->nHandle += !p->bCkpt;
     p->pNext = wd.pDbs;
     wd.pDbs = p;
     p->base.pMethods = &p->methods;
-    if( !p->bCkpt ) wdReason(p, zReason);
+    wdReason(p, zReason);
   }
   pthread_mutex_unlock(&wd.mutex);
   return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
