@@ -7,7 +7,6 @@
 */
 #include "test.h"
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -185,7 +184,6 @@ static void killed(int nKill, int bOther){
 static int bWritersEnd;
 static int nBusy;                 /* What the writers added */
 static char zNormal[] = "PRAGMA synchronous=NORMAL";
-static char zFull[] = "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=50";
 static void *busyMain(void *pArg){
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
   sqlite3_busy_timeout(db, 60000);
@@ -259,41 +257,6 @@ static void bounded(int nReader, int bStays){
   CHECK_INT( atoi(testText(db, "SELECT n FROM n")), nBusy );
   CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
   sqlite3_close(db);
-}
-
-/* The device's flush takes so much longer: this one stands before libc's. */
-static useconds_t nSlowUs;
-int fdatasync(int fd){
-  if( nSlowUs ) usleep(nSlowUs);
-  return (int)syscall(SYS_fdatasync, fd);
-}
-
-/* A checkpoint takes the WRITE lock when the log needs no flush: then writers
-** wait for one flush alone, of the database. */
-static void oneFlush(void){
-  pthread_t a[NTHREAD];
-  sqlite3 *db;
-  int i, n = 0;
-  testBegin("%d writers wait for one flush of a checkpoint", NTHREAD);
-  create();
-  bWritersEnd = nBusy = 0;
-  db = testOpen("file:p.db?vfs=waldio");
-  testExec(db, "UPDATE n SET n=0");
-  nSlowUs = 2000;
-  for(i=0; i<NTHREAD; i++){
-    CHECK_INT( pthread_create(&a[i], 0, busyMain, zFull), 0 );
-  }
-  while( n<8 ){
-    usleep(1000);
-    n = atoi(testText(db, "SELECT checkpoints FROM waldio_stat"));
-  }
-  CHECK_STR( testText(db, "SELECT quiet_holds*2>holds FROM waldio_stat"), "1" );
-  __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
-  for(i=0; i<NTHREAD; i++) CHECK_INT( pthread_join(a[i], 0), 0 );
-  CHECK_INT( atoi(testText(db, "SELECT n FROM n")), nBusy );
-  CHECK_STR( testText(db, "PRAGMA integrity_check"), "ok" );
-  sqlite3_close(db);
-  nSlowUs = 0;
 }
 
 /* Two connections to a new database: the first has read what the other, which does
@@ -543,7 +506,7 @@ static void together(void){
 #define SH_HOLDER    52
 #define SH_TURN      64
 #define SH_WAIT      72
-#define SH_END       (SH_WAIT+64*4+8*4)
+#define SH_END       (SH_WAIT+64*4+7*4)
 static unsigned char *mapShared(void){
   int fd = open("p.db-shm", O_RDWR);
   unsigned char *a = mmap(0, 32768, PROT_READ|PROT_WRITE, MAP_SHARED, fd, 0);
@@ -633,6 +596,7 @@ static void unknownHolder(void){
   struct flock lock;
   int aPipe[2], fd, st;
   char c = 0;
+  unsigned iBegin;
   pid_t pid;
   sqlite3 *db;
   testBegin("a holder that is not in the queue");
@@ -654,8 +618,9 @@ static void unknownHolder(void){
   }
   CHECK( read(aPipe[0], &c, 1)==1 );
   sqlite3_busy_timeout(db, 300);
+  iBegin = micros();
   CHECK_INT( testTry(db, "UPDATE n SET n=n+1"), SQLITE_BUSY );
-  CHECK_STR( testText(db, "SELECT queue_us>=300000 FROM waldio_stat"), "1" );
+  CHECK( micros()-iBegin>=300000 );
   CHECK_INT( kill(pid, SIGKILL), 0 );
   CHECK( waitpid(pid, &st, 0)==pid && WIFSIGNALED(st) );
   close(aPipe[0]);
@@ -717,7 +682,6 @@ int main(void){
   inQueue(1);
   unknownHolder();
   hostile();
-  oneFlush();
   restartedMeanwhile();
   restartedBefore();
   alone();
