@@ -1686,7 +1686,7 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   return rc;
 }
 
-/* A write of any other shape: SQLite makes none, other users of the VFS may. */
+/* A write of any other shape: with psow=0 SQLite divides one where a sector begins. */
 static int wdWriteOther(WdLog *p, const u8 *a, int n, i64 iOfst){
   int szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
   u8 *aPage = sqlite3_malloc(p->lay.szPage);
@@ -2895,32 +2895,38 @@ static int wdPersistWal(WdDb *p, int *pArg){
   return rc;
 }
 
+/* SQLITE_FCNTL_COMMIT_PHASETWO: the WRITE lock is given up, and an error is that of
+** COMMIT.  It waits for what wdCommitted() and wdLogSync() left to it. */
+static int wdPhaseTwo(WdDb *p){
+  WdLog *pLog = p->pLog;
+  u64 iWait = p->iWait;
+  int rc = SQLITE_OK;
+  if( pLog==0 ) return SQLITE_OK;
+  wdCommitOver(pLog);
+  p->iWait = 0;
+  if( iWait ){
+    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(pLog, iWait)
+                                 : wdWaitDurable(pLog, iWait);
+  }
+  if( rc==SQLITE_OK && p->bStockWrite && p->eSync==WD_SYNC_PERSISTENT ){
+    rc = wdLogSync(&pLog->base, SQLITE_SYNC_NORMAL);
+  }
+  return rc;
+}
+
 static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
   WdDb *p = (WdDb*)pFile;
-  int rc;
-  if( op==SQLITE_FCNTL_PDB ) p->ppDb = (sqlite3**)pArg;
+  int rc = SQLITE_NOTFOUND;
   p->bAfterCommit = op==SQLITE_FCNTL_COMMIT_PHASETWO;
   p->bJustLocked = 0;
-  if( op==SQLITE_FCNTL_PERSIST_WAL ) return wdPersistWal(p, (int*)pArg);
-  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->pLog ) wdCommitOver(p->pLog);
-  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->iWait && p->pLog ){
-    u64 iWait = p->iWait;
-    p->iWait = 0;
-    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(p->pLog, iWait)
-                                 : wdWaitDurable(p->pLog, iWait);
-    if( rc!=SQLITE_OK ) return rc;
+  switch( op ){
+    case SQLITE_FCNTL_PDB:             p->ppDb = (sqlite3**)pArg; break;
+    case SQLITE_FCNTL_PERSIST_WAL:     return wdPersistWal(p, (int*)pArg);
+    case SQLITE_FCNTL_PRAGMA:          rc = wdPragma(p, (char**)pArg); break;
+    case SQLITE_FCNTL_COMMIT_PHASETWO: rc = wdPhaseTwo(p); break;
   }
-  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->bStockWrite && p->pLog
-   && p->eSync==WD_SYNC_PERSISTENT
-  ){
-    rc = wdLogSync(&p->pLog->base, SQLITE_SYNC_NORMAL);
-    if( rc!=SQLITE_OK ) return rc;
-  }
-  if( op==SQLITE_FCNTL_PRAGMA ){
-    rc = wdPragma(p, (char**)pArg);
-    if( rc!=SQLITE_NOTFOUND ) return rc;
-  }
-  rc = LOWER(p)->pMethods->xFileControl(LOWER(p), op, pArg);
+  if( rc!=SQLITE_NOTFOUND && (rc!=SQLITE_OK || op==SQLITE_FCNTL_PRAGMA) ) return rc;
+  rc = wdFileControl(pFile, op, pArg);
   if( op==SQLITE_FCNTL_VFSNAME && rc==SQLITE_OK ){
     *(char**)pArg = sqlite3_mprintf("waldio/%z", *(char**)pArg);
   }
@@ -3484,17 +3490,11 @@ static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
 
 int sqlite3_waldio_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
-);
-int sqlite3_waldio_init(
-  sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
   int rc = wdInit(pApi, 0);
   return wdLoaded(db, pzErrMsg, rc);
 }
 
-int sqlite3_waldio_default_init(
-  sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
-);
 int sqlite3_waldio_default_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){

@@ -118,6 +118,20 @@ static void paddings(void){
   }
 }
 
+/* A connection with psow=0 comes to a database that is waldio's: SQLite fills sectors
+** with frames, and divides writes between them. */
+static void noPowersafe(void){
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  sqlite3 *db2 = testOpen("file:u.db?vfs=waldio&psow=0");
+  int i;
+  testBegin("psow=0 beside a connection without");
+  for(i=2; i<12; i++) testExec(db2, "INSERT INTO t VALUES(%d,%d)", i, i);
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "11" );
+  sqlite3_close(db);
+  sqlite3_close(db2);
+  plain("u.db", 11);
+}
+
 static void insertMany(sqlite3 *db, int n, const char *zValue){
   while( n-- > 0 ) testExec(db, "INSERT INTO t(b) VALUES(%s)", zValue);
 }
@@ -522,6 +536,7 @@ int main(void){
   limited();
   lostIndex();
   readonly();
+  noPowersafe();
   mapped();
   appended("PRAGMA synchronous=NORMAL");
   appended("PRAGMA waldio_sync=normal");
