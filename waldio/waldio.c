@@ -308,8 +308,8 @@ struct WdLog {
   u8 bFull;                       /* The last commit was followed by xSync */
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
-  u8 bNeeded;                     /* It was noted that the log is needed ... */
-  u64 iNeeded;                    /* ... that has these salts */
+  u64 iNeeded;                    /* It was noted that the log is needed that has
+                                  ** these salts; 0 for none; atomic */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -902,13 +902,13 @@ static u64 wdSalt(WdDb *p){
 */
 static int wdFlushCommits(WdLog *p, int flags){
   int rc = wdFlush(p, flags);
-  u64 iSalt = wdSalt(p->pDb);
-  if( rc==SQLITE_OK && !(p->bNeeded && p->iNeeded==iSalt)
+  u64 iSalt = wdSalt(p->pDb) | 1;
+  int bChanged;
+  if( rc==SQLITE_OK && AtomicLoad(&p->iNeeded)!=iSalt
    && AtomicLoad(&p->pDb->pShared->mLayout)!=0
+   && wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK
   ){
-    int bChanged;
-    p->iNeeded = iSalt;
-    p->bNeeded = wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK;
+    AtomicStore(&p->iNeeded, iSalt);
   }
   return rc;
 }
@@ -1680,7 +1680,7 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   wdEncodeBlock0(a, aWalHdr, &lay);
   rc = wdLowWrite(p, a, WD_BLOCK0, 0);
   if( rc==SQLITE_OK ){
-    p->bNeeded = 0;
+    AtomicStore(&p->iNeeded, 0);
     AtomicStore(&pDb->pShared->mLayout, p->mLayout);
   }
   return rc;
