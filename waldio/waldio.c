@@ -1,280 +1,34 @@
 /*
 ** waldio: a SQLite write-ahead log in aligned blocks.
 **
-** This file is a VFS shim and a loadable extension.  It needs SQLite 3.40 or
-** newer and Linux, and stands over SQLite's default VFS.
+** A VFS shim and loadable extension for SQLite 3.40 and newer on Linux.  SQLite
+** appends frames of 24 + page size bytes to its log, none of them aligned, and
+** nearly all make the file longer.  waldio stores the same frames in slots of
+** whole sectors, in a file that is extended ahead of time and used again by the
+** next session, so that a commit is one aligned write that changes no metadata.
+** The idea is from "WALDIO: Eliminating the Filesystem Journaling in Resolving
+** the Journaling of Journal Anomaly" (USENIX ATC 2015), section 5.
 **
-** SQLite appends frames of 24 + page size bytes to its log, in two writes each.
-** None of them is aligned, and nearly all of them make the file longer, so that
-** one small commit writes two or three filesystem blocks and then, as the file
-** grew, the filesystem's own journal.  waldio stores the same frames in slots
-** of whole sectors, in a file that is extended ahead of time with initialised
-** blocks and used again by the next session: a commit is one aligned write that
-** changes no metadata.  The idea is from "WALDIO: Eliminating the Filesystem
-** Journaling in Resolving the Journaling of Journal Anomaly" (USENIX ATC 2015),
-** section 5: preallocation with explicit journaling, and header embedding.
-** SQLite sees the log it knows; checkpoints, recovery, snapshots and the
-** wal-index are SQLite's own.
-**
-** COMPILING
-**
-**     make                       waldio.so, for load_extension()
+**     make                             waldio.so, for load_extension()
 **     cc -c -DSQLITE_CORE waldio.c     to be linked with SQLite; see waldio.h
-**
-** LOADING
-**
-** From the sqlite3 shell:
 **
 **     .load ./waldio
 **     .open file:app.db?vfs=waldio
 **
-** From SQL or C, on any connection:
+** Loading registers the VFS "waldio" and leaves the default VFS alone; entry
+** point sqlite3_waldio_default_init makes it the default.
 **
-**     SELECT load_extension('./waldio');
+**   *  SQLite sees the log it knows.  Checkpoints, recovery and the wal-index are
+**      its own; all here translates offsets, gathers a commit's frames into one
+**      write, and decides when to flush.
+**   *  Connections that commit at once take turns for the WRITE lock and share
+**      flushes: wdLockWrite(), wdWaitDurable().  What is durable is known by
+**      WdShared.iWritten and iDurable alone.
+**   *  Stock SQLite cannot read the log, and is kept from it by guards: byte 19
+**      of page 1, the log's version, and a region before the wal-index.
 **
-** Loading registers the VFS "waldio" and leaves the default VFS alone.  The
-** second entry point makes waldio the default for all databases opened later:
-**
-**     .load ./waldio sqlite3_waldio_default_init
-**
-** Linked statically, call waldio_register() before the first database is
-** opened, or sqlite3_auto_extension((void(*)(void))sqlite3_waldio_init), or
-** compile SQLite itself with -DSQLITE_EXTRA_INIT=waldio_extra_init.
-**
-** USE
-**
-** Every WAL database opened through the VFS gets a log of waldio's, new ones
-** and old ones, if
-**
-**   *  it is on ext4, XFS or F2FS and has O_DIRECT.  A file that is never
-**      overwritten in place gains nothing; its log stays SQLite's.
-**   *  a write leaves the bytes around it alone even if power fails during it,
-**      as SQLite takes for granted unless it is told otherwise (psow=0).
-**   *  the first connection is alone.  One of stock SQLite that is open already
-**      keeps the log a stock one until all are closed.
-**
-** Column "reason" of the table waldio_stat tells why a log is a stock one.
-** PRAGMA journal_mode=waldio is PRAGMA journal_mode=wal, tells "waldio" if the
-** log is waldio's, and changes a stock log to one.  These parameters of the URI
-** file:app.db?vfs=waldio&... decide otherwise:
-**
-**     waldio=off             leave the log a stock one
-**     waldio=force           on any filesystem
-**     waldio_checkpointer=thread  as the PRAGMA
-**     waldio_reserve=N       reserved bytes per page of a new database, 24 if
-**                            not given; less than 24 means layout T, not W
-**     waldio_padding=N       as PRAGMA waldio_padding
-**
-** Options of a connection, each readable without "=...":
-**
-**     PRAGMA waldio_sync=full      a commit is durable if synchronous=FULL
-**     PRAGMA waldio_sync=persistent  ... whatever synchronous is, each by a
-**                                  durable write of its own
-**     PRAGMA waldio_sync=normal    a commit is written and not flushed, even
-**                                  if synchronous=FULL
-**     PRAGMA waldio_sync='group'   a commit is durable a little later:
-**     PRAGMA waldio_group_frames=N   before N frames (64 if not set) and
-**     PRAGMA waldio_group_ms=T       before T milliseconds (10) wait for it
-**     PRAGMA waldio_durable_reads=1  read no commit that is not yet durable;
-**                                  0 if not set
-**     PRAGMA waldio_checkpointer=connection  who checkpoints after a COMMIT: the
-**                                  connection, as in SQLite; "thread", a thread
-**                                  of waldio's
-**     PRAGMA waldio_padding=N      layout P with slots of a multiple of 512,
-**                                  4096 or 8192 bytes; 0 chooses the layout
-**                                  by itself.  From the next restart of the
-**                                  log on.
-**     PRAGMA waldio_prealloc=N     first step the log is extended by, 64 KiB if
-**                                  not set; each doubles the file, until steps
-**                                  are 1 MiB.  0: never, as for commits that
-**                                  are not flushed.
-**     PRAGMA waldio_recycle=0      delete the log at the last close
-**     PRAGMA waldio_reserve=N      reserved bytes from the next VACUUM on
-**     PRAGMA waldio_layout         W, T, P, stock or none
-**
-**     SELECT * FROM waldio_stat    what was done, per database
-**
-** LAYOUTS
-**
-** In all of them a slot begins at a multiple of a sector.  Which one is used is
-** decided anew whenever the log is restarted:
-**
-**   W  for pages that reserve 24 bytes or more, as in a database made by waldio
-**      or VACUUMed with it: the frame header takes their place, a slot is as
-**      large as a page.
-**   T  for every other database: the frame header lies in the same place, and
-**      the 28 bytes it displaces are moved to where the page has zeros, or has
-**      bits that are zero in every cell pointer.  The few pages that have no
-**      such room, as overflow pages of random bytes, cost a block more.
-**   P  the page, the header, and padding up to the next sector: where so many
-**      pages of the last log had no room that T cost more than the padding,
-**      where a page is smaller than the sector of O_DIRECT, and on demand.
-**
-** WHAT A COMMIT DOES
-**
-** In synchronous=FULL the frames of a commit are one pwritev2() with O_DIRECT
-** and RWF_DSYNC, if all that any process wrote before is durable; otherwise
-** they go through the page cache and fdatasync() follows.  In NORMAL they go
-** through the page cache, aligned.
-**
-** When several connections commit at once, in one process or in many, a commit in
-** FULL does not flush while it has the WRITE lock.  It is visible to others then,
-** and its COMMIT returns only when it is durable: one of those that wait flushes
-** for all (SQLITE_FCNTL_COMMIT_PHASETWO, after the lock is released; an error
-** there is COMMIT's error).  The read lock is held meanwhile.  So that there are
-** others to write, the WRITE lock goes round among all threads of all processes
-** in the order they asked for it, as long as the busy handler sleeps through the
-** VFS; sqlite3_busy_timeout()'s does.  Before it queues, a thread yields its CPU a
-** few times, for the lock is held shortly.  The queue is in the wal-index.  Whoever
-** dies in it costs the others 10 ms, who dies while it flushes, 100 ms.  Where a
-** flush takes long, it waits for half that time, 2 ms at most, for those whose
-** commits the last one made durable: they are likely to commit again.
-**
-** SQLite checkpoints at the end of the COMMIT that makes the log 1000 frames long
-** (PRAGMA wal_autocheckpoint), and it restarts the log when a writer begins and
-** finds all of it in the database.  Writers without a pause never find that, and
-** the log would grow for ever.  So when connections commit at once, the checkpoint
-** of a COMMIT is a slice of the work.  One that finds much to copy copies it while
-** the others write, and flushes the database.  One that finds little takes the
-** WRITE lock, and holds it while it copies the last frames, flushes the database,
-** and the readers of the log leave (the time of two flushes, 5 ms at most); the
-** next writer restarts the log.  It has precedence for the lock at a moment when
-** the log is durable, so that it needs not flush that, too, and queues if there is
-** none for the time of four flushes (10 ms at most).  Where readers stay the next
-** such slice waits 10 ms, then twice as long and so on, 320 ms at most.  That is
-** all in the connection that commits: waldio starts no thread.
-**
-** With waldio_checkpointer=thread, a thread does this, by a connection of its own
-** that it opens each time.  A passive checkpoint that follows a COMMIT at once,
-** also out of a hook of sqlite3_wal_hook(), does nothing but wake it.  With
-** wal_autocheckpoint=0 and no such hook there is none, and other checkpoints are
-** what they always were.  The thread takes no signals, ends before the last
-** connection is closed, and does not exist for read-only connections, with
-** locking_mode=EXCLUSIVE, where SQLite has no mutexes, or in the child of a fork(),
-** which waits until the thread holds nothing.  If the thread cannot open the
-** database any more (chroot, setuid, a renamed file) it ends, and COMMITs
-** checkpoint.  A process may exit at any time.  Automatic extensions are called for
-** its connection as for others.
-**
-** What was written with O_DIRECT is not in the page cache, and a checkpoint would
-** read it page by page.  Where that would be many pages it has them read ahead.
-**
-** In waldio_sync=group a commit is written through the page cache and returns,
-** so the death of the process loses nothing.  A thread flushes the log when
-** the oldest commit has waited T milliseconds, even if no other follows; the
-** COMMIT that makes it N frames flushes before it returns, and so does the
-** close of the connection.  A power loss costs commits with less than N frames
-** in all, of the last T milliseconds and the time of a flush, and always the
-** last ones: frames are chained by their checksums.  (If the process dies, the
-** next flush by any connection makes its last commits durable, or the kernel's
-** writeback.)  If the thread's flush fails, the next COMMIT says so.
-**
-** With waldio_durable_reads=1 a transaction that reads a page of the log first
-** waits until all that was committed when it began is durable.
-**
-** The sync of the log's header at each restart is kept: without it, recovery
-** could replay frames of the generation before.  When a flush fails the log is
-** poisoned: all later commits fail until every connection has closed the
-** database, for nobody knows what the file holds.
-**
-** GUARDS
-**
-** Stock SQLite cannot read the log, and must not take the database for one
-** that has none.  While a log of waldio's is in use, in normal operation and
-** after a crash, stock SQLite gets an error and changes nothing:
-**
-**   *  the log's header has a version it does not know (SQLITE_CANTOPEN, seen
-**      by recovery);
-**   *  byte 19 of page 1, the version needed to read the file, is 0x57, in the
-**      database and in the log (SQLITE_NOTADB; 3 is taken by SQLite's wal2
-**      branch); in the database it is 0x56 until a log is first flushed, as SQLite
-**      does with its header, and again before the log is emptied;
-**   *  the first 32768 bytes of the wal-index are a header of an unknown
-**      version (SQLITE_CANTOPEN).  This one holds for connections that look at
-**      no page, such as a checkpoint at close.
-**
-** SQLite above the shim sees 2 in byte 19.  When the last connection closes the
-** database, or journal_mode=delete is set, byte 19 is 2 or 1 again and the log
-** is empty or gone: any SQLite can use the file.  (If nothing was written, that
-** is not flushed: after a power loss it may take waldio to open it once more.)
-** A database with 0x57 whose log is gone is not opened, as commits are lost;
-** 0x57 is written when the log's name is durable, and taken back before the log
-** is emptied.  (Where stock SQLite began the log, it stays 0x56 until the log is
-** begun anew: stock SQLite may copy such a log, and delete it.)
-**
-** LIMITS
-**
-** As with any SQLite database, the log has the name of the database, and both
-** are to be moved together, when nobody uses them.  A file of several names
-** (hard links) keeps a stock log; by a name other than the one it is open by, a
-** database is refused (SQLITE_CANTOPEN; sqlite3_config(SQLITE_CONFIG_LOG) tells
-** why).  So is a log whose pages have another size than the database's.
-**
-** Programs that read the log themselves (Litestream) cannot follow.  The
-** cksumvfs extension wants 8 reserved bytes, layout W 24: with cksumvfs,
-** layout T is used (waldio_reserve=8).  A commit is atomic across attached databases as far as it
-** is in WAL mode: in each of them, not over all.  A connection that is told
-** not to checkpoint when it closes (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) leaves
-** the log behind, and the database closed to stock SQLite; so may processes
-** that close it at the same moment.  A reader that stays keeps the log from
-** being restarted, as ever.
-**
-** FILE FORMAT
-**
-** All numbers are big-endian.  The log is block 0 and slots, numbered like
-** SQLite's frames from 1.  Block 0, 4096 bytes:
-**
-**     offset  size  content
-**          0    24  SQLite's log header, with 0x57414c31 as version (at 4)
-**         24     8  its checksum, as in wal.c, over the 24 bytes before
-**         32     8  "waldio 2"
-**         40     1  layout: 1 is P, 2 is W, 3 is T
-**         41     3  zero
-**         44     4  slot size
-**         48    12  zero
-**         60     4  CRC-32C of the 60 bytes before
-**         64  4032  zero
-**
-** The first 32 bytes are zero in a log that is empty and kept for its blocks.
-**
-** Layout P.  Slot i is at 4096 + (i-1)*slot size:
-**
-**          0     N  the page
-**          N    24  SQLite's frame header
-**       N+24        zero up to the slot size, a multiple of 512
-**
-** Layouts W and T differ in name only.  The slot size is the page size N.
-** Before each 128 slots comes a tail block of 4096 bytes, so that slot i is at
-** 8192 + (i-1)*N + ((i-1)/128)*4096:
-**
-**          0  N-24  the page but for its last 24 bytes, which are zero
-**       N-24    24  SQLite's frame header
-**
-** If any of these 24 bytes is not zero then the last 28, the page's tail, lie
-** elsewhere.  The frame header says so, see wdEscape(), and the slot is:
-**
-**          0  N-28  the page but for its tail, and perhaps the tail in it
-**       N-28     4  where the tail is: (S<<21) | (M<<16) | R, or 0xffffffff
-**       N-24    24  SQLite's frame header, marked
-**
-** The first M bytes of the tail are at R, where the page has zeros.  The other
-** 28-M are in the topmost 4 bits (2 if N>4096) of every second byte from S on,
-** most significant first; these bits are zero in the page.  The tail is taken
-** from R first, R filled with zeros, then from S.  If the value is 2^28 or
-** more, M above 28, R+M above N-28, or one of the bytes from S on not before
-** N-28, then the whole tail is in the tail block, at 32*((i-1)%128).
-**
-** In all, byte 19 of page 1 is 0x57.  All checksums of frames are those of
-** SQLite, over what SQLite sees, so recovery is SQLite's own too.  Slots past
-** the last valid frame hold zeros or older frames.
-**
-** The wal-index has a region of 32768 bytes before SQLite's regions:
-**
-**          0    48  a WalIndexHdr of SQLite's wal.c with version 0x57414c31
-**         48    48  the same again
-**        512        struct WdShared, elsewhere in other versions of the format
-**
-** As the wal-index itself, it is in host byte order and lost in a crash.
+** docs/waldio.md has options, guarantees, guards, limits and tests; the format of
+** the file is at the code that writes it.
 */
 #ifndef _GNU_SOURCE
 # define _GNU_SOURCE
@@ -294,12 +48,12 @@ SQLITE_EXTENSION_INIT1
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/falloc.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,10 +64,12 @@ SQLITE_EXTENSION_INIT1
 #include <time.h>
 #include <unistd.h>
 
-/* Newer than some headers it is built with. */
-#ifndef FALLOC_FL_WRITE_ZEROES
-# define FALLOC_FL_WRITE_ZEROES 0x80    /* Linux 6.17, linux/falloc.h */
-#endif
+/* As in SQLite; sequentially consistent. */
+#define AtomicLoad(P)           __atomic_load_n((P), __ATOMIC_SEQ_CST)
+#define AtomicStore(P,V)        __atomic_store_n((P), (V), __ATOMIC_SEQ_CST)
+#define AtomicAdd(P,N)          __atomic_add_fetch((P), (N), __ATOMIC_SEQ_CST)
+/* Have *P be NEW if it is OLD, and tell whether it was. */
+#define AtomicSwap(P,OLD,NEW)   __sync_bool_compare_and_swap((P), (OLD), (NEW))
 
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -335,7 +91,7 @@ typedef struct WdShared WdShared;
 #define WAL_READ_LOCK0     3
 #define WAL_NREADER        5
 
-/* The format of this file's head. */
+/* The format of the log; see wdSlot(), wdFindRoom(), wdEncodeBlock0(), wdGuard(). */
 #define WD_WAL_VERSION     0x57414c31   /* In place of WAL_VERSION */
 #define WD_INDEX_VERSION   0x57414c31   /* In the guard region */
 #define WD_MARK            0x57   /* Byte 19 of page 1, above 2 */
@@ -364,24 +120,18 @@ typedef struct WdShared WdShared;
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
 #define WD_CLOSE_TRIES     100
-#define WD_YIELDS          20     /* Times a thread yields before it queues */
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
+#define WD_IDLE_US         60000000   /* The timer has nothing to do */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
 #define WD_GATHER_MIN_US   50     /* A flush for many waits so long, or not, */
 #define WD_GATHER_MAX_US   2000   /* for those who just committed, or this long */
-#define WD_GATHER_MXFAIL   5      /* When they did not come, not 2^5 times */
-#define WD_PAUSE_MAX_US    5000   /* How long a checkpoint waits for readers: two
-                                  ** flushes, a millisecond, but no more */
-#define WD_QUIET_MAX_US    10000  /* ... and before that, for a durable log: four */
+#define WD_GATHER_SKIP     8      /* When they did not come, not so many times */
 #define WD_CKPT_FEW        100    /* Frames copied while writers wait, or this */
 #define WD_CKPT_SHARE      4      /* part of those that were copied before */
-#define WD_CKPT_ROUNDS     8      /* Times a thread tries to have so few */
-#define WD_CKPT_TRIES      50     /* Times it tries to get a lock */
-#define WD_CKPT_AGAIN_US   10000  /* No other one if readers were in the way, */
-#define WD_CKPT_MXFAIL     5      /* and twice as long, up to so many times */
-
-#define WD_CKPT_WAIT_US    20000  /* How long a COMMIT waits to end one */
+#define WD_CKPT_WAIT_US    20000  /* How long a COMMIT waits to do that, */
+#define WD_READERS_US      5000   /* for how long it waits for readers then, */
+#define WD_CKPT_AGAIN_US   100000 /* and when next, if they stayed */
 
 /* waldio_sync */
 #define WD_SYNC_FULL       0
@@ -436,37 +186,24 @@ struct WdShared {
   u32 nExpect;                    /* So many more are likely to ask soon */
   u32 iGather;                    /* nAsked that a flush waits for, or 0 */
   u32 nFlushUs;                   /* How long such a flush takes */
-  u32 nGatherFail;                /* Times in a row that they did not come */
-  u32 nGatherSkip;                /* Flushes that do not wait, therefore */
+  u32 nGatherSkip;                /* Flushes that do not wait for them */
   u32 bQueue;                     /* 0 if nothing is in aWait[] */
-  u32 iCkpt;                      /* Ticket of a checkpointer that waits, or 0 */
 };
 
-/* What is counted; columns of waldio_stat. */
-#define WD_STAT_COMMITS     0     /* Transactions written to the log */
-#define WD_STAT_FRAMES      1     /* Frames appended */
-#define WD_STAT_BYTES       2     /* Bytes written to the log, zeros included */
-#define WD_STAT_DURABLE     3     /* Commits that were one durable write */
-#define WD_STAT_FLUSHES     4     /* Other flushes of the log */
-#define WD_STAT_PREALLOCS   5     /* Times the log was extended ahead */
-#define WD_STAT_FALLBACKS   6     /* Times something faster did not work */
-#define WD_STAT_ESCAPES     7     /* Tails written to the tail block */
-#define WD_STAT_GROUPS      8     /* Flushes that made other commits durable */
-#define WD_STAT_WAITS       9     /* Commits that waited for such a flush */
-#define WD_STAT_MOVED       10    /* Tails moved to another place of the page */
-#define WD_STAT_WRITEZEROES 11    /* Extensions by FALLOC_FL_WRITE_ZEROES */
-#define WD_STAT_CHECKPOINTS 12    /* Checkpoints of the checkpointer */
-#define WD_STAT_WAIT_US     13    /* Microseconds of WD_STAT_WAITS, and */
-#define WD_STAT_WAIT_MAX    14    /* the longest */
-#define WD_STAT_QUEUED      15    /* Times a thread waited for its turn, */
-#define WD_STAT_QUEUE_US    16    /* for how long, */
-#define WD_STAT_QUEUE_MAX   17    /* and the longest */
-#define WD_STAT_AHEAD       18    /* Checkpoints that had the log read ahead */
-#define WD_STAT_HOLDS       19    /* Times a checkpointer had the WRITE lock, */
-#define WD_STAT_HELD_US     20    /* for how long, */
-#define WD_STAT_HELD_MAX    21    /* and the longest */
-#define WD_STAT_QUIET       22    /* Those that began with a durable log */
-#define WD_STAT_NCOUNT      23
+/* What is counted; columns of waldio_stat, each with what looks at it: tests, or
+** tables of the benchmark. */
+#define WD_STAT_COMMITS     0     /* Transactions written to the log: use, fresh */
+#define WD_STAT_FRAMES      1     /* Frames appended: use, delay */
+#define WD_STAT_BYTES       2     /* Bytes written to the log, zeros included: use */
+#define WD_STAT_DURABLE     3     /* Commits that were one durable write: use */
+#define WD_STAT_FLUSHES     4     /* Other flushes of the log: use */
+#define WD_STAT_PREALLOCS   5     /* Times the log was extended ahead: use */
+#define WD_STAT_FALLBACKS   6     /* Times something faster did not work: fault */
+#define WD_STAT_ESCAPES     7     /* Tails written to the tail block: damage */
+#define WD_STAT_MOVED       8     /* Tails moved within the page: damage */
+#define WD_STAT_CHECKPOINTS 9     /* Checkpoints that held the WRITE lock: process */
+#define WD_STAT_AHEAD       10    /* Checkpoints that had the log read ahead: use */
+#define WD_STAT_NCOUNT      11
 
 /*
 ** One database in this process, however many handles are open on it.
@@ -475,21 +212,19 @@ struct WdBase {
   WdBase *pNext;                  /* In wd.pBases */
   char *zName;
   u64 iDev, iInode;               /* Its file, or 0,0 */
-  int nRef;                       /* Handles, and threads that wait */
+  int nRef;                       /* Handles, and cursors of waldio_stat */
   int nHandle;                    /* Handles */
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
   i64 aStat[WD_STAT_NCOUNT];      /* Indexed by WD_STAT_... */
   WdDb *pClosing;                 /* Closes and is not the last; atomic */
-  int nShared;                    /* Handles with a SHARED lock, but for the
-                                  ** checkpointer's; atomic */
-  u32 nWritten, nSpill;           /* Frames written since the log's restart, and
-                                  ** runs with a tail to spill; atomic */
+  int nShared;                    /* Handles with a SHARED lock; atomic */
   u8 bSynced;                     /* The database was, with its mark; atomic */
   u8 bSyncFailed;                 /* ... or could not be; atomic */
+  i64 iNextCkpt;                  /* No checkpoint holds the WRITE lock before; atomic */
   pid_t pid;                      /* Threads do not outlive a fork() */
-  pthread_mutex_t timer;          /* Guards the threads: */
-  pthread_cond_t timed;           /* Something below changed */
+  pthread_mutex_t timer;          /* Guards the thread of waldio_sync=group: */
+  u32 iTimer;                     /* Changes with what is below */
   WdLog *pTimed;                  /* Logs that the thread may flush by */
   WdLog *pTiming;                 /* The one it does it by now */
   i64 iDue;                       /* When the flush is due, or 0 */
@@ -497,17 +232,6 @@ struct WdBase {
   u8 bTimer;                      /* The thread was started */
   u8 bStop;                       /* It has to end */
   pthread_t timerThread;
-  u8 bCkpt;                       /* The checkpointer was started */
-  u8 bCkptWake;                   /* It has work */
-  u8 bCkptBusy;                   /* It is at work, and has dbCkpt */
-  u8 bCkptStop;                   /* It has to end */
-  int nCkptHold;                  /* >0: it must not work */
-  sqlite3 *dbCkpt;
-  pthread_t ckptThread;
-  u8 bCkptLost;                   /* ... or has ended: it cannot open the database */
-  u8 bForkHeld;                   /* It is held for a fork() */
-  i64 iNextCkpt;                  /* No checkpoint before that lets writers wait */
-  int nCkptFail;                  /* How often one failed in a row */
 };
 
 /*
@@ -531,6 +255,8 @@ struct WdDb {
   int nWaiting;                   /* Threads that wait in pShared */
   int nGroupFrames;               /* waldio_group_frames */
   int msGroup;                    /* waldio_group_ms */
+  int bRecycle;                   /* waldio_recycle */
+  int bDurableReads;              /* waldio_durable_reads */
   int eLock;                      /* SQLITE_LOCK_... held */
   int nReserve;                   /* Reserved bytes per page */
   int szPad;                      /* waldio_padding, 0 for the sector size */
@@ -540,14 +266,10 @@ struct WdDb {
   u8 bMarked;                     /* Byte 19 is a mark: the log is waldio's */
   u8 bNeedsLog;                   /* ... WD_MARK, at the first lock */
   u8 bReadonlyShm;                /* pShared must not be written */
-  u8 bCkptThread;                 /* waldio_checkpointer=thread */
-  u8 bCkpt;                       /* This is the checkpointer's handle */
-  u8 bQuiet;                      /* ... and it waits for a durable log */
   u8 bCkptLock;                   /* Holds the CKPT lock alone, */
   u64 iCkptSalt;                  /* ... since the log had these salts, or 0 */
   void volatile *pIndex;          /* SQLite's first region of the wal-index */
   u8 bAfterCommit;                /* A checkpoint now is a COMMIT's */
-  u8 bDelegate;                   /* ... and left to the checkpointer, */
   u8 bSlice;                      /* ... or a part of the work, */
   u8 bFinish;                     /* ... or the end of it: has the WRITE lock */
   u8 bCkptSync;                   /* It flushes what it writes */
@@ -559,11 +281,9 @@ struct WdDb {
   u8 bLastClose;                  /* ... and it is backfilled */
   u8 bWritten;                    /* ... and it, or the mark, was written */
   u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
-  u8 bRecycle;                    /* waldio_recycle */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
-  u8 bDurableReads;               /* waldio_durable_reads */
   u8 bUnused;                     /* Marked, and no log was opened since */
   u8 bLostLog;                    /* waldio_lost_log */
   u8 bStockWrite;                 /* A stock log was written and not flushed */
@@ -589,8 +309,8 @@ struct WdLog {
   u8 bFull;                       /* The last commit was followed by xSync */
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
-  u8 bNeeded;                     /* It was noted that the log is needed ... */
-  u64 iNeeded;                    /* ... that has these salts */
+  u64 iNeeded;                    /* It was noted that the log is needed that has
+                                  ** these salts; 0 for none; atomic */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -603,19 +323,28 @@ struct WdLog {
   u32 iRun;                       /* First frame in aRun */
   int nRun, mxRun;                /* Frames in aRun, and room for */
   u8 *aRun;                       /* Slots as they will be in the file */
-  u8 bSpill;                      /* A page of the run has no room for its tail */
   int iTail, nTail;               /* Frame of aTail[0], and entries in use */
   u8 aTail[WD_TAILBLOCK];         /* Tails of the run, for the tail block */
   void *pRunAlloc;                /* Allocation around aRun, which is aligned */
   WdLog *pNextTimed;              /* In WdBase.pTimed */
-  u8 bTimed;                      /* ... where it is */
+  u64 iTimed;                     /* Its last commit in that mode, 0 if not there */
 };
 
 #define WD_SZFILE(T)  ((sizeof(T)+15) & ~(size_t)15)
 #define WD_SZMAX      (WD_SZFILE(WdDb)>WD_SZFILE(WdLog) ? \
                        WD_SZFILE(WdDb) : WD_SZFILE(WdLog))
 #define LOWER(p)      ((sqlite3_file*)(((char*)(p)) + WD_SZMAX))
-#define LOWERVFS(p)   ((sqlite3_vfs*)(p)->pAppData)
+#define LOWERVFS(p)   (((WdVfs*)(p))->pLower)
+
+/*
+** The VFS.  Methods other than those of wdStandOn() are the lower VFS's own, which
+** get this one with the lower one's pAppData.
+*/
+typedef struct WdVfs {
+  sqlite3_vfs base;               /* Must be first */
+  sqlite3_vfs *pLower;            /* The VFS below */
+} WdVfs;
+static WdVfs wdVfs;
 
 /*
 ** What all databases of the process share.
@@ -625,21 +354,20 @@ static struct WdGlobal {
   pthread_mutex_t adopt;          /* Held while a database is taken over */
   WdDb *pDbs;                     /* Every open database handle */
   WdBase *pBases;                 /* Every open database */
-  sqlite3_vfs *pLower;            /* The VFS below */
+  sqlite3_vfs *pLower;            /* wdVfs.pLower */
   u8 bUnix;                       /* pLower is SQLite's unix VFS */
 } wd = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0 };
 
 static const u8 wdZeros[WD_CHUNK] = {0};
-static sqlite3_vfs wdVfs;
 static int wdDbSync(sqlite3_file*, int);
-static void wdReleaseBase(WdBase*);
+static int wdSleep(sqlite3_vfs*, int);
 
 /* A reason that is not one for a stock log. */
 static const char wdOther[] = "the log has the format of another version of "
                               "waldio; open and close it with that one";
 
 static void wdCount(WdDb *p, int eStat, i64 n){
-  __atomic_fetch_add(&p->pBase->aStat[eStat], n, __ATOMIC_RELAXED);
+  (void)AtomicAdd(&p->pBase->aStat[eStat], n);
 }
 
 /* Microseconds of a clock that only runs forward. */
@@ -647,17 +375,6 @@ static i64 wdNow(void){
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (i64)t.tv_sec*1000000 + t.tv_nsec/1000;
-}
-
-/* Count a wait that began at iBegan: its number, total and longest. */
-static void wdCountWait(WdDb *p, int eStat, int eTotal, i64 iBegan){
-  i64 n = wdNow() - iBegan;
-  i64 *pMax = &p->pBase->aStat[eTotal+1];
-  i64 nMax = __atomic_load_n(pMax, __ATOMIC_RELAXED);
-  wdCount(p, eStat, 1);
-  wdCount(p, eTotal, n);
-  while( n>nMax && !__atomic_compare_exchange_n(pMax, &nMax, n, 0,
-                        __ATOMIC_RELAXED, __ATOMIC_RELAXED) ){}
 }
 
 /* That time as a mark in shared memory, never 0; it wraps after an hour. */
@@ -674,21 +391,6 @@ static void wdFutexWait(u32 *p, u32 i, i64 nMicro){
 }
 static void wdFutexWake(u32 *p){
   (void)syscall(SYS_futex, p, FUTEX_WAKE, INT_MAX, 0, 0, 0);
-}
-
-/* A condition variable whose timeouts are in that time. */
-static void wdCondInit(pthread_cond_t *p){
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(p, &attr);
-  pthread_condattr_destroy(&attr);
-}
-static int wdCondWait(pthread_cond_t *p, pthread_mutex_t *pMutex, i64 iUntil){
-  struct timespec t;
-  t.tv_sec = (time_t)(iUntil/1000000);
-  t.tv_nsec = (long)(iUntil%1000000)*1000;
-  return pthread_cond_timedwait(p, pMutex, &t);
 }
 
 /******************************* Numbers ************************************/
@@ -734,6 +436,27 @@ static u32 crc32c(const u8 *a, int n){
 }
 
 /******************************* Layout *************************************/
+
+/*
+** The log is block 0 and slots, numbered like SQLite's frames from 1.  All numbers
+** are big-endian.  Slots past the last valid frame hold zeros or older frames.
+** Checksums of frames are SQLite's, over what SQLite sees.
+**
+** Layout P.  Slot i is at 4096 + (i-1)*slot size:
+**
+**          0     N  the page
+**          N    24  SQLite's frame header
+**       N+24        zero up to the slot size, a multiple of 512
+**
+** Layouts W and T differ in name only.  The slot size is the page size N.
+** Before each 128 slots comes a tail block of 4096 bytes, so that slot i is at
+** 8192 + (i-1)*N + ((i-1)/128)*4096:
+**
+**          0  N-24  the page but for its last 24 bytes, which are zero
+**       N-24    24  SQLite's frame header
+**
+** If any of these 24 bytes is not zero, see wdFindRoom().
+*/
 
 /* Round n up to a multiple of m. */
 static i64 roundUp(i64 n, i64 m){
@@ -842,11 +565,25 @@ static int wdUnescape(u8 *aHdr){
 /****************************** Tails of pages ******************************/
 
 /*
-** A tail that is not zero goes where the page has zeros.  Most pages of a
-** b-tree have such bytes between their cell pointers and their cells.  A full
-** page, or one where that gap holds what was deleted, has zero bits instead: a
-** cell pointer is below the page size, so in pages of 4096 bytes 56 of them
-** hold 28 bytes in their topmost 4 bits.  Both together serve for fewer.
+** In layouts W and T, if any of the page's last 24 bytes is not zero then its last
+** 28, the tail, lie elsewhere.  The frame header says so, see wdEscape(), and the
+** slot is:
+**
+**          0  N-28  the page but for its tail, and perhaps the tail in it
+**       N-28     4  where the tail is: (S<<21) | (M<<16) | R, or 0xffffffff
+**       N-24    24  SQLite's frame header, marked
+**
+** The first M bytes of the tail are at R, where the page has zeros.  The other
+** 28-M are in the topmost 4 bits (2 if N>4096) of every second byte from S on,
+** most significant first; these bits are zero in the page.  The tail is taken
+** from R first, R filled with zeros, then from S.  If the value is 2^28 or
+** more, M above 28, R+M above N-28, or one of the bytes from S on not before
+** N-28, then the whole tail is in the tail block, at 32*((i-1)%128).
+**
+** Most pages of a b-tree have zeros between their cell pointers and their cells.
+** A full page, or one where that gap holds what was deleted, has zero bits: a cell
+** pointer is below the page size, so in pages of 4096 bytes 56 of them hold 28
+** bytes in their topmost 4 bits.  Both together serve for fewer.
 */
 static int wdSpareBits(int szPage){
   return szPage<=4096 ? 4 : 2;
@@ -887,7 +624,7 @@ static u32 wdFindRoom(const u8 *a, int szPage, u32 iPg){
   return ((u32)iPtr<<21) | ((u32)nMove<<16) | (u32)iRoom;
 }
 
-/* True if a tail is in its page; then its parts are as in the file's head. */
+/* True if a tail is in its page; then its parts R, M and S. */
 static int wdInPage(
   u32 x, int szPage, int *piRoom, int *pnMove, int *piBits
 ){
@@ -939,7 +676,20 @@ static void wdLabel(u8 *a){
 }
 
 /*
-** Turn the header SQLite writes into block 0, all of it zero before.
+** Turn the header SQLite writes into block 0, all of it zero before:
+**
+**     offset  size  content
+**          0    24  SQLite's log header, with 0x57414c31 as version (at 4)
+**         24     8  its checksum, as in wal.c, over the 24 bytes before
+**         32     8  "waldio 2"
+**         40     1  layout: 1 is P, 2 is W, 3 is T
+**         41     3  zero
+**         44     4  slot size
+**         48    12  zero
+**         60     4  CRC-32C of the 60 bytes before
+**         64  4032  zero
+**
+** The first 32 bytes are zero in a log that is empty and kept for its blocks.
 */
 static void wdEncodeBlock0(u8 *a, const u8 *aWalHdr, const WdLayout *pLay){
   u32 aCksum[2];
@@ -992,6 +742,14 @@ static void wdDecodeWalHdr(u8 *aOut, const u8 *a){
 
 /******************************** Page 1 ************************************/
 
+/*
+** Byte 19 of page 1, the version needed to read the file, is 0x57 in the database
+** and in the log, so that stock SQLite says SQLITE_NOTADB.  (3 is taken by its wal2
+** branch.)  In the database it is 0x56 until a log is first flushed, and again
+** before the log is emptied: a database with 0x57 whose log is gone has lost
+** commits, and is not opened.  SQLite above the shim sees 2.
+*/
+
 static int isPage1(const u8 *a, u8 eVersion){
   return a[19]==eVersion && memcmp(a, "SQLite format 3", 16)==0;
 }
@@ -1019,15 +777,15 @@ static int wdLowRead(WdLog *p, void *pBuf, int n, i64 iOfst){
 }
 
 static u64 wdWritten(WdLog *p){
-  return __atomic_load_n(&p->pDb->pShared->iWritten, __ATOMIC_SEQ_CST);
+  return AtomicLoad(&p->pDb->pShared->iWritten);
 }
 static void wdBeginWrite(WdLog *p){
   u64 i = wdWritten(p) | 1;
-  __atomic_store_n(&p->pDb->pShared->iWritten, i, __ATOMIC_SEQ_CST);
+  AtomicStore(&p->pDb->pShared->iWritten, i);
 }
 static void wdEndWrite(WdLog *p){
   u64 i = wdWritten(p) + 1;
-  __atomic_store_n(&p->pDb->pShared->iWritten, i, __ATOMIC_SEQ_CST);
+  AtomicStore(&p->pDb->pShared->iWritten, i);
 }
 
 /* Write through the page cache. */
@@ -1046,13 +804,13 @@ static int wdLowWrite(WdLog *p, const void *pBuf, i64 n, i64 iOfst){
 }
 
 static int wdPoisoned(WdLog *p){
-  return __atomic_load_n(&p->pDb->pShared->bPoison, __ATOMIC_ACQUIRE)!=0;
+  return AtomicLoad(&p->pDb->pShared->bPoison)!=0;
 }
 
 /* After a failed flush nobody knows what is in the file: SQLite's log could
 ** be replayed with a gap.  So there is no commit until it is opened anew. */
 static int wdPoison(WdLog *p, int rc){
-  __atomic_store_n(&p->pDb->pShared->bPoison, 1, __ATOMIC_RELEASE);
+  AtomicStore(&p->pDb->pShared->bPoison, 1);
   sqlite3_log(rc, "waldio: flushing the log of %s failed; close the database "
               "everywhere and open it again", p->pDb->pBase->zName);
   return rc;
@@ -1060,13 +818,10 @@ static int wdPoison(WdLog *p, int rc){
 
 /* Let *p reach iTo. */
 static void wdReach(u64 *p, u64 iTo){
-  u64 i = __atomic_load_n(p, __ATOMIC_ACQUIRE);
-  while( i<iTo && !__atomic_compare_exchange_n(p, &i, iTo, 0,
-                      __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) ){}
-}
-
-static int wdSyncedDir(WdLog *p){
-  return __atomic_load_n(&p->bSyncedDir, __ATOMIC_RELAXED);
+  u64 i;
+  do{
+    i = AtomicLoad(p);
+  }while( i<iTo && !AtomicSwap(p, i, iTo) );
 }
 
 /*
@@ -1100,11 +855,11 @@ static int wdSyncFile(WdLog *p){
   struct stat st;
   int rc;
   if( fstat(p->fd, &st)!=0 ) return SQLITE_IOERR_FSTAT;
-  if( st.st_size==__atomic_load_n(&p->szSynced, __ATOMIC_RELAXED) ){
+  if( st.st_size==AtomicLoad(&p->szSynced) ){
     rc = fdatasync(p->fd);
   }else{
     rc = fsync(p->fd);
-    if( rc==0 ) __atomic_store_n(&p->szSynced, st.st_size, __ATOMIC_RELAXED);
+    if( rc==0 ) AtomicStore(&p->szSynced, st.st_size);
   }
   return rc==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
 }
@@ -1135,20 +890,20 @@ static void wdLeaveFlush(WdLog *p){ wdLockFlush(p, F_UNLCK); }
 */
 static int wdFlush(WdLog *p, int flags){
   WdShared *pShared = p->pDb->pShared;
-  u64 nFrames = __atomic_load_n(&pShared->nFrames, __ATOMIC_SEQ_CST);
+  u64 nFrames = AtomicLoad(&pShared->nFrames);
   u64 iTo = wdWritten(p) & ~(u64)1;
   int rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCount(p->pDb, WD_STAT_FLUSHES, 1);
   wdTakeFlush(p);
-  if( p->fd>=0 && wdSyncedDir(p) ){
+  if( p->fd>=0 && AtomicLoad(&p->bSyncedDir) ){
     rc = wdSyncFile(p);
   }else{
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
   wdLeaveFlush(p);
   if( rc!=SQLITE_OK ) return wdPoison(p, rc);
-  __atomic_store_n(&p->bSyncedDir, 1, __ATOMIC_RELAXED);
+  AtomicStore(&p->bSyncedDir, 1);
   wdReach(&pShared->iDurable, iTo);
   wdReach(&pShared->nFramesDurable, nFrames);
   return SQLITE_OK;
@@ -1159,8 +914,7 @@ static int wdFlush(WdLog *p, int flags){
 static u64 wdSalt(WdDb *p){
   u32 *a = (u32*)p->pIndex;
   if( a==0 ) return 0;
-  return ((u64)__atomic_load_n(&a[8], __ATOMIC_SEQ_CST)<<32)
-       | __atomic_load_n(&a[9], __ATOMIC_SEQ_CST);
+  return ((u64)AtomicLoad(&a[8])<<32) | AtomicLoad(&a[9]);
 }
 
 /*
@@ -1170,13 +924,13 @@ static u64 wdSalt(WdDb *p){
 */
 static int wdFlushCommits(WdLog *p, int flags){
   int rc = wdFlush(p, flags);
-  u64 iSalt = wdSalt(p->pDb);
-  if( rc==SQLITE_OK && !(p->bNeeded && p->iNeeded==iSalt)
-   && __atomic_load_n(&p->pDb->pShared->mLayout, __ATOMIC_SEQ_CST)!=0
+  u64 iSalt = wdSalt(p->pDb) | 1;
+  int bChanged;
+  if( rc==SQLITE_OK && AtomicLoad(&p->iNeeded)!=iSalt
+   && AtomicLoad(&p->pDb->pShared->mLayout)!=0
+   && wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK
   ){
-    int bChanged;
-    p->iNeeded = iSalt;
-    p->bNeeded = wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK;
+    AtomicStore(&p->iNeeded, iSalt);
   }
   return rc;
 }
@@ -1187,15 +941,15 @@ static int wdFlushCommits(WdLog *p, int flags){
 ** meanwhile, and one flush serves all that wait for it.
 */
 static int wdGroup(WdLog *p){
-  return __atomic_load_n(&p->pDb->pShared->nGroup, __ATOMIC_RELAXED)>0;
+  return AtomicLoad(&p->pDb->pShared->nGroup)>0;
 }
 static void wdSetGroup(WdShared *p){
-  __atomic_store_n(&p->nGroup, WD_GROUP_COMMITS, __ATOMIC_RELAXED);
+  AtomicStore(&p->nGroup, WD_GROUP_COMMITS);
 }
 static void wdCountGroup(WdShared *p){
-  u32 n = __atomic_load_n(&p->nGroup, __ATOMIC_RELAXED);
+  u32 n = AtomicLoad(&p->nGroup);
   if( n>WD_GROUP_COMMITS ) n = WD_GROUP_COMMITS;
-  if( n>0 ) __atomic_store_n(&p->nGroup, n-1, __ATOMIC_RELAXED);
+  if( n>0 ) AtomicStore(&p->nGroup, n-1);
 }
 
 /*
@@ -1203,12 +957,9 @@ static void wdCountGroup(WdShared *p){
 ** held.
 */
 static void wdAsk(WdShared *p){
-  u32 n = __atomic_add_fetch(&p->nAsked, 1, __ATOMIC_SEQ_CST);
-  u32 iGather = __atomic_load_n(&p->iGather, __ATOMIC_SEQ_CST);
-  if( iGather!=0 && (int)(n-iGather)>=0
-   && __atomic_compare_exchange_n(&p->iGather, &iGather, 0, 0,
-           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-  ){
+  u32 n = AtomicAdd(&p->nAsked, 1);
+  u32 iGather = AtomicLoad(&p->iGather);
+  if( iGather!=0 && (int)(n-iGather)>=0 && AtomicSwap(&p->iGather, iGather, 0) ){
     wdFutexWake(&p->iGather);
   }
 }
@@ -1218,43 +969,31 @@ static void wdAsk(WdShared *p){
 ** durable are likely to commit again at once, and would miss this one: two halves
 ** of the writers would wait for each other's flush.  So it waits for them, for
 ** half the time of a flush at most.  Where they do not come it waits seldom, and
-** never where a flush is as fast as a commit.
+** never where a flush is as fast as a commit.  (Table slow-flush.)
 */
 static void wdGather(WdShared *p){
-  i64 nLeft = __atomic_load_n(&p->nFlushUs, __ATOMIC_RELAXED)/2;
-  u32 nSkip = __atomic_load_n(&p->nGatherSkip, __ATOMIC_RELAXED);
-  u32 nAsked = __atomic_load_n(&p->nAsked, __ATOMIC_SEQ_CST);
-  u32 iGoal = __atomic_load_n(&p->nServed, __ATOMIC_SEQ_CST)
-            + __atomic_load_n(&p->nExpect, __ATOMIC_RELAXED);
+  i64 nLeft = AtomicLoad(&p->nFlushUs)/2;
+  u32 nSkip = AtomicLoad(&p->nGatherSkip);
+  u32 nAsked = AtomicLoad(&p->nAsked);
+  u32 iGoal = AtomicLoad(&p->nServed) + AtomicLoad(&p->nExpect);
   int nMissing = (int)(iGoal-nAsked);
   i64 iUntil;
-  u32 nFail;
   if( nLeft<WD_GATHER_MIN_US || nMissing<=0 || iGoal==0 ) return;
   if( nSkip>0 ){
-    __atomic_store_n(&p->nGatherSkip, nSkip-1, __ATOMIC_RELAXED);
+    AtomicStore(&p->nGatherSkip, nSkip-1);
     return;
   }
   if( nLeft>WD_GATHER_MAX_US ) nLeft = WD_GATHER_MAX_US;
   iUntil = wdNow() + nLeft;
-  __atomic_store_n(&p->iGather, iGoal, __ATOMIC_SEQ_CST);
-  do{
-    nAsked = __atomic_load_n(&p->nAsked, __ATOMIC_SEQ_CST);
-    if( (int)(iGoal-nAsked)<=0 ) break;
+  AtomicStore(&p->iGather, iGoal);
+  while( nLeft>0 && (int)(iGoal-AtomicLoad(&p->nAsked))>0 ){
     wdFutexWait(&p->iGather, iGoal, nLeft);
     nLeft = iUntil - wdNow();
-  }while( nLeft>0 );
-  __atomic_store_n(&p->iGather, 0, __ATOMIC_SEQ_CST);
-  nAsked = __atomic_load_n(&p->nAsked, __ATOMIC_SEQ_CST);
-  nFail = __atomic_load_n(&p->nGatherFail, __ATOMIC_RELAXED);
-  if( (int)(iGoal-nAsked)<=nMissing/2 ){
-    nFail = 0;
-  }else if( nFail<WD_GATHER_MXFAIL ){
-    nFail++;
-  }else{
-    nFail = WD_GATHER_MXFAIL;
   }
-  __atomic_store_n(&p->nGatherFail, nFail, __ATOMIC_RELAXED);
-  __atomic_store_n(&p->nGatherSkip, nFail ? 1u<<nFail : 0, __ATOMIC_RELAXED);
+  AtomicStore(&p->iGather, 0);
+  if( (int)(iGoal-AtomicLoad(&p->nAsked))>nMissing/2 ){
+    AtomicStore(&p->nGatherSkip, WD_GATHER_SKIP);
+  }
 }
 
 /* Flush for all that wait, and remember how many did, and how long it took. */
@@ -1265,16 +1004,14 @@ static int wdFlushAll(WdLog *p){
   int rc;
   wdGather(pShared);
   iBegin = wdNow();
-  nBefore = __atomic_load_n(&pShared->nServed, __ATOMIC_SEQ_CST);
-  nServed = __atomic_load_n(&pShared->nAsked, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&pShared->nServed, nServed, __ATOMIC_SEQ_CST);
+  nBefore = AtomicLoad(&pShared->nServed);
+  nServed = AtomicLoad(&pShared->nAsked);
+  AtomicStore(&pShared->nServed, nServed);
   rc = wdFlushCommits(p, SQLITE_SYNC_NORMAL);
   nTook = (u32)(wdNow() - iBegin);
-  nOld = __atomic_load_n(&pShared->nFlushUs, __ATOMIC_RELAXED);
-  __atomic_store_n(&pShared->nFlushUs, nTook/4 + nOld/4*3, __ATOMIC_RELAXED);
-  __atomic_store_n(&pShared->nExpect,
-      __atomic_load_n(&pShared->nAsked, __ATOMIC_SEQ_CST) - nBefore,
-      __ATOMIC_RELAXED);
+  nOld = AtomicLoad(&pShared->nFlushUs);
+  AtomicStore(&pShared->nFlushUs, nTook/4 + nOld/4*3);
+  AtomicStore(&pShared->nExpect, AtomicLoad(&pShared->nAsked) - nBefore);
   return rc;
 }
 
@@ -1284,7 +1021,7 @@ static int wdFlushAll(WdLog *p){
 ** iWritten is 0.
 */
 static int wdAllDurable(WdLog *p){
-  u64 iDurable = __atomic_load_n(&p->pDb->pShared->iDurable, __ATOMIC_SEQ_CST);
+  u64 iDurable = AtomicLoad(&p->pDb->pShared->iDurable);
   u64 iWritten = wdWritten(p);
   return iWritten!=0 && iDurable>=iWritten;
 }
@@ -1296,33 +1033,8 @@ static int wdTurnTaken(u64 iTurn){
 
 /* True if the WRITE lock is free and nobody was called to take it. */
 static int wdIsFree(WdShared *pShared){
-  return __atomic_load_n(&pShared->iHolder, __ATOMIC_SEQ_CST)==0
-      && !wdTurnTaken(__atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST));
-}
-
-static void wdGiveTurn(WdShared *pShared, u32 iTicket){
-  u64 iTurn = ((u64)iTicket<<32) | wdStamp();
-  __atomic_store_n(&pShared->iTurn, iTurn, __ATOMIC_SEQ_CST);
-}
-
-/* Call the one who is next; its place in the queue is free again. */
-static void wdCall(u32 *pNext, u32 iTicket){
-  if( pNext && __atomic_compare_exchange_n(pNext, &iTicket, 0, 0,
-                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
-    wdFutexWake(pNext);
-  }
-}
-
-/*
-** All that was written is durable, and nobody writes: the moment for a checkpointer
-** to have the WRITE lock, for now it needs not flush the log while it holds it.
-*/
-static void wdCallCkpt(WdLog *p){
-  WdShared *pShared = p->pDb->pShared;
-  u32 iTicket = __atomic_load_n(&pShared->iCkpt, __ATOMIC_SEQ_CST);
-  if( iTicket==0 || !wdAllDurable(p) || !wdIsFree(pShared) ) return;
-  wdGiveTurn(pShared, iTicket);
-  wdCall(&pShared->iCkpt, iTicket);
+  return AtomicLoad(&pShared->iHolder)==0
+      && !wdTurnTaken(AtomicLoad(&pShared->iTurn));
 }
 
 /*
@@ -1333,58 +1045,61 @@ static void wdCallCkpt(WdLog *p){
 static int wdWaitDurable(WdLog *p, u64 iTo){
   WdShared *pShared = p->pDb->pShared;
   int bWaited = 0;
-  i64 iBegin = wdNow();
   int rc = SQLITE_OK;
   while( rc==SQLITE_OK ){
-    u32 iSeq = __atomic_load_n(&pShared->iFlushed, __ATOMIC_SEQ_CST);
-    u32 iBegan = __atomic_load_n(&pShared->iFlushing, __ATOMIC_SEQ_CST);
+    u32 iSeq = AtomicLoad(&pShared->iFlushed);
+    u32 iBegan = AtomicLoad(&pShared->iFlushing);
     u32 iNow = wdStamp();
-    if( __atomic_load_n(&pShared->iDurable, __ATOMIC_SEQ_CST)>=iTo ) break;
+    if( AtomicLoad(&pShared->iDurable)>=iTo ) break;
     if( wdPoisoned(p) ){
       rc = SQLITE_IOERR_FSYNC;
     }else if( iBegan && iNow-iBegan<WD_FLUSH_US ){
       bWaited = 1;
       wdFutexWait(&pShared->iFlushed, iSeq, WD_FLUSH_US);
-    }else if( __atomic_compare_exchange_n(&pShared->iFlushing, &iBegan, iNow, 0,
-                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
-      wdCount(p->pDb, WD_STAT_GROUPS, 1);
+    }else if( AtomicSwap(&pShared->iFlushing, iBegan, iNow) ){
       rc = wdFlushAll(p);
-      __atomic_compare_exchange_n(&pShared->iFlushing, &iNow, 0, 0,
-          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-      __atomic_fetch_add(&pShared->iFlushed, 1, __ATOMIC_SEQ_CST);
-      if( rc==SQLITE_OK ) wdCallCkpt(p);
+      (void)AtomicSwap(&pShared->iFlushing, iNow, 0);
+      (void)AtomicAdd(&pShared->iFlushed, 1);
       wdFutexWake(&pShared->iFlushed);
     }
   }
-  if( bWaited ){
-    wdSetGroup(pShared);
-    wdCountWait(p->pDb, WD_STAT_WAITS, WD_STAT_WAIT_US, iBegin);
-  }
+  if( bWaited ) wdSetGroup(pShared);
   return rc;
+}
+
+/* Wait until the timer's fields change, for nMicro at most; and change them. */
+static void wdTimerWait(WdBase *p, i64 nMicro){
+  u32 i = AtomicLoad(&p->iTimer);
+  pthread_mutex_unlock(&p->timer);
+  wdFutexWait(&p->iTimer, i, nMicro);
+  pthread_mutex_lock(&p->timer);
+}
+static void wdTimerChanged(WdBase *p){
+  (void)AtomicAdd(&p->iTimer, 1);
+  wdFutexWake(&p->iTimer);
 }
 
 /*
 ** The thread that flushes for waldio_sync=group, by any log that has something
-** to flush.  A failure poisons the log, so that the next commit fails.
+** to flush.  A failure poisons the log, so that the next commit fails.  It holds no
+** mutex but WdBase.timer, which the child of a fork() has no use for.
 */
 static void *wdTimerMain(void *pArg){
   WdBase *p = (WdBase*)pArg;
   pthread_mutex_lock(&p->timer);
   while( !p->bStop ){
-    if( p->iDue==0 || p->pTimed==0 ){
-      pthread_cond_wait(&p->timed, &p->timer);
-    }else if( wdNow()<p->iDue ){
-      (void)wdCondWait(&p->timed, &p->timer, p->iDue);
+    i64 nLeft = p->iDue ? p->iDue - wdNow() : WD_IDLE_US;
+    if( nLeft>0 ){
+      wdTimerWait(p, nLeft);
     }else{
-      WdLog *pLog = p->pTimed;
       u64 iTo = p->iDueTo;
       p->iDue = 0;
-      p->pTiming = pLog;
+      p->pTiming = p->pTimed;
       pthread_mutex_unlock(&p->timer);
-      (void)wdWaitDurable(pLog, iTo);
+      (void)wdWaitDurable(p->pTiming, iTo);
       pthread_mutex_lock(&p->timer);
       p->pTiming = 0;
-      pthread_cond_broadcast(&p->timed);
+      wdTimerChanged(p);
     }
   }
   pthread_mutex_unlock(&p->timer);
@@ -1408,19 +1123,25 @@ static int wdHasMutexes(void){
   return !bOne;
 }
 
-/* Start a thread that takes none of the program's signals; from then on a fork()
-** waits for what threads hold, see wdForkPrepare(). */
-static void wdWatchForks(void);
-static int wdStart(pthread_t *p, void *(*xMain)(void*), void *pArg){
+/* Start the thread, which takes none of the program's signals; and end it. */
+static int wdStartTimer(WdBase *p){
   sigset_t all, old;
   int rc;
   if( !wdHasMutexes() ) return 0;
-  wdWatchForks();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  rc = pthread_create(p, 0, xMain, pArg);
+  rc = pthread_create(&p->timerThread, 0, wdTimerMain, p);
   pthread_sigmask(SIG_SETMASK, &old, 0);
   return rc==0;
+}
+static void wdEndTimer(WdBase *p){
+  if( !p->bTimer || p->pid!=getpid() ) return;
+  pthread_mutex_lock(&p->timer);
+  p->bStop = 1;
+  wdTimerChanged(p);
+  pthread_mutex_unlock(&p->timer);
+  pthread_join(p->timerThread, 0);
+  p->bTimer = p->bStop = 0;
 }
 
 /*
@@ -1430,69 +1151,49 @@ static int wdStart(pthread_t *p, void *(*xMain)(void*), void *pArg){
 static int wdWaitGroup(WdLog *p, u64 iTo){
   WdDb *pDb = p->pDb;
   WdBase *pBase = pDb->pBase;
-  WdShared *pShared = pDb->pShared;
-  u64 n = __atomic_load_n(&pShared->nFramesDurable, __ATOMIC_SEQ_CST);
-  int bTimer;
-  n = __atomic_load_n(&pShared->nFrames, __ATOMIC_SEQ_CST) - n;
-  if( n>=(u64)pDb->nGroupFrames || pDb->msGroup==0 ){
-    return wdWaitDurable(p, iTo);
-  }
-  pthread_mutex_lock(&pBase->timer);
-  while( pBase->bStop ) pthread_cond_wait(&pBase->timed, &pBase->timer);
-  if( !pBase->bTimer ){
-    pBase->bTimer = (u8)wdStart(&pBase->timerThread, wdTimerMain, pBase);
-  }
-  bTimer = pBase->bTimer;
-  if( bTimer ){
-    i64 iDue = wdNow() + (i64)pDb->msGroup*1000;
-    if( !p->bTimed ){
+  u64 n = AtomicLoad(&pDb->pShared->nFramesDurable);
+  i64 iDue = wdNow() + (i64)pDb->msGroup*1000;
+  int bTimer = 0;
+  n = AtomicLoad(&pDb->pShared->nFrames) - n;
+  if( n<(u64)pDb->nGroupFrames && pDb->msGroup>0 ){
+    pthread_mutex_lock(&pBase->timer);
+    if( !pBase->bTimer ) pBase->bTimer = (u8)wdStartTimer(pBase);
+    bTimer = pBase->bTimer;
+    if( bTimer && p->iTimed==0 ){
       p->pNextTimed = pBase->pTimed;
       pBase->pTimed = p;
-      p->bTimed = 1;
     }
-    if( pBase->iDueTo<iTo ) pBase->iDueTo = iTo;
-    if( pBase->iDue==0 || iDue<pBase->iDue ){
-      pBase->iDue = iDue;
-      pthread_cond_broadcast(&pBase->timed);
+    if( bTimer ){
+      p->iTimed = iTo;
+      if( pBase->iDueTo<iTo ) pBase->iDueTo = iTo;
+      if( pBase->iDue==0 || iDue<pBase->iDue ){
+        pBase->iDue = iDue;
+        wdTimerChanged(pBase);
+      }
     }
+    pthread_mutex_unlock(&pBase->timer);
+    if( !bTimer ) wdCount(pDb, WD_STAT_FALLBACKS, 1);
   }
-  pthread_mutex_unlock(&pBase->timer);
-  if( bTimer ) return SQLITE_OK;
-  wdCount(pDb, WD_STAT_FALLBACKS, 1);
-  return wdWaitDurable(p, iTo);
+  return bTimer ? SQLITE_OK : wdWaitDurable(p, iTo);
 }
 
 /*
 ** A log is about to be closed: its commits are flushed, and the thread must not
-** use it any more.  With the last log the thread ends.
+** use it any more.  (The child of a fork() may close a connection of its parent's,
+** but has no thread.)
 */
 static void wdLeaveGroup(WdLog *p){
   WdBase *pBase = p->pDb->pBase;
   WdLog **pp;
-  u64 iTo;
-  if( !p->bTimed ) return;
+  if( p->iTimed==0 || pBase->pid!=getpid() ) return;
+  if( !wdPoisoned(p) ) (void)wdWaitDurable(p, p->iTimed);
   pthread_mutex_lock(&pBase->timer);
-  iTo = pBase->iDueTo;
-  pthread_mutex_unlock(&pBase->timer);
-  if( !wdPoisoned(p) ) (void)wdWaitDurable(p, iTo);
-  pthread_mutex_lock(&pBase->timer);
-  while( pBase->pTiming==p ) pthread_cond_wait(&pBase->timed, &pBase->timer);
+  while( pBase->pTiming==p ) wdTimerWait(pBase, WD_IDLE_US);
   for(pp=&pBase->pTimed; *pp!=p; pp=&(*pp)->pNextTimed){}
   *pp = p->pNextTimed;
-  p->bTimed = 0;
-  if( pBase->pTimed==0 && !pBase->bStop ){
-    int bTimer = pBase->bTimer;
-    pBase->bStop = 1;
-    pBase->iDue = 0;
-    pBase->iDueTo = 0;
-    pthread_cond_broadcast(&pBase->timed);
-    pthread_mutex_unlock(&pBase->timer);
-    if( bTimer ) pthread_join(pBase->timerThread, 0);
-    pthread_mutex_lock(&pBase->timer);
-    pBase->bTimer = pBase->bStop = 0;
-    pthread_cond_broadcast(&pBase->timed);
-  }
+  if( pBase->pTimed==0 ) pBase->iDue = pBase->iDueTo = 0;
   pthread_mutex_unlock(&pBase->timer);
+  p->iTimed = 0;
 }
 
 /*
@@ -1542,24 +1243,13 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
 /* The file may have become shorter. */
 static void wdForgetSize(WdLog *p){
   p->szFile = 0;
-  __atomic_store_n(&p->szSynced, 0, __ATOMIC_RELAXED);
+  AtomicStore(&p->szSynced, 0);
 }
 
 /* Append zeros up to szNew bytes, initialised and allocated. */
 static int wdZeroFill(WdLog *p, i64 szNew){
   int rc = SQLITE_OK;
   i64 n;
-  if( p->fd>=0 ){
-    wdBeginWrite(p);
-    rc = fallocate(p->fd, FALLOC_FL_WRITE_ZEROES, p->szFile, szNew-p->szFile);
-    wdEndWrite(p);
-    if( rc==0 ){
-      wdCount(p->pDb, WD_STAT_WRITEZEROES, 1);
-      p->szFile = szNew;
-      return SQLITE_OK;
-    }
-    rc = SQLITE_OK;
-  }
   while( rc==SQLITE_OK && p->szFile<szNew ){
     n = szNew - p->szFile;
     if( n>WD_CHUNK ) n = WD_CHUNK;
@@ -1611,17 +1301,16 @@ static void wdUseLayout(WdLog *p, u32 m){
   p->lay = wdLayoutOf(m);
   p->mLayout = m;
   p->iDirect = p->iDirectEnd = 0;
-  __atomic_store_n(&p->pDb->pBase->mLayout, m, __ATOMIC_RELAXED);
+  AtomicStore(&p->pDb->pBase->mLayout, m);
   sqlite3_free(p->pRunAlloc);
   p->pRunAlloc = 0;
   p->nRun = p->nTail = 0;
-  p->bSpill = 0;
   p->iPend = 0;
 }
 
 /* Another version of waldio has the log, or had it when it crashed. */
 static int wdOtherFormat(WdLog *p, const u8 *a){
-  __atomic_store_n(&p->pDb->pBase->zReason, wdOther, __ATOMIC_RELAXED);
+  AtomicStore(&p->pDb->pBase->zReason, wdOther);
   sqlite3_log(SQLITE_CANTOPEN, "waldio: the log of %s has format '%.8s', this "
               "waldio reads 'waldio %d'; open and close the database with the "
               "waldio that wrote it", p->pDb->zName, (const char*)&a[32],
@@ -1633,23 +1322,19 @@ static int wdOtherFormat(WdLog *p, const u8 *a){
 ** into shared memory meanwhile is newer, and wins if bForce is not set. */
 static int wdLearn(WdLog *p, u8 *a, int bForce){
   WdShared *pShared = p->pDb->pShared;
-  const char *zOther = wdOther;
   WdLayout lay;
   u32 m = 0;
   int rc = wdLowRead(p, a, WD_SZLABEL, 0);
   if( rc!=SQLITE_OK && rc!=SQLITE_IOERR_SHORT_READ ) return rc;
   rc = wdDecodeBlock0(a, &lay);
   if( rc!=SQLITE_OK ) return wdOtherFormat(p, a);
-  __atomic_compare_exchange_n(&p->pDb->pBase->zReason, &zOther, 0, 0,
-                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  (void)AtomicSwap(&p->pDb->pBase->zReason, wdOther, 0);
   if( lay.eKind!=WD_NONE ) m = wdLayoutWord(&lay);
   if( !p->pDb->bReadonlyShm ){
-    u32 mOld = 0;
     if( bForce ){
-      __atomic_store_n(&pShared->mLayout, m, __ATOMIC_SEQ_CST);
-    }else if( m && !__atomic_compare_exchange_n(&pShared->mLayout, &mOld, m, 0,
-                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ){
-      m = mOld;
+      AtomicStore(&pShared->mLayout, m);
+    }else if( m && !AtomicSwap(&pShared->mLayout, 0, m) ){
+      m = AtomicLoad(&pShared->mLayout);
     }
   }
   wdUseLayout(p, m);
@@ -1661,7 +1346,7 @@ static int wdLearn(WdLog *p, u8 *a, int bForce){
 ** and does so in shared memory before the first frame can be seen.
 */
 static int wdLayoutNow(WdLog *p){
-  u32 m = __atomic_load_n(&p->pDb->pShared->mLayout, __ATOMIC_ACQUIRE);
+  u32 m = AtomicLoad(&p->pDb->pShared->mLayout);
   u8 a[WD_SZLABEL];
   if( m==0 ) return wdLearn(p, a, 0);
   if( m!=p->mLayout ) wdUseLayout(p, m);
@@ -1762,7 +1447,6 @@ static int wdEmbed(WdLog *p, u32 iFrame, u8 *aSlot, const u8 *aHdr){
     u32 x = wdFindRoom(aSlot, n, get4(aHdr));
     if( x==WD_SPILLED ){
       wdSpill(p, iFrame, aEnd);
-      p->bSpill = 1;
     }else{
       wdPutTail(aSlot, n, x, aEnd);
       wdCount(p->pDb, WD_STAT_MOVED, 1);
@@ -1781,9 +1465,6 @@ static int wdMakeSlot(
   memcpy(aSlot, aPage, (size_t)n);
   if( get4(aHdr)==1 ) wdHidePage1(p->pDb, aSlot);
   if( wdEmbeds(&p->lay) ) return wdEmbed(p, iFrame, aSlot, aHdr);
-  if( !p->bSpill && !isZero(&aSlot[n-WAL_FRAME_HDRSIZE], WAL_FRAME_HDRSIZE) ){
-    p->bSpill = wdFindRoom(aSlot, n, get4(aHdr))==WD_SPILLED;
-  }
   memcpy(&aSlot[n], aHdr, WAL_FRAME_HDRSIZE);
   n += WAL_FRAME_HDRSIZE;
   memset(&aSlot[n], 0, (size_t)(p->lay.szSlot - n));
@@ -1820,15 +1501,6 @@ static int wdStorePage(WdLog *p, u32 iFrame, const u8 *aPage){
 }
 
 /*
-** What layout T costs is counted in all layouts: a block for each run that has
-** a tail to spill.  See wdChoose().
-*/
-static void wdCountRun(WdBase *p, int nFrame, int bSpill){
-  __atomic_fetch_add(&p->nWritten, (u32)nFrame, __ATOMIC_RELAXED);
-  if( bSpill ) __atomic_fetch_add(&p->nSpill, 1, __ATOMIC_RELAXED);
-}
-
-/*
 ** True if a commit may be one durable write: all before it is durable already.
 ** In waldio_sync=full it is if synchronous=FULL, that is, if an xSync follows.
 ** That is not known before, but the last commit had one.
@@ -1862,7 +1534,7 @@ static int wdPutRun(WdLog *p, int bCommit){
     if( rc!=SQLITE_NOTFOUND ) return rc;
   }
   rc = wdLowWrite(p, p->aRun, n, iOfst);
-  __atomic_fetch_add(&pShared->nFrames, (u64)p->nRun, __ATOMIC_SEQ_CST);
+  (void)AtomicAdd(&pShared->nFrames, (u64)p->nRun);
   if( rc==SQLITE_OK && iOfst+n>p->szFile ) p->szFile = iOfst+n;
   return rc;
 }
@@ -1878,9 +1550,7 @@ static int wdWriteRun(WdLog *p, int bCommit){
   rc = wdPutRun(p, bCommit);
   if( rc!=SQLITE_OK && !bCommit ) return rc;
   wdCount(p->pDb, WD_STAT_FRAMES, p->nRun);
-  wdCountRun(p->pDb->pBase, p->nRun, p->bSpill);
   p->nRun = 0;
-  p->bSpill = 0;
   return rc;
 }
 
@@ -1898,7 +1568,6 @@ static int wdSettle(WdLog *p){
 ** slots belong to the next writer. */
 static void wdForget(WdLog *p){
   p->nRun = p->nTail = 0;
-  p->bSpill = 0;
   p->iPend = 0;
   p->bRecksum = 0;
 }
@@ -1956,7 +1625,6 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   if( p->nRun==0 ){
     p->iRun = iFrame;
     p->nTail = 0;
-    p->bSpill = 0;
   }
   rc = wdMakeSlot(p, iFrame, &p->aRun[(i64)p->nRun*p->lay.szSlot], aHdr, aPage);
   if( rc!=SQLITE_OK ) return rc;
@@ -2008,22 +1676,14 @@ static int wdWritePage(WdLog *p, u32 iFrame, const u8 *aPage){
   return rc;
 }
 
-/*
-** Choose the layout of a new log.  How many tails had to be spilled in the last
-** one tells whether embedding the headers pays.
-*/
+/* Choose the layout of a new log. */
 static void wdChoose(WdDb *p, int szPage, WdLayout *pLay){
   int szPad = p->szPad>p->szSector ? p->szPad : p->szSector;
-  int szPadded = (int)roundUp(szPage + WAL_FRAME_HDRSIZE, szPad);
-  u32 nSpill = __atomic_exchange_n(&p->pBase->nSpill, 0, __ATOMIC_RELAXED);
-  u32 nFrame = __atomic_exchange_n(&p->pBase->nWritten, 0, __ATOMIC_RELAXED);
   pLay->szPage = pLay->szSlot = szPage;
   pLay->eKind = p->nReserve>=WAL_FRAME_HDRSIZE ? WD_WHOLE : WD_MOVED;
-  if( p->szPad || szPage%p->szSector!=0
-   || (i64)nSpill*WD_TAILBLOCK>(i64)nFrame*(szPadded-szPage)
-  ){
+  if( p->szPad || szPage%p->szSector!=0 ){
     pLay->eKind = WD_PADDED;
-    pLay->szSlot = szPadded;
+    pLay->szSlot = (int)roundUp(szPage + WAL_FRAME_HDRSIZE, szPad);
   }
 }
 
@@ -2047,13 +1707,13 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   wdEncodeBlock0(a, aWalHdr, &lay);
   rc = wdLowWrite(p, a, WD_BLOCK0, 0);
   if( rc==SQLITE_OK ){
-    p->bNeeded = 0;
-    __atomic_store_n(&pDb->pShared->mLayout, p->mLayout, __ATOMIC_SEQ_CST);
+    AtomicStore(&p->iNeeded, 0);
+    AtomicStore(&pDb->pShared->mLayout, p->mLayout);
   }
   return rc;
 }
 
-/* A write of any other shape: SQLite makes none, other users of the VFS may. */
+/* A write of any other shape: with psow=0 SQLite divides one where a sector begins. */
 static int wdWriteOther(WdLog *p, const u8 *a, int n, i64 iOfst){
   int szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
   u8 *aPage = sqlite3_malloc(p->lay.szPage);
@@ -2270,7 +1930,7 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
   }
   wdForgetSize(p);
   if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ){
-    __atomic_store_n(&p->pDb->pShared->mLayout, 0, __ATOMIC_SEQ_CST);
+    AtomicStore(&p->pDb->pShared->mLayout, 0);
     wdUseLayout(p, 0);
   }
   return rc;
@@ -2304,7 +1964,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
       wdAsk(p->pDb->pShared);
       return SQLITE_OK;
     }
-  }else if( wdSyncedDir(p) && !wdPoisoned(p) && wdAllDurable(p) ){
+  }else if( AtomicLoad(&p->bSyncedDir) && !wdPoisoned(p) && wdAllDurable(p) ){
     return SQLITE_OK;
   }
   return wdFlushCommits(p, flags);
@@ -2385,36 +2045,37 @@ static int wdLogClose(sqlite3_file *pFile){
   return LOWER(p)->pMethods->xClose(LOWER(p));
 }
 
-static int wdLogSectorSize(sqlite3_file *pFile){
+/* Methods that databases and logs leave to the lower file. */
+static int wdSectorSize(sqlite3_file *pFile){
   return LOWER(pFile)->pMethods->xSectorSize(LOWER(pFile));
 }
-static int wdLogDeviceCharacteristics(sqlite3_file *pFile){
+static int wdDeviceCharacteristics(sqlite3_file *pFile){
   return LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
 }
-static int wdLogLock(sqlite3_file *pFile, int eLock){
+static int wdLock(sqlite3_file *pFile, int eLock){
   return LOWER(pFile)->pMethods->xLock(LOWER(pFile), eLock);
 }
-static int wdLogUnlock(sqlite3_file *pFile, int eLock){
+static int wdUnlock(sqlite3_file *pFile, int eLock){
   return LOWER(pFile)->pMethods->xUnlock(LOWER(pFile), eLock);
 }
-static int wdLogCheckReservedLock(sqlite3_file *pFile, int *pOut){
+static int wdCheckReservedLock(sqlite3_file *pFile, int *pOut){
   return LOWER(pFile)->pMethods->xCheckReservedLock(LOWER(pFile), pOut);
 }
-static int wdLogFileControl(sqlite3_file *pFile, int op, void *pArg){
+static int wdFileControl(sqlite3_file *pFile, int op, void *pArg){
   return LOWER(pFile)->pMethods->xFileControl(LOWER(pFile), op, pArg);
 }
 
 static const sqlite3_io_methods wdLogMethods = {
   1, wdLogClose, wdLogRead, wdLogWrite, wdLogTruncate, wdLogSync,
-  wdLogFileSize, wdLogLock, wdLogUnlock, wdLogCheckReservedLock,
-  wdLogFileControl, wdLogSectorSize, wdLogDeviceCharacteristics,
+  wdLogFileSize, wdLock, wdUnlock, wdCheckReservedLock, wdFileControl,
+  wdSectorSize, wdDeviceCharacteristics,
   0, 0, 0, 0, 0, 0
 };
 
 /***************************** Database: mode *******************************/
 
 static void wdReason(WdDb *p, const char *zReason){
-  __atomic_store_n(&p->pBase->zReason, zReason, __ATOMIC_RELAXED);
+  AtomicStore(&p->pBase->zReason, zReason);
 }
 
 /*
@@ -2573,8 +2234,14 @@ static int wdLockShared(WdDb *p){
 /**************************** Database: wal-index ***************************/
 
 /*
-** Fill in the guard region: what stock SQLite takes for a wal-index header of
-** a version it does not know.
+** Fill in the guard region, 32768 bytes before SQLite's regions of the wal-index:
+** what stock SQLite takes for a wal-index header of a version it does not know.
+**
+**          0    48  a WalIndexHdr of SQLite's wal.c with version 0x57414c31
+**         48    48  the same again
+**        512        struct WdShared, elsewhere in other versions of the format
+**
+** As the wal-index itself, it is in host byte order and lost in a crash.
 */
 static void wdGuard(void volatile *pRegion){
   u8 aHdr[48];
@@ -2622,8 +2289,8 @@ static int wdDbShmMap(
 /* From the wal-index: the frames of the log, and those that are in the database. */
 static u32 wdFrames(WdDb *p, u32 *pnBackfill){
   u32 *a = (u32*)p->pIndex;
-  *pnBackfill = a ? __atomic_load_n(&a[24], __ATOMIC_SEQ_CST) : 0;
-  return a ? __atomic_load_n(&a[4], __ATOMIC_SEQ_CST) : 0;
+  *pnBackfill = a ? AtomicLoad(&a[24]) : 0;
+  return a ? AtomicLoad(&a[4]) : 0;
 }
 
 /*
@@ -2638,154 +2305,77 @@ static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
   u32 iTicket;                    /* Its ticket there, or 0 */
   int bAsked;                     /* ... in the last call */
-  int bYielded;                   /* It yielded instead of that */
   int nFree;                      /* Times it was not held any more */
   i64 nOwed;                      /* Microseconds it was woken too early */
-  i64 iHeld;                      /* When it got the lock, if a checkpointer */
 } wdQueue;
 
 /* The thread waits for nothing. */
 static void wdNewQueue(void){
   wdQueue.iTicket = 0;
-  wdQueue.bYielded = 0;
   wdQueue.nFree = 0;
   wdQueue.nOwed = 0;
 }
 
-static int wdLockWrite(WdDb *p, int flags){
+#define WD_LOCK    (SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
+#define WD_UNLOCK  (SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE)
+static int wdShmLock(WdDb *p, int iOfst, int n, int flags){
+  return LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+}
+
+static int wdLockWrite(WdDb *p){
   WdShared *pShared = p->pShared;
-  u64 iTurn = __atomic_load_n(&pShared->iTurn, __ATOMIC_SEQ_CST);
+  u64 iTurn = AtomicLoad(&pShared->iTurn);
   int rc = SQLITE_BUSY;
   if( wdQueue.pDb!=p ){
     wdQueue.pDb = p;
     wdNewQueue();
   }
-  if( ((u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn))
-   && (!p->bQuiet || wdAllDurable(p->pLog))
-  ){
-    rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
+  if( (u32)(iTurn>>32)==wdQueue.iTicket || !wdTurnTaken(iTurn) ){
+    rc = wdShmLock(p, WAL_WRITE_LOCK, 1, WD_LOCK);
   }
   wdQueue.bAsked = rc==SQLITE_BUSY;
   if( rc==SQLITE_OK ){
     wdNewQueue();
     p->bHolder = p->bJustLocked = 1;
     if( p->bCkptLock ) p->iCkptSalt = wdSalt(p);
-    if( p->bCkptLock ){
-      wdQueue.iHeld = wdNow();
-      wdCount(p, WD_STAT_QUIET, wdAllDurable(p->pLog));
-    }
-    __atomic_store_n(&pShared->iHolder, 1, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&pShared->iTurn, 0, __ATOMIC_SEQ_CST);
+    AtomicStore(&pShared->iHolder, 1);
+    AtomicStore(&pShared->iTurn, 0);
   }
   return rc;
 }
 
 /*
-** The WRITE lock is about to be given up: choose who is next.  The turn begins
-** before the lock is free, so that nobody can come between.  A checkpointer has
-** precedence where it finds a durable log.
+** Give up the WRITE lock, and call the one who is next.  Its turn begins before the
+** lock is free, so that nobody can come between.
 */
-static u32 *wdNextTurn(WdDb *p, u32 *piTicket){
+static int wdUnlockWrite(WdDb *p){
   WdShared *pShared = p->pShared;
   u32 *pNext = 0;
   u32 iNext = 0;
-  int i;
+  int i, rc;
   /* SQLITE_BUSY_SNAPSHOT: somebody committed before the lock was taken.  The
   ** busy handler would sleep, but the one who did is gone. */
   if( p->bJustLocked ) wdQueue.bAsked = 1;
   p->bHolder = p->bJustLocked = 0;
-  __atomic_store_n(&pShared->iHolder, 0, __ATOMIC_SEQ_CST);
-  *piTicket = __atomic_load_n(&pShared->iCkpt, __ATOMIC_SEQ_CST);
-  if( *piTicket!=0 && wdAllDurable(p->pLog) ){
-    wdGiveTurn(pShared, *piTicket);
-    return &pShared->iCkpt;
-  }
-  *piTicket = 0;
-  if( __atomic_load_n(&pShared->bQueue, __ATOMIC_SEQ_CST)==0 ) return 0;
-  __atomic_store_n(&pShared->bQueue, 0, __ATOMIC_SEQ_CST);
-  for(i=0; i<WD_NWAIT; i++){
-    u32 iTicket = __atomic_load_n(&pShared->aWait[i], __ATOMIC_SEQ_CST);
-    if( iTicket!=0 && (pNext==0 || (int)(iTicket-iNext)<0) ){
-      pNext = &pShared->aWait[i];
-      iNext = iTicket;
+  AtomicStore(&pShared->iHolder, 0);
+  if( AtomicLoad(&pShared->bQueue) ){
+    AtomicStore(&pShared->bQueue, 0);
+    for(i=0; i<WD_NWAIT; i++){
+      u32 iTicket = AtomicLoad(&pShared->aWait[i]);
+      if( iTicket!=0 && (pNext==0 || (int)(iTicket-iNext)<0) ){
+        pNext = &pShared->aWait[i];
+        iNext = iTicket;
+      }
     }
   }
   if( pNext ){
-    __atomic_store_n(&pShared->bQueue, 1, __ATOMIC_SEQ_CST);
-    wdGiveTurn(pShared, iNext);
+    AtomicStore(&pShared->bQueue, 1);
+    AtomicStore(&pShared->iTurn, ((u64)iNext<<32) | wdStamp());
     wdSetGroup(pShared);
   }
-  *piTicket = iNext;
-  return pNext;
-}
-
-static int wdUnlockWrite(WdDb *p, int flags){
-  u32 iTicket;
-  u32 *pNext;
-  int rc;
-  if( p->bCkptLock && p->bHolder ){
-    wdCountWait(p, WD_STAT_HOLDS, WD_STAT_HELD_US, wdQueue.iHeld);
-  }
-  pNext = wdNextTurn(p, &iTicket);
-  rc = LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_WRITE_LOCK, 1, flags);
-  wdCall(pNext, iTicket);
+  rc = wdShmLock(p, WAL_WRITE_LOCK, 1, WD_UNLOCK);
+  if( pNext && AtomicSwap(pNext, iNext, 0) ) wdFutexWake(pNext);
   return rc;
-}
-
-/*
-** True if the WRITE lock is free soon.  Where flushes are shared it is held for
-** less time than it takes to put a thread to sleep and to wake it, and those who
-** hold it next may be waiting for nothing but this CPU.  Once for each time the
-** lock is wanted: whoever came too late then waits its turn.
-*/
-static int wdFreeSoon(WdShared *pShared){
-  int i;
-  if( wdQueue.iTicket || wdQueue.bYielded ) return 0;
-  wdQueue.bYielded = 1;
-  for(i=0; i<WD_YIELDS && !wdIsFree(pShared); i++) sched_yield();
-  return i<WD_YIELDS;
-}
-
-/* A ticket that is not 0. */
-static u32 wdTicket(WdShared *pShared){
-  u32 i = 0;
-  while( i==0 ) i = __atomic_add_fetch(&pShared->iTicket, 1, __ATOMIC_SEQ_CST);
-  return i;
-}
-
-/* The microseconds that n flushes for several commits take, 1000 at least and nMax
-** at most; 0 if there was no such flush. */
-static i64 wdFlushes(WdShared *p, int n, i64 nMax){
-  i64 nTook = n*(i64)__atomic_load_n(&p->nFlushUs, __ATOMIC_RELAXED);
-  if( nTook==0 ) return 0;
-  return nTook<1000 ? 1000 : nTook>nMax ? nMax : nTook;
-}
-
-/*
-** The checkpointer waits a while for a moment when the whole log is durable and
-** nobody writes, before it queues like others: then those who write next wait for
-** the flush of the database alone.  True if it was called, or there is no need.
-*/
-static int wdWaitQuiet(WdDb *p){
-  WdShared *pShared = p->pShared;
-  i64 nLeft = wdFlushes(pShared, 4, WD_QUIET_MAX_US);
-  i64 iUntil = wdNow() + nLeft;
-  u32 iMine, iNone = 0;
-  int bQuiet = 0;
-  p->bQuiet = 0;
-  if( p->pLog==0 || nLeft==0 ) return 0;
-  iMine = wdTicket(pShared);
-  if( !__atomic_compare_exchange_n(&pShared->iCkpt, &iNone, iMine, 0,
-           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) return 0;
-  wdQueue.iTicket = iMine;
-  while( !bQuiet && wdNow()<iUntil ){
-    wdFutexWait(&pShared->iCkpt, iMine, 1000);
-    bQuiet = __atomic_load_n(&pShared->iCkpt, __ATOMIC_SEQ_CST)!=iMine
-          || (wdIsFree(pShared) && wdAllDurable(p->pLog));
-  }
-  if( !__atomic_compare_exchange_n(&pShared->iCkpt, &iMine, 0, 0,
-           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) bQuiet = 1;
-  return bQuiet;
 }
 
 /* Wait to be called, for nMicro or a little longer. */
@@ -2795,20 +2385,18 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   u32 *pMine = 0;
   u32 iMine = wdQueue.iTicket;
   int i;
-  if( iMine==0 ) iMine = wdTicket(pShared);
+  while( iMine==0 ) iMine = AtomicAdd(&pShared->iTicket, 1);
   wdQueue.iTicket = iMine;
   for(i=0; i<WD_NWAIT && pMine==0; i++){
-    u32 iFree = 0;
     pMine = &pShared->aWait[(iMine+(u32)i)%WD_NWAIT];
-    if( !__atomic_compare_exchange_n(pMine, &iFree, iMine, 0,
-             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) pMine = 0;
+    if( !AtomicSwap(pMine, 0, iMine) ) pMine = 0;
   }
-  __atomic_store_n(&pShared->bQueue, 1, __ATOMIC_SEQ_CST);
+  AtomicStore(&pShared->bQueue, 1);
   if( pMine==0 ){
     wd.pLower->xSleep(wd.pLower, 1000);
     return;
   }
-  while( nLeft>0 && __atomic_load_n(pMine, __ATOMIC_SEQ_CST)==iMine ){
+  while( nLeft>0 && AtomicLoad(pMine)==iMine ){
     if( wdQueue.nFree<WD_MXFREE && wdIsFree(pShared) ){
       wdQueue.nFree++;            /* Just given up, and nobody was called */
       sched_yield();
@@ -2817,70 +2405,46 @@ static void wdWaitTurn(WdShared *pShared, i64 nMicro){
     wdFutexWait(pMine, iMine, nLeft<WD_SLEEP_US ? nLeft : WD_SLEEP_US);
     nLeft = iUntil - wdNow();
   }
-  (void)__atomic_compare_exchange_n(pMine, &iMine, 0, 0,
-            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  (void)AtomicSwap(pMine, iMine, 0);
 }
 
 /******************** Database: checkpoints of commits **********************/
 
-/* A checkpoint that let writers wait is over, having copied all or not. */
-static void wdCkptOver(WdBase *p, int bAll){
-  pthread_mutex_lock(&p->timer);
-  if( bAll ){
-    p->nCkptFail = 0;
-  }else{
-    p->iNextCkpt = wdNow() + (WD_CKPT_AGAIN_US<<p->nCkptFail);
-    if( p->nCkptFail<WD_CKPT_MXFAIL ) p->nCkptFail++;
-  }
-  pthread_mutex_unlock(&p->timer);
-}
-static int wdCkptMay(WdBase *p){
-  int b;
-  pthread_mutex_lock(&p->timer);
-  b = wdNow()>=p->iNextCkpt;
-  pthread_mutex_unlock(&p->timer);
-  return b;
-}
-
 /*
-** A COMMIT begins to checkpoint, and others commit at once or kept the log from
-** being restarted after the last checkpoint: it is a slice of the work.  While
-** there is much to copy they go on writing.  When little is left the WRITE lock is
-** taken, so that nothing is added and the next writer restarts the log.
+** Writers without a pause would let the log grow for ever, as SQLite restarts it
+** when a writer finds all of it in the database.  So if others commit at once, the
+** checkpoint of a COMMIT is a slice of the work.  While there is much to copy they
+** go on writing.  When little is left the WRITE lock is taken, so that nothing is
+** added and the next writer restarts the log.  (Test "process", KB each of table
+** writers.)
 */
 static void wdBeginSlice(WdDb *p){
   u32 nFrame = wdFrames(p, &p->nBackfill);
   u32 nLeft = nFrame - p->nBackfill;
-  i64 iUntil;
+  i64 iUntil = wdNow() + WD_CKPT_WAIT_US;
   int rc;
-  if( p->pLog==0 || p->bReadonlyShm || nFrame<=p->nBackfill ) return;
-  if( __atomic_load_n(&p->pShared->nGroup, __ATOMIC_RELAXED)==0
-   && p->nBackfill==0 ) return;
+  if( p->pLog==0 || p->bReadonlyShm || nFrame<=p->nBackfill
+   || !wdGroup(p->pLog) ) return;
   p->bSlice = 1;
   p->bCkptSync = 0;
-  if( (nLeft>WD_CKPT_FEW && nLeft>p->nBackfill/WD_CKPT_SHARE)
-   || !wdCkptMay(p->pBase) ) return;
-  iUntil = wdNow() + WD_CKPT_WAIT_US;
-  p->bQuiet = 1;
-  do{
-    rc = wdLockWrite(p, SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE);
-    if( rc==SQLITE_BUSY ) wdVfs.xSleep(&wdVfs, 1000);
-  }while( rc==SQLITE_BUSY && wdNow()<iUntil );
-  p->bQuiet = 0;
+  if( nLeft>WD_CKPT_FEW && nLeft>p->nBackfill/WD_CKPT_SHARE ) return;
+  if( wdNow()<AtomicLoad(&p->pBase->iNextCkpt) ) return;
+  while( (rc = wdLockWrite(p))==SQLITE_BUSY && wdNow()<iUntil ){
+    (void)wdSleep(&wdVfs.base, 1000);
+  }
   if( rc==SQLITE_OK ){
-    i64 nPause = wdFlushes(p->pShared, 2, WD_PAUSE_MAX_US);
     p->bFinish = 1;
-    p->iReadersUntil = wdNow() + (nPause ? nPause : WD_PAUSE_MAX_US);
+    p->iReadersUntil = wdNow() + WD_READERS_US;
     wdCount(p, WD_STAT_CHECKPOINTS, 1);
   }
 }
 
 /* A lock that keeps readers out.  Those of the log have to leave it soon. */
 static int wdLockReaders(WdDb *p, int iOfst, int n, int flags){
-  int rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+  int rc = wdShmLock(p, iOfst, n, flags);
   while( rc==SQLITE_BUSY && p->bFinish && wdNow()<p->iReadersUntil ){
     wd.pLower->xSleep(wd.pLower, 100);
-    rc = LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+    rc = wdShmLock(p, iOfst, n, flags);
   }
   return rc;
 }
@@ -2891,267 +2455,17 @@ static void wdEndSlice(WdDb *p){
   u32 nBackfill;
   int bAll = wdFrames(p, &nBackfill)==nBackfill;
   if( p->bFinish ){
-    int flags = SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE;
-    bAll = bAll && wdLockReaders(p, WAL_READ_LOCK0+1, WAL_NREADER-1, flags)
-                   ==SQLITE_OK;
-    if( bAll ){
-      flags = SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE;
-      (void)LOWER(p)->pMethods->xShmLock(LOWER(p), WAL_READ_LOCK0+1,
-                                         WAL_NREADER-1, flags);
-    }
+    int iLock = WAL_READ_LOCK0+1;
+    int nLock = WAL_NREADER-1;
+    bAll = bAll && wdLockReaders(p, iLock, nLock, WD_LOCK)==SQLITE_OK;
+    if( bAll ) (void)wdShmLock(p, iLock, nLock, WD_UNLOCK);
+    AtomicStore(&p->pBase->iNextCkpt, bAll ? 0 : wdNow()+WD_CKPT_AGAIN_US);
     p->bFinish = 0;
-    wdCkptOver(p->pBase, bAll);
-    (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
+    (void)wdUnlockWrite(p);
   }else if( p->bCkptSync && nBackfill>p->nBackfill && !bAll ){
     (void)wdDbSync(&p->base, SQLITE_SYNC_NORMAL);
   }
   p->bSlice = 0;
-}
-
-/************************* Database: checkpointer ***************************/
-
-static __thread int wdIsCkpt;     /* This thread is a checkpointer */
-
-/* True if the checkpointer has to stop. */
-static int wdCkptHeld(WdBase *p){
-  int b;
-  pthread_mutex_lock(&p->timer);
-  b = p->nCkptHold>0 || p->bCkptStop;
-  pthread_mutex_unlock(&p->timer);
-  return b;
-}
-
-/* The busy handler of the checkpointer's connection.  Without the WRITE lock it
-** queues for it; with it, readers have to leave the log soon. */
-typedef struct WdCkpt WdCkpt;
-struct WdCkpt {
-  WdBase *pBase;
-  WdDb *pDb;                      /* The connection's */
-  i64 iHeld;                      /* When it held the WRITE lock first */
-};
-static int wdCkptBusy(void *pArg, int n){
-  WdCkpt *p = (WdCkpt*)pArg;
-  i64 nPause;
-  if( n>1000 || wdCkptHeld(p->pBase) ) return 0;
-  if( !p->pDb->bHolder ){
-    wdVfs.xSleep(&wdVfs, 1000);
-    return 1;
-  }
-  if( p->iHeld==0 ) p->iHeld = wdNow();
-  nPause = wdFlushes(p->pDb->pShared, 2, WD_PAUSE_MAX_US);
-  if( wdNow()-p->iHeld>(nPause ? nPause : WD_PAUSE_MAX_US) ) return 0;
-  wd.pLower->xSleep(wd.pLower, 100);
-  return 1;
-}
-
-/* A commit that leaves its checkpoint to this thread holds the lock that keeps
-** checkpoints apart for a moment. */
-static int wdCkptCall(
-  WdCkpt *p, sqlite3 *db, int eMode, int *pnLog, int *pnDone
-){
-  int rc = SQLITE_BUSY;
-  int i;
-  for(i=0; rc==SQLITE_BUSY && p->iHeld==0 && i<WD_CKPT_TRIES; i++){
-    if( i>0 ) wd.pLower->xSleep(wd.pLower, 200);
-    if( wdCkptHeld(p->pBase) ) return SQLITE_INTERRUPT;
-    rc = sqlite3_wal_checkpoint_v2(db, 0, eMode, pnLog, pnDone);
-  }
-  return rc;
-}
-
-/*
-** Copy the log, while others write, until few frames are left, and then these
-** while nobody writes.  The database is flushed before that, for the pause has
-** to flush it as well.
-*/
-static int wdCkptCopy(WdCkpt *p, sqlite3 *db){
-  int nLog = 0, nDone = 0, nBefore = -1;
-  int i, rc;
-  for(i=0; i<WD_CKPT_ROUNDS && nDone>nBefore; i++){
-    nBefore = nDone;
-    rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_PASSIVE, &nLog, &nDone);
-    if( rc!=SQLITE_OK ) return rc;
-    if( nLog==nDone ) break;
-    rc = wdDbSync(&p->pDb->base, SQLITE_SYNC_NORMAL);
-    if( rc!=SQLITE_OK ) return rc;
-    if( nLog-nDone<WD_CKPT_FEW ) break;
-  }
-  wdCount(p->pDb, WD_STAT_CHECKPOINTS, 1);
-  p->pDb->bQuiet = 1;
-  rc = wdCkptCall(p, db, SQLITE_CHECKPOINT_RESTART, 0, 0);
-  p->pDb->bQuiet = 0;
-  return rc;
-}
-
-/* One checkpoint.  The file of that name may be another one by now, or this process
-** may open it no more: then the thread is of no use. */
-static int wdCkptRun(WdBase *pBase){
-  WdCkpt c;
-  sqlite3_file *pFile = 0;
-  sqlite3 *db = 0;
-  int rc = sqlite3_open_v2(pBase->zName, &db, SQLITE_OPEN_READWRITE
-               |SQLITE_OPEN_FULLMUTEX|SQLITE_OPEN_PRIVATECACHE, "waldio");
-  memset(&c, 0, sizeof(c));
-  c.pBase = pBase;
-  if( rc==SQLITE_OK ){
-    rc = sqlite3_file_control(db, 0, SQLITE_FCNTL_FILE_POINTER, &pFile);
-  }
-  if( rc==SQLITE_OK ){
-    c.pDb = (WdDb*)pFile;
-    sqlite3_busy_handler(db, wdCkptBusy, &c);
-    rc = sqlite3_exec(db, "PRAGMA synchronous=FULL; PRAGMA schema_version",
-                      0, 0, 0);
-  }
-  pthread_mutex_lock(&pBase->timer);
-  pBase->dbCkpt = db;
-  pBase->bCkptLost = (rc!=SQLITE_OK && rc!=SQLITE_BUSY) || c.pDb==0
-                  || c.pDb->pBase!=pBase;
-  pthread_mutex_unlock(&pBase->timer);
-  if( rc==SQLITE_OK && c.pDb->pBase==pBase && c.pDb->bMarked && c.pDb->pLog ){
-    rc = wdCkptCopy(&c, db);
-  }
-  pthread_mutex_lock(&pBase->timer);
-  pBase->dbCkpt = 0;
-  pthread_mutex_unlock(&pBase->timer);
-  sqlite3_close(db);
-  return rc;
-}
-
-static void *wdCkptMain(void *pArg){
-  WdBase *p = (WdBase*)pArg;
-  wdIsCkpt = 1;
-  pthread_mutex_lock(&p->timer);
-  while( !p->bCkptStop && !p->bCkptLost ){
-    int rc;
-    if( !p->bCkptWake || p->nCkptHold>0 ){
-      pthread_cond_wait(&p->timed, &p->timer);
-      continue;
-    }
-    p->bCkptWake = 0;
-    p->bCkptBusy = 1;
-    pthread_mutex_unlock(&p->timer);
-    rc = wdCkptRun(p);
-    wdCkptOver(p, rc==SQLITE_OK);
-    pthread_mutex_lock(&p->timer);
-    if( rc==SQLITE_OK ) p->bCkptWake = 0;   /* Asked for before the restart */
-    p->bCkptBusy = 0;
-    pthread_cond_broadcast(&p->timed);
-  }
-  pthread_mutex_unlock(&p->timer);
-  return 0;
-}
-
-/*
-** A COMMIT checkpoints.  True if that is left to the checkpointer, which is then
-** there.
-*/
-static int wdDelegate(WdDb *p){
-  WdBase *pBase = p->pBase;
-  int b;
-  if( p->bCkpt || !p->bMarked || !p->bCkptThread ) return 0;
-  pthread_mutex_lock(&pBase->timer);
-  if( !pBase->bCkpt && !pBase->bCkptStop ){
-    pBase->bCkpt = (u8)wdStart(&pBase->ckptThread, wdCkptMain, pBase);
-    if( !pBase->bCkpt ) wdCount(p, WD_STAT_FALLBACKS, 1);
-  }
-  b = pBase->bCkpt && !pBase->bCkptLost;
-  pthread_mutex_unlock(&pBase->timer);
-  return b;
-}
-static void wdWakeCkpt(WdBase *p){
-  pthread_mutex_lock(&p->timer);
-  if( !p->bCkptWake && wdNow()>=p->iNextCkpt ){
-    p->bCkptWake = 1;
-    pthread_cond_broadcast(&p->timed);
-  }
-  pthread_mutex_unlock(&p->timer);
-}
-
-/* Stop the checkpoint under way and let no other begin; and the reverse. */
-static void wdHoldCkpt(WdBase *p){
-  pthread_mutex_lock(&p->timer);
-  p->nCkptHold++;
-  while( p->bCkptBusy ){
-    if( p->dbCkpt ) sqlite3_interrupt(p->dbCkpt);
-    (void)wdCondWait(&p->timed, &p->timer, wdNow()+1000);
-  }
-  pthread_mutex_unlock(&p->timer);
-}
-static void wdReleaseCkpt(WdBase *p){
-  pthread_mutex_lock(&p->timer);
-  p->nCkptHold--;
-  pthread_cond_broadcast(&p->timed);
-  pthread_mutex_unlock(&p->timer);
-}
-
-/* The last handle but the checkpointer's is closed: end it. */
-static void wdEndCkpt(WdBase *p){
-  wdHoldCkpt(p);
-  pthread_mutex_lock(&p->timer);
-  if( p->bCkpt && !p->bCkptStop ){
-    p->bCkptStop = 1;
-    pthread_cond_broadcast(&p->timed);
-    pthread_mutex_unlock(&p->timer);
-    pthread_join(p->ckptThread, 0);
-    pthread_mutex_lock(&p->timer);
-    p->bCkpt = p->bCkptStop = p->bCkptWake = p->bCkptLost = 0;
-  }
-  pthread_mutex_unlock(&p->timer);
-  wdReleaseCkpt(p);
-}
-
-/*
-** A fork() with threads of waldio's about.  The child has none of them, and would
-** have the mutexes as they held them, SQLite's among them: so checkpointers stop,
-** and whatever guards the threads is the forking thread's.
-*/
-static void wdForkPrepare(void){
-  WdBase *p;
-  pthread_mutex_lock(&wd.mutex);
-  p = wdIsCkpt ? 0 : wd.pBases;
-  while( p ){
-    if( p->pid!=getpid() || p->bForkHeld ){
-      p = p->pNext;
-      continue;
-    }
-    p->bForkHeld = 1;
-    p->nRef++;
-    pthread_mutex_unlock(&wd.mutex);
-    wdHoldCkpt(p);
-    pthread_mutex_lock(&wd.mutex);
-    p = wd.pBases;
-  }
-  for(p=wd.pBases; p; p=p->pNext) pthread_mutex_lock(&p->timer);
-}
-static void wdForkOver(int bChild){
-  WdBase *p, *pNext;
-  for(p=wd.pBases; p; p=pNext){
-    int bHeld = p->bForkHeld;
-    pNext = p->pNext;
-    p->nCkptHold -= bHeld;
-    p->bForkHeld = 0;
-    if( bChild ){
-      p->bCkpt = p->bCkptStop = p->bCkptWake = p->bTimer = p->bStop = 0;
-      p->iDue = 0;
-      p->pTiming = 0;
-      wdCondInit(&p->timed);
-    }else{
-      pthread_cond_broadcast(&p->timed);
-    }
-    pthread_mutex_unlock(&p->timer);
-    if( bHeld && bChild ) p->nRef--;
-    else if( bHeld ) wdReleaseBase(p);
-  }
-  pthread_mutex_unlock(&wd.mutex);
-}
-static void wdForkParent(void){ wdForkOver(0); }
-static void wdForkChild(void){ wdForkOver(1); }
-static void wdAtFork(void){
-  (void)pthread_atfork(wdForkPrepare, wdForkParent, wdForkChild);
-}
-static void wdWatchForks(void){
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  (void)pthread_once(&once, wdAtFork);
 }
 
 /*
@@ -3174,19 +2488,14 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   int rc;
   if( bWrite && p->bFinish ) return SQLITE_OK;    /* It has it until the end */
   if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ){
-    p->bAfterCommit = p->bDelegate = 0;
-    return wdLockWrite(p, flags);
+    p->bAfterCommit = 0;
+    return wdLockWrite(p);
   }
   if( bWrite ){
     wdForget(p->pLog);
-    return wdUnlockWrite(p, flags);
+    return wdUnlockWrite(p);
   }
   p->bJustLocked = 0;
-  if( p->bDelegate && iOfst>=WAL_READ_LOCK0 && n==1
-   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
-  ){
-    return SQLITE_BUSY;           /* A passive checkpoint copies nothing */
-  }
   if( flags & SQLITE_SHM_LOCK ){
     bAfterCommit = p->bAfterCommit;
     p->bAfterCommit = 0;
@@ -3197,10 +2506,9 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   rc = wdLockReaders(p, iOfst, n, flags);
   if( rc!=SQLITE_OK ) return rc;
   if( iOfst==WAL_READ_LOCK0 && n==1 && p->bMarked
-   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE) && wdCkptIsLate(p)
+   && flags==WD_LOCK && wdCkptIsLate(p)
   ){
-    flags = SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE;
-    (void)LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
+    (void)wdShmLock(p, iOfst, n, WD_UNLOCK);
     return SQLITE_BUSY;
   }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
@@ -3213,11 +2521,8 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     p->iRead = wdWritten(p->pLog) & ~(u64)1;
   }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
-    int bDelegated = p->bDelegate;
-    p->bDelegate = bAfterCommit && wdDelegate(p);
-    if( bAfterCommit && !p->bDelegate && p->bMarked ) wdBeginSlice(p);
-    if( (flags & SQLITE_SHM_UNLOCK) && bDelegated ) wdWakeCkpt(p->pBase);
-    if( p->bMarked && p->pLog && !p->bDelegate && !bDelegated ){
+    if( bAfterCommit && p->bMarked ) wdBeginSlice(p);
+    if( p->bMarked && p->pLog ){
       if( flags & SQLITE_SHM_LOCK ) wdReadAhead(p->pLog);
       else wdReadOver(p->pLog);
     }
@@ -3230,7 +2535,7 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
   if( p->pLog ) wdLeaveGroup(p->pLog);
   p->iWait = p->iRead = 0;
-  if( p->bHolder ) (void)wdUnlockWrite(p, SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE);
+  if( p->bHolder ) (void)wdUnlockWrite(p);
   memset(&p->priv, 0, sizeof(p->priv));
   p->pIndex = 0;
   p->bCkptLock = p->bSlice = p->bFinish = 0;
@@ -3239,7 +2544,7 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   pthread_mutex_unlock(&wd.mutex);
   p->bReadonlyShm = 0;
   /* A thread that was told SQLITE_BUSY and sleeps on its own account. */
-  while( __atomic_load_n(&p->nWaiting, __ATOMIC_ACQUIRE)>0 ){
+  while( AtomicLoad(&p->nWaiting)>0 ){
     wd.pLower->xSleep(wd.pLower, 500);
   }
   return LOWER(p)->pMethods->xShmUnmap(LOWER(p),
@@ -3349,53 +2654,31 @@ static int wdPadding(i64 n){
 
 /* The options that are a number: set one if az[2] is given, return it. */
 static int wdPragmaOption(WdDb *p, char **az){
-  const char *z = az[1] + 7;      /* After "waldio_" */
-  int n = az[2] ? atoi(az[2]) : -1;
-  if( sqlite3_stricmp(z, "recycle")==0 ){
-    if( az[2] ) p->bRecycle = n!=0;
-    n = p->bRecycle;
-  }else if( sqlite3_stricmp(z, "padding")==0 ){
-    if( az[2] && n!=wdPadding(n) ){
-      return wdPragmaError(az, "0, 512, 4096 or 8192");
+  const struct {
+    const char *zName;
+    int *pValue;
+    int mn, mx;
+    const char *zWant;
+  } a[] = {
+    { "waldio_recycle", &p->bRecycle, 0, 1, "0 or 1" },
+    { "waldio_padding", &p->szPad, 0, 8192, "0, 512, 4096 or 8192" },
+    { "waldio_prealloc", &p->szPrealloc, 0, WD_MXPREALLOC, "0 to 4194304" },
+    { "waldio_group_frames", &p->nGroupFrames, 1, INT_MAX, "1 or more" },
+    { "waldio_group_ms", &p->msGroup, 0, 60000, "0 to 60000" },
+    { "waldio_durable_reads", &p->bDurableReads, 0, 1, "0 or 1" }
+  };
+  unsigned i;
+  for(i=0; i<sizeof(a)/sizeof(a[0]); i++){
+    int n = az[2] ? atoi(az[2]) : *a[i].pValue;
+    if( sqlite3_stricmp(az[1], a[i].zName)!=0 ) continue;
+    if( n<a[i].mn || n>a[i].mx || (a[i].pValue==&p->szPad && n!=wdPadding(n)) ){
+      return wdPragmaError(az, a[i].zWant);
     }
-    if( az[2] ) p->szPad = n;
-    n = p->szPad;
-  }else if( sqlite3_stricmp(z, "prealloc")==0 ){
-    if( az[2] && (n<0 || n>WD_MXPREALLOC) ){
-      return wdPragmaError(az, "0 to 4194304");
-    }
-    if( az[2] ) p->szPrealloc = (int)roundUp(n, WD_BLOCK0);
-    n = p->szPrealloc;
-  }else if( sqlite3_stricmp(z, "group_frames")==0 ){
-    if( az[2] && n<1 ) return wdPragmaError(az, "1 or more");
-    if( az[2] ) p->nGroupFrames = n;
-    n = p->nGroupFrames;
-  }else if( sqlite3_stricmp(z, "group_ms")==0 ){
-    if( az[2] && (n<0 || n>60000) ) return wdPragmaError(az, "0 to 60000");
-    if( az[2] ) p->msGroup = n;
-    n = p->msGroup;
-  }else if( sqlite3_stricmp(z, "durable_reads")==0 ){
-    if( az[2] && n!=0 && n!=1 ) return wdPragmaError(az, "0 or 1");
-    if( az[2] ) p->bDurableReads = (u8)n;
-    n = p->bDurableReads;
-  }else{
-    return SQLITE_NOTFOUND;
+    *a[i].pValue = n;
+    az[0] = sqlite3_mprintf("%d", n);
+    return SQLITE_OK;
   }
-  az[0] = sqlite3_mprintf("%d", n);
-  return SQLITE_OK;
-}
-
-/* PRAGMA waldio_checkpointer */
-static int wdPragmaCheckpointer(WdDb *p, char **az){
-  static const char *const azName[] = { "connection", "thread" };
-  int i;
-  if( az[2] ){
-    for(i=0; i<2 && sqlite3_stricmp(az[2], azName[i])!=0; i++){}
-    if( i==2 ) return wdPragmaError(az, "connection or thread");
-    p->bCkptThread = (u8)i;
-  }
-  az[0] = sqlite3_mprintf("%s", azName[p->bCkptThread]);
-  return SQLITE_OK;
+  return SQLITE_NOTFOUND;
 }
 
 /* PRAGMA waldio_sync */
@@ -3430,9 +2713,6 @@ static int wdPragma(WdDb *p, char **az){
   if( sqlite3_stricmp(az[1], "waldio_sync")==0 ){
     return wdPragmaSync(p, az);
   }
-  if( sqlite3_stricmp(az[1], "waldio_checkpointer")==0 ){
-    return wdPragmaCheckpointer(p, az);
-  }
   if( sqlite3_stricmp(az[1], "waldio_layout")==0 ){
     const char *z = !p->bMarked ? (p->pLog ? "stock" : "none")
                   : p->pLog ? wdLayoutName(p->pLog->mLayout) : "none";
@@ -3451,7 +2731,6 @@ static void wdReleaseBase(WdBase *p){
   for(pp=&wd.pBases; *pp!=p; pp=&(*pp)->pNext){}
   *pp = p->pNext;
   pthread_mutex_destroy(&p->timer);
-  pthread_cond_destroy(&p->timed);
   sqlite3_free(p->zName);
   sqlite3_free(p);
 }
@@ -3483,15 +2762,11 @@ static void wdUnmark(WdDb *p){
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb **pp;
-  int bLast;
   if( p->bMarked && p->bUnused ) wdUnmark(p);
   pthread_mutex_lock(&wd.mutex);
-  for(pp=&wd.pDbs; *pp && *pp!=p; pp=&(*pp)->pNext){}
-  if( *pp ) *pp = p->pNext;
-  bLast = !p->bCkpt && --p->pBase->nHandle==0;
-  pthread_mutex_unlock(&wd.mutex);
-  if( bLast ) wdEndCkpt(p->pBase);
-  pthread_mutex_lock(&wd.mutex);
+  for(pp=&wd.pDbs; *pp!=p; pp=&(*pp)->pNext){}
+  *pp = p->pNext;
+  if( --p->pBase->nHandle==0 ) wdEndTimer(p->pBase);
   wdReleaseBase(p->pBase);
   pthread_mutex_unlock(&wd.mutex);
   return LOWER(p)->pMethods->xClose(LOWER(p));
@@ -3557,14 +2832,14 @@ static int wdDbSync(sqlite3_file *pFile, int flags){
   u32 nBackfill;
   int rc;
   if( !p->bMarked ) return LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
-  if( __atomic_load_n(&p->pBase->bSyncFailed, __ATOMIC_SEQ_CST) ){
+  if( AtomicLoad(&p->pBase->bSyncFailed) ){
     return SQLITE_IOERR_FSYNC;
   }
-  __atomic_store_n(&p->pBase->bSynced, 1, __ATOMIC_RELAXED);
+  AtomicStore(&p->pBase->bSynced, 1);
   rc = LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
   (void)wdFrames(p, &nBackfill);
   if( rc!=SQLITE_OK && nBackfill>0 ){
-    __atomic_store_n(&p->pBase->bSyncFailed, 1, __ATOMIC_SEQ_CST);
+    AtomicStore(&p->pBase->bSyncFailed, 1);
   }
   return rc;
 }
@@ -3580,18 +2855,12 @@ static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
 static int wdLockLast(WdDb *p){
   WdBase *pBase = p->pBase;
   int rc, i;
-  if( p->bCkpt ) return SQLITE_BUSY;
   rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   for(i=0; rc==SQLITE_BUSY && i<WD_CLOSE_TRIES; i++){
-    WdDb *pNone = 0;
-    if( __atomic_load_n(&pBase->nShared, __ATOMIC_SEQ_CST)<=1 ){
-      wdHoldCkpt(pBase);
-      rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
-      wdReleaseCkpt(pBase);
-      break;
+    if( AtomicLoad(&pBase->nShared)<=1 ){
+      return LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
     }
-    if( __atomic_compare_exchange_n(&pBase->pClosing, &pNone, p, 0,
-            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ) break;
+    if( AtomicSwap(&pBase->pClosing, (WdDb*)0, p) ) break;
     wd.pLower->xSleep(wd.pLower, 200);
     rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   }
@@ -3610,8 +2879,8 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
   }else{
     rc = LOWER(p)->pMethods->xLock(LOWER(p), eLock);
   }
-  if( rc==SQLITE_OK && p->eLock==SQLITE_LOCK_NONE && !p->bCkpt ){
-    __atomic_add_fetch(&p->pBase->nShared, 1, __ATOMIC_SEQ_CST);
+  if( rc==SQLITE_OK && p->eLock==SQLITE_LOCK_NONE ){
+    AtomicAdd(&p->pBase->nShared, 1);
   }
   if( rc==SQLITE_OK && eLock>p->eLock ) p->eLock = eLock;
   return rc;
@@ -3619,19 +2888,13 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
 
 static int wdDbUnlock(sqlite3_file *pFile, int eLock){
   WdDb *p = (WdDb*)pFile;
-  WdDb *pClosing = p;
   int rc = LOWER(p)->pMethods->xUnlock(LOWER(p), eLock);
-  if( p->eLock>eLock && eLock==SQLITE_LOCK_NONE && !p->bCkpt ){
-    __atomic_add_fetch(&p->pBase->nShared, -1, __ATOMIC_SEQ_CST);
+  if( p->eLock>eLock && eLock==SQLITE_LOCK_NONE ){
+    AtomicAdd(&p->pBase->nShared, -1);
   }
   if( eLock<p->eLock ) p->eLock = eLock;
-  (void)__atomic_compare_exchange_n(&p->pBase->pClosing, &pClosing, (WdDb*)0, 0,
-            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  (void)AtomicSwap(&p->pBase->pClosing, p, (WdDb*)0);
   return rc;
-}
-
-static int wdDbCheckReservedLock(sqlite3_file *pFile, int *pOut){
-  return LOWER(pFile)->pMethods->xCheckReservedLock(LOWER(pFile), pOut);
 }
 
 /*
@@ -3651,52 +2914,50 @@ static int wdPersistWal(WdDb *p, int *pArg){
                                             pArg);
   if( bAsk && p->bClosing && bAll ){
     p->bLastClose = 1;
-    p->bWritten = __atomic_load_n(&p->pShared->iWritten, __ATOMIC_ACQUIRE)!=0
-               || __atomic_load_n(&p->pBase->bSynced, __ATOMIC_RELAXED);
+    p->bWritten = AtomicLoad(&p->pShared->iWritten)!=0
+               || AtomicLoad(&p->pBase->bSynced);
     p->bPersist = *pArg>0;
     if( p->bRecycle && !wdModeDiffers(p) ) *pArg = 1;
   }
   return rc;
 }
 
-static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
-  WdDb *p = (WdDb*)pFile;
-  int rc;
-  if( op==SQLITE_FCNTL_PDB ) p->ppDb = (sqlite3**)pArg;
-  p->bAfterCommit = op==SQLITE_FCNTL_COMMIT_PHASETWO;
-  p->bJustLocked = 0;
-  if( op==SQLITE_FCNTL_PERSIST_WAL ) return wdPersistWal(p, (int*)pArg);
-  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->pLog ) wdCommitOver(p->pLog);
-  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->iWait && p->pLog ){
-    u64 iWait = p->iWait;
-    p->iWait = 0;
-    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(p->pLog, iWait)
-                                 : wdWaitDurable(p->pLog, iWait);
-    if( rc!=SQLITE_OK ) return rc;
+/* SQLITE_FCNTL_COMMIT_PHASETWO: the WRITE lock is given up, and an error is that of
+** COMMIT.  It waits for what wdCommitted() and wdLogSync() left to it. */
+static int wdPhaseTwo(WdDb *p){
+  WdLog *pLog = p->pLog;
+  u64 iWait = p->iWait;
+  int rc = SQLITE_OK;
+  if( pLog==0 ) return SQLITE_OK;
+  wdCommitOver(pLog);
+  p->iWait = 0;
+  if( iWait ){
+    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(pLog, iWait)
+                                 : wdWaitDurable(pLog, iWait);
   }
-  if( op==SQLITE_FCNTL_COMMIT_PHASETWO && p->bStockWrite && p->pLog
-   && p->eSync==WD_SYNC_PERSISTENT
-  ){
-    rc = wdLogSync(&p->pLog->base, SQLITE_SYNC_NORMAL);
-    if( rc!=SQLITE_OK ) return rc;
-  }
-  if( op==SQLITE_FCNTL_PRAGMA ){
-    rc = wdPragma(p, (char**)pArg);
-    if( rc!=SQLITE_NOTFOUND ) return rc;
-  }
-  rc = LOWER(p)->pMethods->xFileControl(LOWER(p), op, pArg);
-  if( op==SQLITE_FCNTL_VFSNAME && rc==SQLITE_OK ){
-    *(char**)pArg = sqlite3_mprintf("waldio/%z", *(char**)pArg);
+  if( rc==SQLITE_OK && p->bStockWrite && p->eSync==WD_SYNC_PERSISTENT ){
+    rc = wdLogSync(&pLog->base, SQLITE_SYNC_NORMAL);
   }
   return rc;
 }
 
-static int wdDbSectorSize(sqlite3_file *pFile){
-  return LOWER(pFile)->pMethods->xSectorSize(LOWER(pFile));
-}
-
-static int wdDbDeviceCharacteristics(sqlite3_file *pFile){
-  return LOWER(pFile)->pMethods->xDeviceCharacteristics(LOWER(pFile));
+static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
+  WdDb *p = (WdDb*)pFile;
+  int rc = SQLITE_NOTFOUND;
+  p->bAfterCommit = op==SQLITE_FCNTL_COMMIT_PHASETWO;
+  p->bJustLocked = 0;
+  switch( op ){
+    case SQLITE_FCNTL_PDB:             p->ppDb = (sqlite3**)pArg; break;
+    case SQLITE_FCNTL_PERSIST_WAL:     return wdPersistWal(p, (int*)pArg);
+    case SQLITE_FCNTL_PRAGMA:          rc = wdPragma(p, (char**)pArg); break;
+    case SQLITE_FCNTL_COMMIT_PHASETWO: rc = wdPhaseTwo(p); break;
+  }
+  if( rc!=SQLITE_NOTFOUND && (rc!=SQLITE_OK || op==SQLITE_FCNTL_PRAGMA) ) return rc;
+  rc = wdFileControl(pFile, op, pArg);
+  if( op==SQLITE_FCNTL_VFSNAME && rc==SQLITE_OK ){
+    *(char**)pArg = sqlite3_mprintf("waldio/%z", *(char**)pArg);
+  }
+  return rc;
 }
 
 /* Page 1 is not mapped, since its byte 19 would show. */
@@ -3713,8 +2974,8 @@ static int wdDbUnfetch(sqlite3_file *pFile, i64 iOfst, void *pPage){
 
 static const sqlite3_io_methods wdDbMethods = {
   3, wdDbClose, wdDbRead, wdDbWrite, wdDbTruncate, wdDbSync, wdDbFileSize,
-  wdDbLock, wdDbUnlock, wdDbCheckReservedLock, wdDbFileControl, wdDbSectorSize,
-  wdDbDeviceCharacteristics, wdDbShmMap, wdDbShmLock, wdDbShmBarrier,
+  wdDbLock, wdDbUnlock, wdCheckReservedLock, wdDbFileControl, wdSectorSize,
+  wdDeviceCharacteristics, wdDbShmMap, wdDbShmLock, wdDbShmBarrier,
   wdDbShmUnmap, wdDbFetch, wdDbUnfetch
 };
 
@@ -3793,7 +3054,6 @@ static WdBase *wdFindBase(const char *zName){
       return 0;
     }
     pthread_mutex_init(&p->timer, 0);
-    wdCondInit(&p->timed);
     p->pid = getpid();
     p->iDev = iDev;
     p->iInode = iInode;
@@ -3801,6 +3061,7 @@ static WdBase *wdFindBase(const char *zName){
     wd.pBases = p;
   }
   p->nRef++;
+  p->nHandle++;
   return p;
 }
 
@@ -3831,26 +3092,22 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   }
   if( flags & SQLITE_OPEN_READONLY ) zReason = "opened read-only";
   wdMethods(&p->methods, &wdDbMethods, LOWER(p)->pMethods);
-  if( (wdDbDeviceCharacteristics(&p->base) & SQLITE_IOCAP_POWERSAFE_OVERWRITE)
+  if( (wdDeviceCharacteristics(&p->base) & SQLITE_IOCAP_POWERSAFE_OVERWRITE)
       ==0 ){
     /* Byte 19 is overwritten alone, as are the pieces of a tail block. */
     zReason = "no POWERSAFE_OVERWRITE (psow=0)";
   }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
-  p->bCkpt = (u8)wdIsCkpt;
-  p->bWant = zReason==0 && !p->bCkpt;
+  p->bWant = zReason==0;
   p->bLostLog = (flags & SQLITE_OPEN_READONLY)==0
              && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
-  zUri = sqlite3_uri_parameter(zName, "waldio_checkpointer");
-  p->bCkptThread = zUri && sqlite3_stricmp(zUri, "thread")==0;
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){
-    p->pBase->nHandle += !p->bCkpt;
     p->pNext = wd.pDbs;
     wd.pDbs = p;
     p->base.pMethods = &p->methods;
-    if( !p->bCkpt ) wdReason(p, zReason);
+    wdReason(p, zReason);
   }
   pthread_mutex_unlock(&wd.mutex);
   return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
@@ -4016,27 +3273,6 @@ static int wdAccess(sqlite3_vfs *pVfs, const char *zName, int flags, int *pOut){
   }
   return LOWERVFS(pVfs)->xAccess(LOWERVFS(pVfs), zName, flags, pOut);
 }
-static int wdFullPathname(
-  sqlite3_vfs *pVfs, const char *zIn, int n, char *zOut
-){
-  return LOWERVFS(pVfs)->xFullPathname(LOWERVFS(pVfs), zIn, n, zOut);
-}
-static void *wdDlOpen(sqlite3_vfs *pVfs, const char *zFile){
-  return LOWERVFS(pVfs)->xDlOpen(LOWERVFS(pVfs), zFile);
-}
-static void wdDlError(sqlite3_vfs *pVfs, int nByte, char *zErr){
-  LOWERVFS(pVfs)->xDlError(LOWERVFS(pVfs), nByte, zErr);
-}
-static void (*wdDlSym(sqlite3_vfs *pVfs, void *pLib, const char *zSym))(void){
-  return LOWERVFS(pVfs)->xDlSym(LOWERVFS(pVfs), pLib, zSym);
-}
-static void wdDlClose(sqlite3_vfs *pVfs, void *pLib){
-  LOWERVFS(pVfs)->xDlClose(LOWERVFS(pVfs), pLib);
-}
-static int wdRandomness(sqlite3_vfs *pVfs, int nByte, char *zOut){
-  return LOWERVFS(pVfs)->xRandomness(LOWERVFS(pVfs), nByte, zOut);
-}
-
 /* The thread may have left the database where it was busy, so that is looked
 ** for before it is used.  Whoever is woken early and does not get the lock after
 ** all sleeps so much longer the next time: sqlite3_busy_timeout() adds up what it
@@ -4050,7 +3286,7 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
     for(p=wd.pDbs; p && p!=wdQueue.pDb; p=p->pNext){}
     if( p && p->pShared!=&p->priv ){
       pShared = p->pShared;
-      __atomic_add_fetch(&p->nWaiting, 1, __ATOMIC_ACQ_REL);
+      AtomicAdd(&p->nWaiting, 1);
     }
     pthread_mutex_unlock(&wd.mutex);
   }
@@ -4058,92 +3294,46 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
   iBegin = wdNow();
   nWant = nMicro + wdQueue.nOwed;
-  if( !(p->bQuiet ? wdWaitQuiet(p) : wdFreeSoon(pShared)) ){
-    wdWaitTurn(pShared, nWant);
-  }
+  wdWaitTurn(pShared, nWant);
   nWant -= wdNow() - iBegin;
   wdQueue.nOwed = nWant>0 ? nWant : 0;
-  wdCountWait(p, WD_STAT_QUEUED, WD_STAT_QUEUE_US, iBegin);
-  __atomic_add_fetch(&p->nWaiting, -1, __ATOMIC_ACQ_REL);
+  AtomicAdd(&p->nWaiting, -1);
   return nMicro;
 }
-static int wdCurrentTime(sqlite3_vfs *pVfs, double *pTime){
-  return LOWERVFS(pVfs)->xCurrentTime(LOWERVFS(pVfs), pTime);
-}
-static int wdGetLastError(sqlite3_vfs *pVfs, int nByte, char *zErr){
-  return LOWERVFS(pVfs)->xGetLastError(LOWERVFS(pVfs), nByte, zErr);
-}
-static int wdCurrentTimeInt64(sqlite3_vfs *pVfs, sqlite3_int64 *pTime){
-  return LOWERVFS(pVfs)->xCurrentTimeInt64(LOWERVFS(pVfs), pTime);
-}
-static int wdSetSystemCall(
-  sqlite3_vfs *pVfs, const char *zName, sqlite3_syscall_ptr pNew
-){
-  return LOWERVFS(pVfs)->xSetSystemCall(LOWERVFS(pVfs), zName, pNew);
-}
-static sqlite3_syscall_ptr wdGetSystemCall(
-  sqlite3_vfs *pVfs, const char *zName
-){
-  return LOWERVFS(pVfs)->xGetSystemCall(LOWERVFS(pVfs), zName);
-}
-static const char *wdNextSystemCall(sqlite3_vfs *pVfs, const char *zName){
-  return LOWERVFS(pVfs)->xNextSystemCall(LOWERVFS(pVfs), zName);
-}
-
-static sqlite3_vfs wdVfs = {
-  3, 0, 0, 0, "waldio", 0,
-  wdOpen, wdDelete, wdAccess, wdFullPathname, wdDlOpen, wdDlError, wdDlSym,
-  wdDlClose, wdRandomness, wdSleep, wdCurrentTime, wdGetLastError,
-  wdCurrentTimeInt64, wdSetSystemCall, wdGetSystemCall, wdNextSystemCall
-};
-
-/*
-** Have pVfs stand on pLower.  SQLite does without these methods where they are
-** NULL.
-*/
-static void wdStandOn(sqlite3_vfs *pVfs, sqlite3_vfs *pLower){
-  int n = pLower->iVersion;
-  pVfs->iVersion = n<3 ? n : 3;
-  pVfs->szOsFile = (int)WD_SZMAX + pLower->szOsFile;
-  pVfs->mxPathname = pLower->mxPathname;
-  pVfs->pAppData = pLower;
-  if( pLower->xGetLastError==0 ) pVfs->xGetLastError = 0;
-  if( n<2 || pLower->xCurrentTimeInt64==0 ) pVfs->xCurrentTimeInt64 = 0;
-  if( n<3 || pLower->xSetSystemCall==0 ) pVfs->xSetSystemCall = 0;
-  if( n<3 || pLower->xGetSystemCall==0 ) pVfs->xGetSystemCall = 0;
-  if( n<3 || pLower->xNextSystemCall==0 ) pVfs->xNextSystemCall = 0;
+/* Have a VFS of the name zName stand on pLower. */
+static void wdStandOn(WdVfs *p, sqlite3_vfs *pLower, const char *zName){
+  memset(p, 0, sizeof(*p));
+  memcpy(&p->base, pLower, pLower->iVersion>2 ? sizeof(p->base)
+      : pLower->iVersion==2 ? offsetof(sqlite3_vfs, xSetSystemCall)
+                            : offsetof(sqlite3_vfs, xCurrentTimeInt64));
+  if( p->base.iVersion>3 ) p->base.iVersion = 3;
+  p->pLower = pLower;
+  p->base.pNext = 0;
+  p->base.zName = zName;
+  p->base.szOsFile = (int)WD_SZMAX + pLower->szOsFile;
+  p->base.xOpen = wdOpen;
+  p->base.xDelete = wdDelete;
+  p->base.xAccess = wdAccess;
+  p->base.xSleep = wdSleep;
 }
 
 /****************************** waldio_stat *********************************/
 
 /*
 ** CREATE TABLE waldio_stat(...): one row per database this process has open
-** through the VFS.  An eponymous virtual table, a copy of the counters is made
-** when a scan begins.
+** through the VFS.  An eponymous virtual table.
 */
 static const char wdStatSchema[] =
   "CREATE TABLE waldio_stat(database TEXT, layout TEXT, slot INT, reason TEXT,"
   " handles INT, commits INT, frames INT, bytes INT, durable_writes INT,"
-  " flushes INT, preallocations INT, fallbacks INT, escapes INT, groups INT,"
-  " waits INT, moved INT, write_zeroes INT, checkpoints INT, wait_us INT,"
-  " longest_wait_us INT, queued INT, queue_us INT, longest_queue_us INT,"
-  " read_ahead INT, holds INT, held_us INT, longest_held_us INT,"
-  " quiet_holds INT)";
+  " flushes INT, preallocations INT, fallbacks INT, escapes INT, moved INT,"
+  " checkpoints INT, read_ahead INT)";
 #define WD_STAT_NFIXED  5         /* Columns before those of aStat[] */
 
-typedef struct WdRow WdRow;
-struct WdRow {
-  WdRow *pNext;
-  char *zName;
-  u32 mLayout;
-  const char *zReason;
-  int nHandle;
-  i64 aStat[WD_STAT_NCOUNT];
-};
 typedef struct WdCursor WdCursor;
 struct WdCursor {
   sqlite3_vtab_cursor base;
-  WdRow *pRows;                   /* The row it is on, and those after it */
+  WdBase *pBase;                  /* The row it is on, which nRef keeps */
   i64 iRow;
 };
 
@@ -4177,73 +3367,59 @@ static int wdStatOpen(sqlite3_vtab *pVtab, sqlite3_vtab_cursor **ppCursor){
   *ppCursor = &p->base;
   return SQLITE_OK;
 }
+/* Go to a row, or to none. */
+static int wdStatGo(WdCursor *p, WdBase *pTo, i64 iRow){
+  if( pTo ) pTo->nRef++;
+  if( p->pBase ) wdReleaseBase(p->pBase);
+  p->pBase = pTo;
+  p->iRow = iRow;
+  pthread_mutex_unlock(&wd.mutex);
+  return SQLITE_OK;
+}
 static int wdStatNext(sqlite3_vtab_cursor *pCursor){
   WdCursor *p = (WdCursor*)pCursor;
-  WdRow *pRow = p->pRows;
-  p->pRows = pRow->pNext;
-  p->iRow++;
-  sqlite3_free(pRow->zName);
-  sqlite3_free(pRow);
-  return SQLITE_OK;
+  pthread_mutex_lock(&wd.mutex);
+  return wdStatGo(p, p->pBase->pNext, p->iRow+1);
 }
-static int wdStatEof(sqlite3_vtab_cursor *pCursor){
-  return ((WdCursor*)pCursor)->pRows==0;
-}
-static int wdStatClose(sqlite3_vtab_cursor *pCursor){
-  while( !wdStatEof(pCursor) ) wdStatNext(pCursor);
-  sqlite3_free(pCursor);
-  return SQLITE_OK;
-}
-
 static int wdStatFilter(
   sqlite3_vtab_cursor *pCursor, int idxNum, const char *idxStr,
   int argc, sqlite3_value **argv
 ){
-  WdCursor *p = (WdCursor*)pCursor;
-  WdBase *pBase;
-  int rc = SQLITE_OK;
   (void)idxNum; (void)idxStr; (void)argc; (void)argv;
-  while( p->pRows ) wdStatNext(pCursor);
-  p->iRow = 0;
   pthread_mutex_lock(&wd.mutex);
-  for(pBase=wd.pBases; pBase && rc==SQLITE_OK; pBase=pBase->pNext){
-    WdRow *pRow = sqlite3_malloc(sizeof(*pRow));
-    int i;
-    if( pRow==0 ){
-      rc = SQLITE_NOMEM;
-      break;
-    }
-    pRow->zName = sqlite3_mprintf("%s", pBase->zName);
-    if( pRow->zName==0 ) rc = SQLITE_NOMEM;
-    pRow->mLayout = __atomic_load_n(&pBase->mLayout, __ATOMIC_RELAXED);
-    pRow->zReason = __atomic_load_n(&pBase->zReason, __ATOMIC_RELAXED);
-    pRow->nHandle = pBase->nHandle;
-    for(i=0; i<WD_STAT_NCOUNT; i++){
-      pRow->aStat[i] = __atomic_load_n(&pBase->aStat[i], __ATOMIC_RELAXED);
-    }
-    pRow->pNext = p->pRows;
-    p->pRows = pRow;
-  }
-  pthread_mutex_unlock(&wd.mutex);
-  return rc;
+  return wdStatGo((WdCursor*)pCursor, wd.pBases, 0);
+}
+static int wdStatEof(sqlite3_vtab_cursor *pCursor){
+  return ((WdCursor*)pCursor)->pBase==0;
+}
+static int wdStatClose(sqlite3_vtab_cursor *pCursor){
+  pthread_mutex_lock(&wd.mutex);
+  (void)wdStatGo((WdCursor*)pCursor, 0, 0);
+  sqlite3_free(pCursor);
+  return SQLITE_OK;
 }
 
 static int wdStatColumn(
   sqlite3_vtab_cursor *pCursor, sqlite3_context *pCtx, int iCol
 ){
-  const WdRow *p = ((WdCursor*)pCursor)->pRows;
+  WdBase *p = ((WdCursor*)pCursor)->pBase;
+  const char *zReason = AtomicLoad(&p->zReason);
+  u32 mLayout = AtomicLoad(&p->mLayout);
+  i64 n = 0;
   switch( iCol ){
     case 0: sqlite3_result_text(pCtx, p->zName, -1, SQLITE_TRANSIENT); break;
-    case 1: sqlite3_result_text(pCtx, p->zReason && p->zReason!=wdOther
-                ? "stock" : wdLayoutName(p->mLayout), -1, SQLITE_STATIC);
+    case 1: sqlite3_result_text(pCtx, zReason && zReason!=wdOther
+                ? "stock" : wdLayoutName(mLayout), -1, SQLITE_STATIC);
             break;
-    case 2: sqlite3_result_int(pCtx, wdLayoutOf(p->mLayout).szSlot); break;
-    case 3: if( p->zReason ){
-              sqlite3_result_text(pCtx, p->zReason, -1, SQLITE_STATIC);
-            }
+    case 2: sqlite3_result_int(pCtx, wdLayoutOf(mLayout).szSlot); break;
+    case 3: sqlite3_result_text(pCtx, zReason, -1, SQLITE_STATIC); break;
+    case 4: pthread_mutex_lock(&wd.mutex);
+            n = p->nHandle;
+            pthread_mutex_unlock(&wd.mutex);
+            sqlite3_result_int64(pCtx, n);
             break;
-    case 4: sqlite3_result_int(pCtx, p->nHandle); break;
-    default: sqlite3_result_int64(pCtx, p->aStat[iCol-WD_STAT_NFIXED]);
+    default: n = AtomicLoad(&p->aStat[iCol-WD_STAT_NFIXED]);
+             sqlite3_result_int64(pCtx, n);
   }
   return SQLITE_OK;
 }
@@ -4293,24 +3469,24 @@ static int wdConnection(
 int waldio_register(int bDefault){
   sqlite3_vfs *pOther = sqlite3_vfs_find("waldio");
   int rc;
-  if( pOther && pOther!=&wdVfs ){
+  if( pOther && pOther!=&wdVfs.base ){
     /* Another build of waldio is loaded.  Two must not stand on each other. */
     return bDefault ? sqlite3_vfs_register(pOther, 1) : SQLITE_OK;
   }
   pthread_mutex_lock(&wd.mutex);
-  if( wdVfs.pAppData==0 ){
+  if( wd.pLower==0 ){
     sqlite3_vfs *pLower = sqlite3_vfs_find(0);
     if( pLower==0 ){
       pthread_mutex_unlock(&wd.mutex);
       return SQLITE_ERROR;
     }
-    wdStandOn(&wdVfs, pLower);
+    wdStandOn(&wdVfs, pLower, "waldio");
     wd.pLower = pLower;
     wd.bUnix = strncmp(pLower->zName, "unix", 4)==0;
   }
   pthread_mutex_unlock(&wd.mutex);
   rc = sqlite3_auto_extension((void(*)(void))wdConnection);
-  return rc==SQLITE_OK ? sqlite3_vfs_register(&wdVfs, bDefault) : rc;
+  return rc==SQLITE_OK ? sqlite3_vfs_register(&wdVfs.base, bDefault) : rc;
 }
 
 int waldio_extra_init(const char *zUnused){
@@ -4339,13 +3515,10 @@ static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
   rc = SQLITE_OK;
 #endif
   /* The waldio_stat of another build shows the databases of its VFS. */
-  if( sqlite3_vfs_find("waldio")!=&wdVfs ) return rc;
+  if( sqlite3_vfs_find("waldio")!=&wdVfs.base ) return rc;
   return wdConnection(db, pzErrMsg, 0)==SQLITE_OK ? rc : SQLITE_ERROR;
 }
 
-int sqlite3_waldio_init(
-  sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
-);
 int sqlite3_waldio_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
@@ -4353,9 +3526,6 @@ int sqlite3_waldio_init(
   return wdLoaded(db, pzErrMsg, rc);
 }
 
-int sqlite3_waldio_default_init(
-  sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
-);
 int sqlite3_waldio_default_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){

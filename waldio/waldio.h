@@ -1,8 +1,8 @@
 /*
 ** waldio: a SQLite write-ahead log in aligned blocks.
 **
-** Only programs that link waldio.c statically need this header; see the
-** head of waldio.c for every way to load and use it.
+** Only programs that link waldio.c statically need this header; docs/waldio.md
+** has every way to load and use it.
 */
 #ifndef WALDIO_H
 #define WALDIO_H

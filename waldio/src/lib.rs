@@ -31,8 +31,8 @@
 //! # }
 //! ```
 //!
-//! The head of `waldio.c` is the manual: which filesystems gain, options, what a commit does,
-//! guards against other programs, and the file format. Where waldio cannot help, SQLite's own log
+//! `docs/waldio.md` is the manual: which filesystems gain, options, what a commit does, and guards
+//! against other programs. Where waldio cannot help, SQLite's own log
 //! is used, and column `reason` of the table `waldio_stat` says why.
 
 #[cfg(feature = "flush-hook")]

@@ -2,7 +2,7 @@
 ** A hostile log: any bytes, opened by waldio beside a good database.
 **
 ** What waldio makes of them is compared, byte by byte, with a second decoder,
-** written from the format at the head of waldio.c: each frame SQLite can read,
+** written from the format as waldio.c describes it: each frame SQLite can read,
 ** and the database after a checkpoint, which must hold the commits before the
 ** first failed checksum and nothing else.
 **

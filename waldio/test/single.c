@@ -1,5 +1,5 @@
 /*
-** Threads of waldio's exist only where they are asked for and SQLite has mutexes:
+** The thread of waldio's exists only where it is asked for and SQLite has mutexes:
 ** not with SQLITE_CONFIG_SINGLETHREAD, whatever the build could do.
 */
 #include "test.h"
@@ -50,21 +50,15 @@ static void expect(int eConfig, const char *zOption, int n){
 }
 
 int main(void){
-  static const char *const azOption[] = {
-    "waldio_checkpointer=thread", "waldio_sync='group'"
-  };
-  unsigned i;
 #ifdef __SANITIZE_THREAD__
   printf("single: skipped, ThreadSanitizer has threads of its own\n");
   return 0;
 #endif
   testEnter();
-  for(i=0; i<sizeof(azOption)/sizeof(azOption[0]); i++){
-    expect(SQLITE_CONFIG_SINGLETHREAD, azOption[i], 0);
-    expect(SQLITE_CONFIG_MULTITHREAD, azOption[i], 1);
-    expect(SQLITE_CONFIG_SERIALIZED, azOption[i], 1);
-  }
-  expect(SQLITE_CONFIG_SERIALIZED, "waldio_checkpointer=connection", 0);
+  expect(SQLITE_CONFIG_SINGLETHREAD, "waldio_sync='group'", 0);
+  expect(SQLITE_CONFIG_MULTITHREAD, "waldio_sync='group'", 1);
+  expect(SQLITE_CONFIG_SERIALIZED, "waldio_sync='group'", 1);
+  expect(SQLITE_CONFIG_SERIALIZED, "waldio_sync=full", 0);
   testLeave("single");
   return 0;
 }

@@ -220,15 +220,11 @@ impl Bench {
         } else {
             &vfs
         };
-        let pragmas = match engine {
-            Engine::WaldioThread => format!("{PRAGMAS}; PRAGMA waldio_checkpointer=thread"),
-            Engine::Stock | Engine::Waldio => PRAGMAS.to_owned(),
-        };
         let ramp_ms = if *again { 0 } else { self.pace.long_ms / 2 };
         command
             .arg(root.join("writers.db"))
             .arg(vfs)
-            .arg(pragmas)
+            .arg(PRAGMAS)
             .arg(if *processes { "processes" } else { "threads" })
             .arg(count.to_string())
             .arg(if *again { "again" } else { "steady" })

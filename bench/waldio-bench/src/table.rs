@@ -28,10 +28,8 @@ impl Place {
 pub enum Engine {
     /// SQLite's own VFS.
     Stock,
-    /// The extension, as it is without options.
+    /// The extension.
     Waldio,
-    /// The extension, with a thread that checkpoints.
-    WaldioThread,
 }
 
 /// What a row runs. `{ms}` and `{count}` in flags stand for the time of a run and the number of

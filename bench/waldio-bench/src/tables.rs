@@ -163,8 +163,7 @@ fn recycled() -> Table {
     table
 }
 
-/// Adds stock SQLite and waldio with so many writers, the default last, which the goals are for; the
-/// answer is the row of stock SQLite.
+/// Adds stock SQLite and waldio with so many writers; the answer is the row of stock SQLite.
 fn add_writers(table: &mut Table, count: u32, processes: bool) -> usize {
     let work = |engine| Work::Writers {
         engine,
@@ -173,10 +172,6 @@ fn add_writers(table: &mut Table, count: u32, processes: bool) -> usize {
         again: false,
     };
     let base = table.row(&format!("stock WAL, {count}"), work(Engine::Stock), None);
-    if count > 1 {
-        let label = format!("waldio, {count}, a thread checkpoints");
-        table.row(&label, work(Engine::WaldioThread), Some(base));
-    }
     table.row(
         &format!("waldio, {count}"),
         work(Engine::Waldio),

@@ -81,7 +81,7 @@ static void suiteDbOpened(WdDb *p, sqlite3_vfs *pVfs){
   if( strcmp(pVfs->zName, "crash")==0 ){
     p->bWant = 1;
     wdReason(p, 0);
-    p->szSector = wdDbSectorSize(&p->base);
+    p->szSector = wdSectorSize(&p->base);
     if( p->szSector<WD_SECTOR ) p->szSector = WD_SECTOR;
     p->methods.xLock = suiteLock;
   }
@@ -107,9 +107,8 @@ int waldio_suite_init(const char *zUnused);
 int waldio_suite_init(const char *zUnused){
   suiteConfigure();
   if( pSuite->bWaldio ){
-    int rc;
-    wdVfs.xOpen = suiteOpen;
-    rc = waldio_extra_init(zUnused);
+    int rc = waldio_extra_init(zUnused);
+    wdVfs.base.xOpen = suiteOpen;
     wd.bUnix = 0;
     if( rc!=SQLITE_OK || pSuite->nReserve>0 ) return rc;
     sqlite3_cancel_auto_extension((void(*)(void))wdConnection);
@@ -123,7 +122,7 @@ int waldio_suite_init(const char *zUnused){
 */
 typedef struct SuiteVfs SuiteVfs;
 struct SuiteVfs {
-  sqlite3_vfs base;
+  WdVfs vfs;
   SuiteVfs *pNext;
 };
 static SuiteVfs *suiteVfses = 0;
@@ -146,10 +145,10 @@ int suite_vfs_unregister(sqlite3_vfs *pVfs){
   SuiteVfs **pp;
   SuiteVfs *p;
   int rc;
-  for(pp=&suiteVfses; *pp && LOWERVFS(&(*pp)->base)!=pVfs; pp=&(*pp)->pNext){}
+  for(pp=&suiteVfses; *pp && (*pp)->vfs.pLower!=pVfs; pp=&(*pp)->pNext){}
   if( *pp==0 ) return sqlite3_vfs_unregister(pVfs);
   p = *pp;
-  rc = sqlite3_vfs_unregister(&p->base);
+  rc = sqlite3_vfs_unregister(&p->vfs.base);
   *pp = p->pNext;
   free(p);
   return rc;
@@ -161,11 +160,9 @@ int suite_vfs_register(sqlite3_vfs *pVfs, int bDefault){
   if( !suiteBelow() ) return sqlite3_vfs_register(pVfs, bDefault);
   p = malloc(sizeof(*p));
   if( p==0 ) return SQLITE_NOMEM;
-  memcpy(&p->base, &wdVfs, sizeof(p->base));
-  p->base.pNext = 0;
-  p->base.zName = pVfs->zName;
-  wdStandOn(&p->base, pVfs);
+  wdStandOn(&p->vfs, pVfs, pVfs->zName);
+  p->vfs.base.xOpen = suiteOpen;
   p->pNext = suiteVfses;
   suiteVfses = p;
-  return sqlite3_vfs_register(&p->base, bDefault);
+  return sqlite3_vfs_register(&p->vfs.base, bDefault);
 }

@@ -131,7 +131,7 @@ pub(super) fn reserve(job: &SqliteJob, db: &mut Connection) -> Result<()> {
 }
 
 /// The pragmas of the job's options, each with the value that is read back.
-pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 6] {
+pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 5] {
     let options = &job.waldio;
     let padding = match options.layout {
         Some(WaldioLayout::P) => Some(options.padding_bytes.unwrap_or(PADDING_BYTES)),
@@ -148,13 +148,6 @@ pub(super) fn pragmas(job: &SqliteJob) -> [(&'static str, Option<String>); 6] {
         (
             "waldio_prealloc",
             options.prealloc_bytes.map(|bytes| bytes.to_string()),
-        ),
-        (
-            "waldio_checkpointer",
-            options.checkpointer.map(|on| match on {
-                true => "thread".to_owned(),
-                false => "connection".to_owned(),
-            }),
         ),
     ]
 }

@@ -23,8 +23,6 @@ pub struct WaldioOptions {
     pub padding_bytes: Option<u32>,
     /// The first step by which a log is extended ahead, 0 for never: `PRAGMA waldio_prealloc`.
     pub prealloc_bytes: Option<u32>,
-    /// A thread of waldio's own checkpoints: `PRAGMA waldio_checkpointer`.
-    pub checkpointer: Option<bool>,
     /// The extension to load into another SQLite; the one inside if `None`.
     pub library: Option<PathBuf>,
 }

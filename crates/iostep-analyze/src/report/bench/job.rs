@@ -192,10 +192,6 @@ fn waldio(options: &WaldioOptions) -> Vec<String> {
             .prealloc_bytes
             .map(|step| format!("log extended by {} first", size(step))),
     );
-    words.extend(options.checkpointer.map(|on| match on {
-        true => "background checkpointer".to_owned(),
-        false => "no background checkpointer".to_owned(),
-    }));
     words.extend(
         options
             .library
@@ -326,13 +322,12 @@ mod tests {
             group_frames: Some(9),
             group_ms: Some(7),
             padding_bytes: Some(8192),
-            checkpointer: Some(true),
             ..WaldioOptions::default()
         };
         let words = lines(&document).join("\n");
         let expected = "checkpoint from 1,000 pages on, passive; on a log as long as it gets; \
                         waldio sync group; at most 9 frames in a group; at most 7 ms old; \
-                        frames padded to 8 KiB; background checkpointer; busy";
+                        frames padded to 8 KiB; busy";
         assert!(words.contains(expected), "{words}");
     }
 

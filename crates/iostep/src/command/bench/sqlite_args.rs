@@ -174,10 +174,6 @@ struct WaldioArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     waldio_prealloc: Option<u64>,
 
-    /// Checkpoint in a thread of waldio's own: on, off
-    #[arg(long, value_name = "SWITCH", value_parser = value::switch)]
-    waldio_checkpointer: Option<bool>,
-
     /// Load this waldio.so instead of the one inside
     #[arg(long, value_name = "FILE")]
     waldio_lib: Option<PathBuf>,
@@ -193,7 +189,6 @@ impl WaldioArgs {
             layout: self.waldio_layout.0,
             padding_bytes: bytes("--waldio-padding", self.waldio_padding)?,
             prealloc_bytes: bytes("--waldio-prealloc", self.waldio_prealloc)?,
-            checkpointer: self.waldio_checkpointer,
             library: self.waldio_lib.clone(),
         })
     }
@@ -344,7 +339,7 @@ mod tests {
              --cache-size=-2000 --mmap-size=1MiB --checkpoint=every:9 \
              --checkpoint-mode=truncate --wal-file=steady --waldio-sync=group --waldio-layout=p \
              --waldio-group-frames=9 --waldio-group-ms=7 \
-             --waldio-padding=8k --waldio-prealloc=0 --waldio-checkpointer=on \
+             --waldio-padding=8k --waldio-prealloc=0 \
              --waldio-lib=/lib/w.so --batch-atomic --fsync --sqlite-lib=/lib/x.so --reuse --keep \
              --verify --seed=2 --cpus=1 --time=2 --ramp=1 --rate=100 --think=1ms";
         let flags: Vec<&str> = flags.split_whitespace().collect();
@@ -381,7 +376,6 @@ mod tests {
                 layout: Some(WaldioLayout::P),
                 padding_bytes: Some(8192),
                 prealloc_bytes: Some(0),
-                checkpointer: Some(true),
                 library: Some("/lib/w.so".into()),
             },
             batch_atomic: true,
@@ -429,7 +423,6 @@ mod tests {
             &["--operation=upsert"][..],
             &["--journal=walrus"],
             &["--waldio-layout=Q"],
-            &["--waldio-checkpointer=2"],
             &["--transactions=0"],
             &["--mix=insert=0"],
             &["--checkpoint=often"],

@@ -54,15 +54,6 @@ pub fn layout(text: &str) -> Result<Layout, String> {
         .map_err(|error| format!("{error}, or auto"))
 }
 
-/// `on` or `off`.
-pub fn switch(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(format!("{text}: expected on or off")),
-    }
-}
-
 /// `10` or `10%`, from 0 to 100.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text);
