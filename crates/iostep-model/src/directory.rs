@@ -118,17 +118,7 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
                 directory = target;
                 continue;
             }
-            if !is_trusted(stat.st_uid) {
-                return Err(io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    format!(
-                        "{} is a symbolic link of user {}, who could point it elsewhere; name what \
-                         it points to",
-                        name.display(),
-                        stat.st_uid
-                    ),
-                ));
-            }
+            check_trusted(&name, stat.st_uid)?;
             let target = rustix::fs::readlinkat(&object, c"", Vec::new())?;
             push(
                 &mut pending,
@@ -163,10 +153,21 @@ fn push(pending: &mut Vec<OsString>, path: &Path) {
     }));
 }
 
-fn is_trusted(owner: u32) -> bool {
-    owner == 0
+fn check_trusted(name: &OsStr, owner: u32) -> io::Result<()> {
+    let is_trusted = owner == 0
         || owner == rustix::process::geteuid().as_raw()
-        || caller().is_some_and(|(user, _)| user.as_raw() == owner)
+        || caller().is_some_and(|(user, _)| user.as_raw() == owner);
+    match is_trusted {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} is a symbolic link of user {owner}, who could point it elsewhere; name what it \
+                 points to",
+                name.display()
+            ),
+        )),
+    }
 }
 
 /// Opens a name in a directory and nothing else: no symbolic link, nothing outside.
