@@ -10,6 +10,7 @@
 pub mod bench;
 pub mod class;
 pub mod database;
+pub mod directory;
 pub mod durability;
 pub mod error;
 pub mod event;

@@ -483,7 +483,7 @@ impl Manifest {
     /// Errors: `Io`.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).expect("a manifest has only JSON's types");
-        publish::write(&dir.join(FILE_NAME), &text)
+        publish::write_private(&dir.join(FILE_NAME), &text)
     }
 }
 

@@ -20,8 +20,10 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::directory::give_to_caller;
 use crate::error::{Error, Result};
 use crate::event::Event;
 
@@ -54,8 +56,10 @@ impl Writer {
         let mut file = File::options()
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(path)
             .map_err(Error::io(path, "create"))?;
+        give_to_caller(&file).map_err(Error::io(path, "give away"))?;
         let mut header = [0; HEADER_BYTES as usize];
         header[..4].copy_from_slice(MAGIC);
         header[4..6].copy_from_slice(&VERSION.to_le_bytes());

@@ -93,9 +93,56 @@ impl Error {
     /// Builds the `map_err` closure for a BPF operation.
     pub(crate) fn kernel(what: impl ToString) -> impl FnOnce(libbpf_rs::Error) -> Error {
         let what = what.to_string();
-        move |error| Error::Kernel {
-            what,
-            reason: format!("{error:#}"),
+        move |error| match missing_rights() {
+            Some(missing) => Error::unsupported(
+                format!("no right to {what}"),
+                format!(
+                    "{missing} missing; run it as root, as `sudo iostep ...` does; `iostep record \
+                     --via ptrace` needs no rights"
+                ),
+            ),
+            None => Error::Kernel {
+                what,
+                reason: format!("{error:#}"),
+            },
         }
+    }
+}
+
+/// The capabilities that BPF needs and this process lacks: CAP_SYS_ADMIN stands for each of them
+/// (capabilities(7)); their numbers are of include/uapi/linux/capability.h.
+fn missing_rights() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    missing_of(u64::from_str_radix(mask.trim(), 16).ok()?)
+}
+
+fn missing_of(effective: u64) -> Option<String> {
+    let has = |number: u32| effective >> number & 1 == 1;
+    let all = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
+    let missing = all.iter().filter(|(_, number)| !has(21) && !has(*number));
+    let names: Vec<&str> = missing.map(|(name, _)| *name).collect();
+    match names.len() {
+        0 => None,
+        1 => Some(format!("{} is", names[0])),
+        _ => Some(format!("{} are", names.join(" and "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_rights_are_named() {
+        assert_eq!(
+            missing_of(0).as_deref(),
+            Some("CAP_BPF and CAP_PERFMON are")
+        );
+        assert_eq!(missing_of(1 << 39).as_deref(), Some("CAP_PERFMON is"));
+        assert_eq!(missing_of(1 << 39 | 1 << 38), None);
+        assert_eq!(missing_of(1 << 21), None);
     }
 }

@@ -1,11 +1,13 @@
 //! A recording: the backend in a thread of its own, the spool, and the manifest.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use iostep_model::directory::Directory;
 use iostep_model::event::{Event, Marker};
 use iostep_model::manifest::{
     Backend, Check, Clocks, Command, Counters, Filesystem, Manifest, SCHEMA_VERSION, State,
@@ -75,7 +77,8 @@ pub enum BackendChoice {
 #[derive(Debug)]
 pub struct Session {
     target: Target,
-    directory: PathBuf,
+    directory: Arc<Directory>,
+    created: bool,
     manifest: Manifest,
     before: Snapshot,
     interrupts_before: interrupts::Reading,
@@ -127,23 +130,29 @@ impl Session {
     /// cannot do it. The directory is then as it was.
     pub fn start(options: Options) -> Result<Session> {
         options.target.check_followed()?;
-        let created = prepare(&options.directory)?;
-        let directory = options.directory.clone();
-        Session::start_in(options).inspect_err(|_| {
-            // Only what start_in() may have made; a directory with anything else in it stays.
-            let _ = std::fs::remove_file(directory.join(spool::FILE_NAME));
-            let _ = std::fs::remove_file(directory.join(iostep_model::manifest::FILE_NAME));
-            if created {
-                let _ = std::fs::remove_dir(&directory);
+        let (held, created) = prepare(&options.directory)?;
+        let held = Arc::new(held);
+        Session::start_in(options, Arc::clone(&held), created).map_err(|error| {
+            discard(&held, created);
+            match error {
+                Error::Trace(error) => Error::Trace(held.named(error)),
+                other => other,
             }
         })
     }
 
-    fn start_in(options: Options) -> Result<Session> {
+    /// Ends the recording and removes what it has made: for a command that could not be run.
+    pub fn discard(self) {
+        let (held, created) = (Arc::clone(&self.directory), self.created);
+        drop(self);
+        discard(&held, created);
+    }
+
+    fn start_in(options: Options, held: Arc<Directory>, created: bool) -> Result<Session> {
         let backend = choose(options.backend)?;
         let manifest = new_manifest(&options, backend);
-        let writer = spool::Writer::create(&options.directory.join(spool::FILE_NAME))?;
-        manifest.write(&options.directory)?;
+        let writer = spool::Writer::create(&held.path().join(spool::FILE_NAME))?;
+        manifest.write(&held.path())?;
         let (commands, requests) = channel();
         let (ready, started) = channel();
         let (target, fault) = (options.target.clone(), options.fault);
@@ -156,7 +165,8 @@ impl Session {
             .map_err(Error::io("iostep-reader", "start the thread"))?;
         let mut session = Session {
             target: options.target,
-            directory: options.directory,
+            directory: held,
+            created,
             manifest,
             before: Snapshot::default(),
             interrupts_before: interrupts::Reading::default(),
@@ -170,7 +180,7 @@ impl Session {
         // Loading the programs takes a while, in which nothing is recorded.
         session.manifest.clocks = clocks();
         session.manifest.check.notes = notes;
-        session.manifest.write(&session.directory)?;
+        session.manifest.write(&session.directory.path())?;
         session.before = session.begin()?;
         session.interrupts_before = interrupts::read()?;
         Ok(session)
@@ -182,7 +192,7 @@ impl Session {
     }
 
     /// Where the trace is written.
-    pub fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
@@ -238,13 +248,17 @@ impl Session {
             check.recorded_events = Some(recorded.events);
         }
         self.manifest.check = check;
-        self.manifest.write(&self.directory)?;
+        let written = self.manifest.write(&self.directory.path());
+        written.map_err(|error| self.directory.named(error))?;
         Ok(self.manifest.clone())
     }
 
     fn join(&mut self) -> Result<Option<Recorded>> {
         match self.reader.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result.map(Some),
+            Some(Ok(result)) => result.map(Some).map_err(|error| match error {
+                Error::Trace(error) => Error::Trace(self.directory.named(error)),
+                other => other,
+            }),
             Some(Err(_)) => Err(dead_reader()),
             None => Ok(None),
         }
@@ -593,21 +607,26 @@ fn record_tracefs(
     })
 }
 
-/// Makes the directory; true if it was not there.
-fn prepare(directory: &Path) -> Result<bool> {
-    match std::fs::create_dir(directory) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let mut entries = std::fs::read_dir(directory).map_err(Error::io(directory, "list"))?;
-            if entries.next().is_some() {
-                return Err(Error::usage(
-                    directory.display(),
-                    "not empty; name a new directory with -o",
-                ));
-            }
-            Ok(false)
-        }
-        Err(error) => Err(Error::io(directory, "create")(error)),
+/// Makes the directory and holds it; true if it was not there.
+fn prepare(path: &std::path::Path) -> Result<(Directory, bool)> {
+    let (held, made) = Directory::make(path)?;
+    let mut entries = std::fs::read_dir(held.path()).map_err(Error::io(path, "list"))?;
+    if !made && entries.next().is_some() {
+        return Err(Error::usage(
+            path.display(),
+            "not empty; name a new directory with -o",
+        ));
+    }
+    Ok((held, made))
+}
+
+/// Removes only what a session may have made; a directory with anything else in it stays.
+fn discard(held: &Directory, created: bool) {
+    for name in [spool::FILE_NAME, iostep_model::manifest::FILE_NAME] {
+        let _ = std::fs::remove_file(held.path().join(name));
+    }
+    if created {
+        held.remove_if_empty();
     }
 }
 

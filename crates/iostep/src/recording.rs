@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use iostep_analyze::attribute;
+use iostep_model::directory::{Directory, Temporary};
 use iostep_model::manifest::{Filesystem, Manifest, State};
 use iostep_model::spool;
 use iostep_model::store;
@@ -13,7 +15,6 @@ use iostep_trace::fault::Fault;
 use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
-use tempfile::TempDir;
 
 /// Directories in memory, where a recording does not write to the device that it records.
 const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
@@ -42,19 +43,18 @@ pub fn record_own_load(
     body: impl FnOnce(&mut Session) -> anyhow::Result<()>,
 ) -> anyhow::Result<Trace> {
     let mut session = start(target, directory, BackendChoice::Auto, None)?;
+    let held = Arc::clone(session.directory());
     body(&mut session)?;
     let mut manifest = session.finish()?;
     // No process has this number.
     manifest.tracer_tgid = u32::MAX;
-    complete(directory, manifest, State::Complete)
+    complete(&held, manifest, State::Complete)
 }
 
 /// A directory for a recording that nobody keeps: in memory, so as not to write to the device of
 /// `target`, unless the user wants temporary files elsewhere.
-pub fn scratch(target: &Path) -> anyhow::Result<TempDir> {
-    tempfile::Builder::new()
-        .prefix("iostep-trace-")
-        .tempdir_in(memory_directory(target))
+pub fn scratch(target: &Path) -> anyhow::Result<Temporary> {
+    Temporary::new(&memory_directory(target), "iostep-trace-")
         .context("cannot make a directory for the recording")
 }
 
@@ -94,7 +94,7 @@ pub fn start(
 
 /// Stops a recording and makes its tables.
 pub fn finish(session: Session) -> anyhow::Result<Trace> {
-    let directory = session.directory().to_owned();
+    let directory = Arc::clone(session.directory());
     let manifest = session.finish()?;
     complete(&directory, manifest, State::Complete)
 }
@@ -102,9 +102,13 @@ pub fn finish(session: Session) -> anyhow::Result<Trace> {
 /// Makes the tables of what a spool holds, and removes the spool.
 ///
 /// Errors: those of reading and writing; the spool is then still there.
-pub fn complete(directory: &Path, mut manifest: Manifest, state: State) -> anyhow::Result<Trace> {
-    let path = directory.join(spool::FILE_NAME);
-    let contents = spool::read(&path)?;
+pub fn complete(
+    directory: &Directory,
+    mut manifest: Manifest,
+    state: State,
+) -> anyhow::Result<Trace> {
+    let path = directory.path().join(spool::FILE_NAME);
+    let contents = spool::read(&path).map_err(|error| directory.named(error))?;
     if let Some(cut) = contents.cut {
         manifest.check.differences.push(format!(
             "{}: the recording stops being whole at {cut}",
@@ -126,8 +130,11 @@ pub fn complete(directory: &Path, mut manifest: Manifest, state: State) -> anyho
     }
     manifest.state = state;
     let trace = attribute::assemble(manifest, &contents.events);
-    store::write(directory, &trace)?;
-    std::fs::remove_file(&path).with_context(|| format!("{}: cannot remove", path.display()))?;
+    store::write(&directory.path(), &trace).map_err(|error| directory.named(error))?;
+    std::fs::remove_file(&path).with_context(|| {
+        let path = directory.name().join(spool::FILE_NAME);
+        format!("{}: cannot remove", path.display())
+    })?;
     Ok(trace)
 }
 

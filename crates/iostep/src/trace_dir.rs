@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use iostep_model::directory::Directory;
 use iostep_model::manifest::{FILE_NAME, Manifest, State};
 use iostep_model::table::Trace;
 use iostep_model::{spool, store};
@@ -42,12 +43,14 @@ pub fn open(directory: &Path) -> anyhow::Result<Trace> {
         directory.display(),
         spool::FILE_NAME
     );
-    recording::complete(directory, manifest, State::Recovered).with_context(|| {
-        format!(
-            "{}: cannot finish a recording that was killed",
-            directory.display()
-        )
-    })
+    recording::complete(&Directory::open(directory)?, manifest, State::Recovered).with_context(
+        || {
+            format!(
+                "{}: cannot finish a recording that was killed",
+                directory.display()
+            )
+        },
+    )
 }
 
 /// True if the process that the manifest names is the recorder. Process ids are used again, but

@@ -62,7 +62,7 @@ pub struct Stage {
 
 impl Stage {
     /// Makes the initial state of a recording in `iostep-replay` below `parent`: whatever a
-    /// replay left there before is removed. `kept_data` is the directory of a recording's kept
+    /// replay left there before is removed, and nothing else. `kept_data` is the directory of a recording's kept
     /// content. The files are durable then, and not in the page cache.
     ///
     /// Errors: `Usage`, `Refused` (`parent` cannot be used, or has too little space),
@@ -74,9 +74,12 @@ impl Stage {
         keep: bool,
         watch: &Watch,
     ) -> Result<Stage> {
-        let directory = WorkDirectory::open(parent, NAME)?;
+        let mut directory = WorkDirectory::open(parent, NAME)?;
+        directory.mark()?;
         let root = Root::open(&directory)?;
         root.clear()?;
+        // It is gone if it was a file.
+        directory.mark()?;
         let mut stage = Stage {
             root,
             prepared: Prepared::default(),

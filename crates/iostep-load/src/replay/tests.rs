@@ -295,6 +295,30 @@ fn a_link_planted_in_place_of_the_directory_is_refused() {
 }
 
 #[test]
+fn what_no_replay_has_made_is_not_removed() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let foreign = parent.path().join("iostep-replay");
+    std::fs::create_dir(&foreign).expect("made");
+    std::fs::write(foreign.join("precious"), "x").expect("write");
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    let watch = Watch::default();
+    let set = || Stage::set(&script.recording, parent.path(), None, false, &watch);
+    let refused = set();
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert_eq!(std::fs::read(foreign.join("precious")).expect("read"), b"x");
+    std::fs::remove_file(foreign.join("precious")).expect("removed");
+    // Nobody loses anything by a replay in an empty one, which is not ours to remove.
+    drop(set().expect("a stage"));
+    assert!(foreign.is_dir());
+    // What a replay has left is marked.
+    script.perform(parent.path(), Threads::Original);
+    assert!(foreign.join("a").exists());
+    drop(set().expect("a stage"));
+    assert!(!foreign.join("a").exists());
+}
+
+#[test]
 fn descriptors_shared_by_threads_are_used_in_order() {
     let parent = tempfile::tempdir().expect("a directory");
     let mut script = Script::default();

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -121,6 +121,8 @@ fn copy_file(from: &Path, source: &File, to: &Path) -> Result<()> {
     let mut target = OpenOptions::new()
         .write(true)
         .create_new(true)
+        // For the owner alone, whoever may read the original.
+        .mode(0o600)
         .open(to)
         .map_err(Error::io(to, "create"))?;
     keep_nocow(source, &target);

@@ -83,7 +83,7 @@ impl Checksums {
     /// Errors: `Io`.
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).expect("names and numbers are JSON");
-        publish::write(&dir.join(FILE_NAME), &text)
+        publish::write_private(&dir.join(FILE_NAME), &text)
     }
 
     /// Checks that `path` is as it was written.

@@ -51,7 +51,7 @@ fn write_error(path: &Path) -> impl Fn(ParquetError) -> Error {
 /// Errors: `Io`.
 pub(super) fn write<R: Row>(dir: &Path, rows: &[R], sums: &mut Checksums) -> Result<()> {
     let path = path_of::<R>(dir);
-    publish::write_with(&path, |file| {
+    publish::write_private_with(&path, |file| {
         let mut file = Summing::new(file);
         let schema = schema_of::<R>(usize::MAX);
         let mut writer = ArrowWriter::try_new(&mut file, schema.clone(), Some(properties::<R>()))

@@ -6,11 +6,10 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
+use crate::directory::{Temporary, give_to_caller};
 use crate::error::{Error, Result};
 
 /// The fastest level: the program that is recorded waits.
@@ -42,7 +41,7 @@ pub enum Attempt {
 /// Keeps data until [`Writer::publish`] puts it beside a trace file.
 #[derive(Debug)]
 pub struct Writer {
-    directory: TempDir,
+    directory: Temporary,
     trace: PathBuf,
     left_bytes: u64,
     kept: u32,
@@ -60,12 +59,10 @@ impl Writer {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let directory = tempfile::Builder::new()
-            .prefix(".iostep-")
-            .tempdir_in(parent)
-            .map_err(Error::io(parent, "create a directory in"))?;
+        let directory = Temporary::new(parent, ".iostep-data-")?;
         let new = directory.path().join(NEW);
-        fs::create_dir(&new).map_err(Error::io(&new, "create"))?;
+        let made = fs::DirBuilder::new().mode(0o700).create(&new);
+        made.map_err(Error::io(&new, "create"))?;
         Ok(Writer {
             directory,
             trace: trace.to_owned(),
@@ -85,7 +82,13 @@ impl Writer {
         let number = self.kept + 1;
         let path = self.path(number);
         let failed = |error| Error::io(&path, "write")(error);
-        let file = File::create(&path).map_err(Error::io(&path, "create"))?;
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(Error::io(&path, "create"))?;
+        give_to_caller(&file).map_err(Error::io(&path, "give away"))?;
         let mut encoder = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
         encoder.include_checksum(true).map_err(failed)?;
         let mut data = data.take(size);
@@ -141,6 +144,8 @@ impl Writer {
         }
         if self.kept > 0 {
             let new = self.directory.path().join(NEW);
+            let given = File::open(&new).and_then(give_to_caller);
+            given.map_err(Error::io(&target, "give away"))?;
             fs::rename(new, &target).map_err(Error::io(&target, "make"))?;
         }
         Ok(())

@@ -154,12 +154,17 @@ fn record_bpf(
     let subject = args.pid.map_or(Subject::NextChild, Subject::Process);
     let recorder = bpf::Recorder::start(subject, directory)?;
     let bar = progress(RECORDING);
+    let mut told = false;
     let mut go_on = || {
         bar.set_position(recorder.records());
-        !interrupt.came() && recorder.is_recording()
+        if !told && !recorder.is_recording() {
+            told = true;
+            bar.suspend(|| eprintln!("iostep: recording stopped; the program goes on"));
+        }
+        !interrupt.came()
     };
     let end = match args.pid {
-        Some(pid) => watch(pid, &mut go_on)?,
+        Some(pid) => watch(pid, &mut || go_on() && recorder.is_recording())?,
         None => run_command(&args.command, &mut go_on)?,
     };
     bar.finish_and_clear();

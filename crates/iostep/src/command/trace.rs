@@ -80,6 +80,16 @@ pub struct Args {
     command: Vec<String>,
 }
 
+/// The command is not there, or no program.
+#[derive(Debug)]
+struct NotRun;
+
+impl std::fmt::Display for NotRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nothing was recorded")
+    }
+}
+
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Backend {
     /// BPF where the kernel has BTF, tracefs elsewhere
@@ -116,19 +126,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(directory) => directory.clone(),
         None => free_name(&args.target)?,
     };
-    let existed = directory.exists();
     let backend = args.backend.into();
     let started = recording::start(&args.target, &directory, backend, args.fault);
     let mut session = started.inspect_err(|error| show_log(&args, error))?;
     tell(&args, session.target());
     if let Err(error) = watch(&args, &mut session, interrupt.flag()) {
-        drop(session);
-        if !existed {
-            discard(&directory);
+        // A recording whose command could not be run is worth nothing; any other is.
+        if error.is::<NotRun>() {
+            session.discard();
+            return Err(error);
         }
-        return Err(error);
+        drop(session);
+        return Err(kept(error, &directory));
     }
-    let trace = recording::finish(session)?;
+    let trace = recording::finish(session).map_err(|error| kept(error, &directory))?;
     show(&args, &directory, &trace)?;
     let failed = !args.allow_loss && !trace.manifest.check.passed();
     Ok(ExitCode::from(u8::from(failed)))
@@ -175,7 +186,8 @@ fn watch(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Resul
 
 fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<()> {
     session.mark(Marker::CommandStart)?;
-    let mut child = Child::spawn(&args.command)?;
+    let spawned = Child::spawn(&args.command);
+    let mut child = spawned.map_err(|error| error.context(NotRun))?;
     session.set_command(child.description(&args.command));
     let end = args.duration.map(|duration| Instant::now() + duration);
     let over = || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
@@ -183,7 +195,7 @@ fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow:
     while !child.wait(TICK)? && !over() {
         if !told && !session.is_recording() {
             told = true;
-            eprintln!("iostep: recording stopped; waiting for the command to end");
+            eprintln!("iostep: recording stopped; the command goes on, and is waited for");
         }
     }
     if over() {
@@ -262,15 +274,13 @@ fn free_name(target: &Path) -> anyhow::Result<PathBuf> {
         .context("no free name for the trace directory; name one with -o")
 }
 
-/// A recording whose command could not be run is worth nothing.
-fn discard(directory: &Path) {
-    for file in [
-        iostep_model::spool::FILE_NAME,
-        iostep_model::manifest::FILE_NAME,
-    ] {
-        let _ = std::fs::remove_file(directory.join(file));
-    }
-    let _ = std::fs::remove_dir(directory);
+/// Says where the recording is that ended early, as on a full disk.
+fn kept(error: anyhow::Error, directory: &Path) -> anyhow::Error {
+    let directory = directory.display();
+    error.context(format!(
+        "the recording stopped early; what it has is kept, and `iostep report {directory}` reads it \
+         where there is room"
+    ))
 }
 
 fn show(args: &Args, directory: &Path, trace: &Trace) -> anyhow::Result<()> {

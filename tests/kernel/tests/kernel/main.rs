@@ -11,6 +11,7 @@ mod bad_input;
 mod batch_atomic;
 mod bench;
 mod busy;
+mod careful;
 mod case;
 mod clean;
 mod devices;
@@ -58,6 +59,7 @@ fn main() {
     cases.extend(bad_input::cases());
     cases.extend(bench::cases());
     cases.extend(busy::cases());
+    cases.extend(careful::cases());
     cases.extend(clean::cases());
     cases.extend(devices::cases());
     cases.extend(faults::cases());

@@ -127,7 +127,7 @@ impl Writer {
         self.head.write(paths, &mut head);
         let path = self.path.clone();
         let whole = |out: &mut dyn Write| self.write_all(&head, out);
-        publish::write_with(&path, |file| -> Result<()> {
+        publish::write_private_with(&path, |file| -> Result<()> {
             if !is_compressed(&path) {
                 return whole(file).map_err(Error::io(&path, "write"));
             }

@@ -5,6 +5,8 @@ use std::mem::discriminant;
 use std::path::Path;
 use std::time::Duration;
 
+use iostep_model::directory::Temporary;
+
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use iostep_analyze::advise::{
@@ -14,7 +16,6 @@ use iostep_analyze::bench::Summary;
 use iostep_load::Error;
 use iostep_model::bench::{Document, Environment, Warning};
 use iostep_model::pragma::Journal;
-use tempfile::TempDir;
 
 use super::remount::Remounted;
 use crate::command::bench::{bar, child};
@@ -78,9 +79,9 @@ struct Session<'a> {
     bar: ProgressBar,
     measured: Measured,
     /// Beside the database, so on its filesystem; gone with this value.
-    work: TempDir,
+    work: Temporary,
     /// For the results of runs, elsewhere.
-    results: TempDir,
+    results: Temporary,
 }
 
 impl<'a> Session<'a> {
@@ -89,9 +90,7 @@ impl<'a> Session<'a> {
         planned: &[Planned],
         interrupt: &'a Interrupt,
     ) -> anyhow::Result<Session<'a>> {
-        let results = tempfile::Builder::new()
-            .prefix("iostep-advise-")
-            .tempdir()
+        let results = Temporary::new(&std::env::temp_dir(), "iostep-advise-")
             .context("cannot make a directory for results")?;
         let session = Session {
             work: work_directory(&place.directory)?,
@@ -172,7 +171,7 @@ impl<'a> Session<'a> {
             return Err(Setback::Interrupted.into());
         }
         self.bar.set_message(name.to_owned());
-        let output = self.results.path().join("run.json");
+        let output = self.results.directory().name().join("run.json");
         // What is there is the run before's.
         let _ = std::fs::remove_file(&output);
         let ended = child::run(&self.arguments(setting), &output, self.interrupt)?;
@@ -196,10 +195,13 @@ impl<'a> Session<'a> {
             .into_iter()
             .chain(setting.arguments())
             .chain([format!("--time={}ns", self.place.run_ns)]);
-        [OsString::from("sqlite"), self.work.path().into()]
-            .into_iter()
-            .chain(flags.map(OsString::from))
-            .collect()
+        [
+            OsString::from("sqlite"),
+            self.work.directory().name().into(),
+        ]
+        .into_iter()
+        .chain(flags.map(OsString::from))
+        .collect()
     }
 
     /// Keeps what a run says about the machine.
@@ -226,10 +228,8 @@ fn matters(warning: &Warning) -> bool {
 }
 
 /// A directory of its own on the filesystem that is measured.
-fn work_directory(parent: &Path) -> Result<TempDir, Error> {
-    let made = tempfile::Builder::new()
-        .prefix(".iostep-advise-")
-        .tempdir_in(parent);
+fn work_directory(parent: &Path) -> Result<Temporary, Error> {
+    let made = Temporary::new(parent, ".iostep-advise-");
     made.map_err(|error| Error::Refused {
         what: format!(
             "{}: nothing can be written there: {error}",

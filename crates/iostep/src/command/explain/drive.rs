@@ -1,5 +1,7 @@
 //! Runs a script under each journal mode, with a milestone before and after every transaction.
 
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -7,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use iostep_analyze::explain::{Asked, Edge, Experiment, Run, Step, Subject};
 use iostep_load::sql::{Database, Driver, Opened, Outcome, Settings, Transaction, copy, own_mode};
+use iostep_model::directory::{Temporary, give_to_caller};
 use iostep_model::event::Marker;
 use iostep_model::pragma::{Journal, Synchronous};
-use tempfile::TempDir;
 
 /// How long to wait for somebody else's lock on the database.
 const BUSY_TIMEOUT_MS: u32 = 1_000;
@@ -67,7 +69,7 @@ impl<'a> Prepared<'a> {
             On::Original => None,
             On::Copy | On::KeptCopy => {
                 let mut start = Copy::beside(&plan.database)?;
-                driver.dispose_of(start.directory.path())?;
+                driver.dispose_of(start.directory.directory().name())?;
                 start.fill(&plan.database)?;
                 if own_mode == Journal::Waldio {
                     make_plain(&mut driver, &start.database)?;
@@ -137,7 +139,7 @@ impl<'a> Prepared<'a> {
         };
         let mut work = Copy::beside(&self.plan.database)?;
         if self.plan.on == On::Copy {
-            self.driver.dispose_of(work.directory.path())?;
+            self.driver.dispose_of(work.directory.directory().name())?;
         }
         work.fill(&start.database)?;
         Ok(Some(work))
@@ -167,7 +169,8 @@ impl<'a> Prepared<'a> {
         if self.plan.on == On::KeptCopy
             && let Some(copy) = work
         {
-            eprintln!("{}: {}", opened.journal.name(), copy.keep().display());
+            let kept = copy.keep(&self.plan.database)?;
+            eprintln!("{}: {}", opened.journal.name(), kept.display());
         }
         let run = Run {
             mode: opened.journal.name().into(),
@@ -235,7 +238,7 @@ impl Steps<'_> {
 /// A copy of a database in a directory of its own. The drop removes both.
 #[derive(Debug)]
 struct Copy {
-    directory: TempDir,
+    directory: Temporary,
     database: PathBuf,
 }
 
@@ -243,9 +246,7 @@ impl Copy {
     /// An empty place in the directory, so on the filesystem, of `original`.
     fn beside(original: &Path) -> anyhow::Result<Copy> {
         let parent = original.parent().unwrap_or(Path::new("."));
-        let directory = tempfile::Builder::new()
-            .prefix(".iostep-explain-")
-            .tempdir_in(parent)
+        let directory = Temporary::new(parent, ".iostep-explain-")
             .with_context(|| format!("{}: cannot put a copy here", parent.display()))?;
         Ok(Copy {
             directory,
@@ -254,14 +255,25 @@ impl Copy {
     }
 
     fn fill(&mut self, source: &Path) -> anyhow::Result<()> {
-        self.database = copy(source, self.directory.path())?;
+        let made = copy(source, &self.directory.path())?;
+        let name = made.file_name().unwrap_or_default();
+        self.database = self.directory.directory().name().join(name);
         Ok(())
     }
 
-    fn keep(self) -> PathBuf {
-        // The name is unique already; only its removal is given up.
-        let _ = self.directory.keep();
-        self.database
+    /// Leaves the files to whoever called sudo, with no right that the original's owner lacks.
+    fn keep(self, original: &Path) -> anyhow::Result<PathBuf> {
+        let cannot = || format!("{}: cannot keep it", self.database.display());
+        let mode = fs::metadata(original).with_context(cannot)?.mode();
+        for entry in fs::read_dir(self.directory.path()).with_context(cannot)? {
+            let path = entry.with_context(cannot)?.path();
+            let file = File::open(&path).with_context(cannot)?;
+            give_to_caller(&file).with_context(cannot)?;
+            let allowed = fs::Permissions::from_mode(mode & 0o600);
+            file.set_permissions(allowed).with_context(cannot)?;
+        }
+        self.directory.keep()?;
+        Ok(self.database)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Explained {
 pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> {
     let mut prepared = Prepared::new(plan, interrupt.flag())?;
     let scratch = crate::recording::scratch(&plan.database)?;
-    prepared.dispose_of(scratch.path())?;
+    prepared.dispose_of(scratch.directory().name())?;
     let mut experiment = None;
     let trace =
         crate::recording::record(&plan.database, &scratch.path().join("trace"), |session| {

@@ -1,0 +1,103 @@
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use super::*;
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+#[test]
+fn what_is_done_in_a_held_directory_is_not_done_at_its_name() {
+    let place = place();
+    let (name, moved) = (place.path().join("work"), place.path().join("moved"));
+    let victim = place.path().join("victim");
+    fs::create_dir(&victim).expect("made");
+    let (held, made) = Directory::make(&name).expect("made");
+    assert!(made);
+    fs::rename(&name, &moved).expect("moved");
+    symlink("victim", &name).expect("a link");
+    crate::publish::write(&held.path().join("file"), b"x").expect("write");
+    fs::write(held.path_for_others().join("other"), "x").expect("write");
+    assert_eq!(fs::read_dir(&moved).expect("list").count(), 2);
+    assert_eq!(fs::read_dir(&victim).expect("list").count(), 0);
+    held.remove_if_empty();
+    assert!(name.is_symlink(), "another is not removed");
+}
+
+#[test]
+fn a_new_directory_is_private_and_an_old_one_is_taken_as_it_is() {
+    let place = place();
+    let name = place.path().join("work");
+    let (held, made) = Directory::make(&name).expect("made");
+    assert!(made);
+    assert_eq!(fs::metadata(&name).expect("there").mode() & 0o777, 0o700);
+    let (_, made) = Directory::make(&name).expect("opened");
+    assert!(!made);
+    held.remove_if_empty();
+    assert!(!name.exists());
+    let error = Directory::open(&name).expect_err("gone").to_string();
+    assert!(error.contains(&name.display().to_string()), "{error}");
+}
+
+#[test]
+fn a_temporary_directory_goes_with_its_value_whatever_is_at_its_name() {
+    let place = place();
+    let temporary = Temporary::new(place.path(), ".iostep-test-").expect("made");
+    let name = temporary.directory().name().to_owned();
+    fs::create_dir(temporary.path().join("below")).expect("made");
+    fs::write(temporary.path().join("below/file"), "x").expect("write");
+    drop(temporary);
+    assert_eq!(fs::read_dir(place.path()).expect("list").count(), 0);
+
+    let temporary = Temporary::new(place.path(), ".iostep-test-").expect("made");
+    assert_ne!(temporary.directory().name(), name);
+    let (name, moved) = (
+        temporary.directory().name().to_owned(),
+        place.path().join("moved"),
+    );
+    fs::rename(&name, &moved).expect("moved");
+    fs::create_dir(&name).expect("another");
+    fs::write(name.join("precious"), "x").expect("write");
+    drop(temporary);
+    assert!(name.join("precious").exists());
+    assert_eq!(fs::read_dir(&moved).expect("list").count(), 0);
+}
+
+#[test]
+fn what_the_dead_left_is_swept_and_nothing_else() {
+    let place = place();
+    let of = |name: &str| place.path().join(name);
+    let dead = Temporary::new(place.path(), ".iostep-test-").expect("made");
+    let dead_name = dead.directory().name().to_owned();
+    fs::write(dead.path().join("file"), "x").expect("write");
+    // As SIGKILL does: the lock goes, the directory stays.
+    let mut dead = std::mem::ManuallyDrop::new(dead);
+    drop(dead.mark.take());
+    let alive = Temporary::new(place.path(), ".iostep-other-").expect("made");
+    let kept = Temporary::new(place.path(), ".iostep-other-").expect("made");
+    let kept = kept.keep().expect("kept");
+    fs::create_dir(of(".iostep-test-foreign")).expect("made");
+    fs::write(of(".iostep-test-foreign").join("file"), "x").expect("write");
+    fs::write(of(".iostep-test-file"), "x").expect("write");
+    symlink(alive.directory().name(), of(".iostep-test-link")).expect("a link");
+    assert!(dead_name.exists());
+
+    let new = Temporary::new(place.path(), ".iostep-test-").expect("made");
+    assert!(!dead_name.exists(), "swept");
+    assert!(new.directory().name().exists());
+    let other = Temporary::new(place.path(), ".iostep-other-").expect("made");
+    assert!(alive.directory().name().exists() && kept.exists());
+    assert!(of(".iostep-test-foreign").join("file").exists());
+    assert!(of(".iostep-test-file").exists() && of(".iostep-test-link").is_symlink());
+    drop(other);
+}
+
+#[test]
+fn a_way_that_has_no_end_is_an_error() {
+    let place = place();
+    symlink("b", place.path().join("a")).expect("a link");
+    symlink("a", place.path().join("b")).expect("a link");
+    let error = find(&place.path().join("a/x")).expect_err("a loop");
+    assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
+}

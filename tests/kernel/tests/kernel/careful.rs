@@ -1,0 +1,194 @@
+//! What iostep leaves alone, and what it lets nobody else see.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use iostep_kernel_tests::iostep::{self, binary};
+use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::Kind;
+use iostep_model::manifest::{Manifest, State};
+
+use crate::case::Case;
+use crate::stage::{self, Stage};
+
+/// Every test of this file.
+pub fn cases() -> Vec<Case> {
+    let mut needs = stage::requirements(Kind::Ext4);
+    needs.push(Requirement::Btf);
+    vec![
+        Case::new(
+            "a full disk ends the trace and not the command",
+            needs.clone(),
+            full,
+        ),
+        Case::new(
+            "a trace goes into the directory it made, whatever is at its name",
+            needs.clone(),
+            swapped,
+        ),
+        Case::new("an ignored SIGHUP stays ignored", needs.clone(), nohup),
+        Case::new(
+            "copies and traces are private and belong to who called sudo",
+            needs,
+            private,
+        ),
+    ]
+}
+
+/// A tmpfs of its own, for the trace.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn new(size: &str) -> anyhow::Result<Small> {
+        let directory = tempfile::tempdir()?;
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", size, "none"])
+            .arg(directory.path())
+            .status()?;
+        ensure!(mounted.success(), "no tmpfs");
+        Ok(Small(directory))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+fn full() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let small = Small::new("size=200k")?;
+    let trace = small.0.path().join("t");
+    let alive = small.0.path().with_extension("alive");
+    let script = format!(
+        "for i in $(seq 2000); do dd if=/dev/zero of={0}/f bs=4k count=4 conv=fsync,notrunc \
+         2>/dev/null; done; echo yes > {1}",
+        stage.root().display(),
+        alive.display()
+    );
+    let outcome = traced(stage.root(), &trace, &script)?.status(1)?;
+    let survived = fs::read_to_string(&alive);
+    let _ = fs::remove_file(&alive);
+    ensure!(survived? == "yes\n", "the command was ended");
+    for words in ["the command goes on", "is kept", "No space left"] {
+        ensure!(outcome.stderr.contains(words), "{}", outcome.stderr);
+    }
+    let copy = tempfile::tempdir()?;
+    let copy = copy.path().join("t");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([&trace, &copy])
+        .status()?;
+    ensure!(copied.success(), "nothing was kept");
+    let report = iostep::run(["report", "--json", copy.to_str().context("a name")?])?;
+    let report: serde_json::Value = serde_json::from_str(&report.stdout)?;
+    ensure!(report.is_object(), "{report}");
+    Ok(())
+}
+
+fn swapped() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let place = tempfile::tempdir()?;
+    let of = |name: &str| place.path().join(name);
+    fs::create_dir(of("victim"))?;
+    let script = format!(
+        "cd {} && mv t moved && ln -s victim t && echo x > {}/f",
+        place.path().display(),
+        stage.root().display()
+    );
+    traced(stage.root(), &of("t"), &script)?.success()?;
+    ensure!(
+        fs::read_dir(of("victim"))?.count() == 0,
+        "root wrote elsewhere"
+    );
+    ensure!(Manifest::read(&of("moved"))?.state == State::Complete);
+    Ok(())
+}
+
+fn nohup() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let place = tempfile::tempdir()?;
+    let trace = place.path().join("t");
+    let survived = place.path().join("survived");
+    let ended = Command::new("sh")
+        .arg("-c")
+        .arg("trap '' HUP; exec \"$@\"")
+        .arg("sh")
+        .arg(binary()?)
+        .arg("trace")
+        .arg(stage.root())
+        .arg("-o")
+        .arg(&trace)
+        .args(["--", "sh", "-c"])
+        .arg(format!(
+            "kill -HUP $PPID; sleep 0.3; echo x > {}",
+            survived.display()
+        ))
+        .output()?;
+    ensure!(ended.status.success(), "{ended:?}");
+    ensure!(survived.exists(), "the command was ended");
+    Ok(())
+}
+
+fn private() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let database = stage.root().join("app.db");
+    fs::write(&database, "")?;
+    fs::set_permissions(
+        &database,
+        std::os::unix::fs::PermissionsExt::from_mode(0o600),
+    )?;
+    let as_user = |arguments: &[&std::ffi::OsStr]| -> anyhow::Result<()> {
+        let mut command = Command::new(binary()?);
+        let command = command.args(arguments).current_dir(stage.facts_dir());
+        let ended = command
+            .envs([("SUDO_UID", "1234"), ("SUDO_GID", "4321")])
+            .output()?;
+        ensure!(ended.status.success(), "{ended:?}");
+        Ok(())
+    };
+    let sql = "CREATE TABLE t (v)".as_ref();
+    as_user(&[
+        "explain".as_ref(),
+        database.as_ref(),
+        sql,
+        "--keep".as_ref(),
+    ])?;
+    let mut kept = fs::read_dir(stage.root())?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_copy = |path: &std::path::PathBuf| path.to_string_lossy().contains(".iostep-explain-");
+    let kept = kept.find(is_copy).context("nothing was kept")?;
+    let trace = stage.facts_dir().join("t");
+    let options = [
+        "-o".as_ref(),
+        trace.as_ref(),
+        "--".as_ref(),
+        "true".as_ref(),
+    ];
+    as_user(&[&["trace".as_ref(), stage.root().as_ref()][..], &options].concat())?;
+    for directory in [&kept, &trace] {
+        is_private(directory, 0o700)?;
+        for entry in fs::read_dir(directory)? {
+            is_private(&entry?.path(), 0o600)?;
+        }
+    }
+    ensure!(kept.join("app.db").exists(), "no database");
+    Ok(())
+}
+
+fn is_private(path: &Path, mode: u32) -> anyhow::Result<()> {
+    let found = fs::metadata(path)?;
+    let found = (found.mode() & 0o777, found.uid(), found.gid());
+    ensure!(found == (mode, 1234, 4321), "{}: {found:?}", path.display());
+    Ok(())
+}
+
+fn traced(target: &Path, trace: &Path, script: &str) -> anyhow::Result<iostep::Outcome> {
+    let mut arguments = vec!["trace".as_ref(), target.as_os_str(), "-o".as_ref()];
+    arguments.push(trace.as_os_str());
+    arguments.extend(["--", "sh", "-c", script].map(std::ffi::OsStr::new));
+    iostep::run(arguments)
+}
