@@ -94,7 +94,7 @@ fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()
     terminal::print(&match (output.json, output.csv) {
         (true, _) => json(result) + "\n",
         (_, true) => csv_of(result),
-        _ => text::render(document, summary, terminal::style()),
+        _ => text::render(document, summary, output.verbose, terminal::style()),
     })
 }
 
