@@ -6,6 +6,7 @@ mod clean;
 mod compare;
 mod demo;
 mod explain;
+mod filter_args;
 mod import;
 mod lab;
 mod record;
