@@ -398,7 +398,7 @@ fn what_a_command_does_not_take_is_shown_all_the_same_or_has_its_command_named()
     assert_eq!(clean.status.code(), Some(0), "{}", text(&clean.stderr));
 
     for (words, shown) in [
-        ("report DIR/app.trace.zst", "openat"),
+        ("report DIR/app.trace.zst", "recorder   strace"),
         ("report DIR/bench.json", " IOPS, "),
         ("report DIR/bench.json --json", "\"summary\""),
         ("compare DIR/trace DIR/trace", "ratio"),

@@ -223,12 +223,12 @@ fn a_matrix_has_a_row_for_each_cell_and_a_column_for_what_varies() {
 fn escapes_are_only_in_coloured_text() {
     let document = fixture::sqlite_wal(2);
     let summary = Summary::of(&document);
-    assert!(!render(&document, &summary, Style::default()).contains('\u{1b}'));
+    assert!(!render(&document, &summary, false, Style::default()).contains('\u{1b}'));
     let style = Style {
         colour: true,
         ..Style::default()
     };
-    let coloured = render(&document, &summary, style);
+    let coloured = render(&document, &summary, false, style);
     assert!(coloured.contains("\u{1b}[1m"));
 }
 
