@@ -60,7 +60,7 @@ pub fn render(summary: &Summary, style: Style) -> String {
     for part in [owners::files, owners::processes] {
         text.push_str(&part(summary, owners::FEW, style));
     }
-    text.push_str(&owners::sync_kinds(summary, style));
+    text.push_str(&owners::sync_kinds(summary, false, style));
     text.push_str(&owners::joj(summary, owners::FEW, style));
     let waited = |latency: &&Latency| latency.stage == Stage::IssueToComplete;
     let latencies = summary.latencies.iter().filter(waited);
@@ -87,9 +87,8 @@ pub fn render_full(summary: &Summary, style: Style) -> String {
     for part in [owners::files, owners::processes] {
         text.push_str(&part(summary, owners::MANY, style));
     }
-    for part in [owners::sync_kinds, owners::slowest_syncs] {
-        text.push_str(&part(summary, style));
-    }
+    text.push_str(&owners::sync_kinds(summary, true, style));
+    text.push_str(&owners::slowest_syncs(summary, style));
     text.push_str(&owners::joj(summary, owners::MANY, style));
     text.push_str(&blocks::latencies(summary.latencies.iter(), style));
     text.push_str(&blocks::interrupts(summary, style));

@@ -77,7 +77,9 @@ pub(super) fn processes(summary: &Summary, shown: usize, style: Style) -> String
     table.titled(&title(text, summary.processes.len(), shown))
 }
 
-pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
+/// All percentiles make a table that is wider than a screen; `full` has them.
+pub(super) fn sync_kinds(summary: &Summary, full: bool, style: Style) -> String {
+    let shown = |column: usize| full || !matches!(column, 8 | 10);
     let names = [
         "sync call",
         ">calls",
@@ -92,6 +94,11 @@ pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
         ">p99.9",
         ">max",
     ];
+    let names = names
+        .into_iter()
+        .enumerate()
+        .filter(|(column, _)| shown(*column));
+    let names: Vec<&str> = names.map(|(_, name)| name).collect();
     let mut table = grid(style, &names);
     for kind in &summary.sync_kinds {
         let unknown = || std::array::from_fn(|_| "-".to_owned());
@@ -99,7 +106,7 @@ pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
             .duration
             .as_ref()
             .map_or_else(unknown, percentile_cells);
-        table.row([
+        let cells = [
             kind.kind.name().into(),
             count(kind.calls),
             count(kind.failed),
@@ -112,7 +119,12 @@ pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
             p99,
             p99_9,
             max,
-        ]);
+        ];
+        let cells = cells
+            .into_iter()
+            .enumerate()
+            .filter(|(column, _)| shown(*column));
+        table.row_of(cells.map(|(_, cell)| cell).collect());
     }
     table.titled("Sync calls, and the bytes written because of them")
 }
