@@ -5,6 +5,7 @@ pub mod attribute;
 pub mod bench;
 pub mod compare;
 pub mod explain;
+pub mod filter;
 pub mod fixture;
 pub mod lab;
 pub mod replay;

@@ -19,7 +19,8 @@ use crate::matrix::shown;
 #[cfg(test)]
 mod tests;
 
-const LAB: &str = "lab.json";
+/// The lab in a directory of results.
+pub const LAB: &str = "lab.json";
 const CELLS: &str = "cells";
 const LOCK: &str = ".iostep-lab-lock";
 

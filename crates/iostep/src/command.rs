@@ -6,6 +6,7 @@ mod clean;
 mod compare;
 mod demo;
 mod explain;
+mod filter_args;
 mod import;
 mod lab;
 mod record;
@@ -15,6 +16,7 @@ mod sql_child;
 mod trace;
 mod trace_info;
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use iostep_model::Error as Unreadable;
@@ -93,7 +95,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
 struct BadInput(anyhow::Error);
 
 /// Makes an error one about the command's input, which is the user's to mend.
-fn bad_input(error: impl Into<anyhow::Error>) -> anyhow::Error {
+pub fn bad_input(error: impl Into<anyhow::Error>) -> anyhow::Error {
     anyhow::Error::new(BadInput(error.into()))
 }
 
@@ -113,12 +115,26 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<BadInput>() {
         return Some(USAGE);
     }
+    // A wrong path has one status, whoever finds out.
+    if let Some(error) = cause.downcast_ref::<std::io::Error>() {
+        return match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => Some(USAGE),
+            _ => None,
+        };
+    }
+    if let Some(error) = cause.downcast_ref::<Unreadable>() {
+        return match error {
+            Unreadable::Corrupt { .. } | Unreadable::Unsupported { .. } => Some(USAGE),
+            Unreadable::Io { .. } => None,
+        };
+    }
     if let Some(error) = cause.downcast_ref::<iostep_trace::Error>() {
         return match error {
             iostep_trace::Error::Usage { .. } => Some(USAGE),
             iostep_trace::Error::Unsupported { .. } | iostep_trace::Error::Refused { .. } => {
                 Some(UNSUPPORTED)
             }
+            iostep_trace::Error::Trace(error) => status(error),
             _ => None,
         };
     }
@@ -126,10 +142,7 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return match error {
             iostep_lab::Error::Usage { .. } => Some(USAGE),
             iostep_lab::Error::Unsupported { .. } => Some(UNSUPPORTED),
-            // A file that was named, damaged or of another version.
-            iostep_lab::Error::File(
-                Unreadable::Corrupt { .. } | Unreadable::Unsupported { .. },
-            ) => Some(USAGE),
+            iostep_lab::Error::File(error) => status(error),
             _ => None,
         };
     }

@@ -2,6 +2,7 @@
 //! away.
 
 mod command;
+mod input;
 mod interrupt;
 mod recording;
 mod terminal;

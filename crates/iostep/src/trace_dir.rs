@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use iostep_model::directory::Directory;
 use iostep_model::manifest::{FILE_NAME, Manifest, State};
 use iostep_model::table::Trace;
 use iostep_model::{spool, store};
 
+use crate::command::bad_input;
 use crate::recording;
 
 /// Opens a trace directory. If its recorder was killed, the tables are made first.
@@ -15,17 +16,11 @@ use crate::recording;
 /// Errors: no trace directory; one that is still being recorded; a damaged one; a newer schema;
 /// a killed recording in a directory that cannot be written to.
 pub fn open(directory: &Path) -> anyhow::Result<Trace> {
-    if !directory.is_dir() {
-        bail!(
-            "{}: no directory; give one that `iostep trace` made",
-            directory.display()
-        );
-    }
     if !directory.join(FILE_NAME).exists() {
-        bail!(
+        return Err(bad_input(anyhow!(
             "{}: no trace directory: it has no {FILE_NAME}",
             directory.display()
-        );
+        )));
     }
     let manifest = Manifest::read(directory)?;
     if manifest.state != State::Recording {

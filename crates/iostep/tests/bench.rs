@@ -499,14 +499,14 @@ fn a_result_that_is_none_is_an_error_of_one_line() {
         b"\xff",
     ] {
         std::fs::write(&path, content).expect("write");
-        let error = refused(&["compare", name(&path), name(&path)], 1);
+        let error = refused(&["compare", name(&path), name(&path)], 2);
         assert!(
             error.starts_with(&format!("iostep: {}: ", path.display())),
             "{error}"
         );
         assert_eq!(error.lines().count(), 1, "{error}");
     }
-    let missing = refused(&["compare", "/nowhere/a", "/nowhere/b"], 1);
+    let missing = refused(&["compare", "/nowhere/a", "/nowhere/b"], 2);
     assert!(missing.starts_with("iostep: /nowhere/a: "), "{missing}");
 }
 

@@ -189,7 +189,7 @@ fn an_output_that_cannot_be_written_is_named() {
         "-o",
         "/nowhere/at/all.csv",
     ]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr).contains("/nowhere/at"),
         "{}",
@@ -226,7 +226,7 @@ fn bad_usage_exits_with_2() {
 /// Runs on `dir` and returns the error.
 fn refused(dir: &Path) -> String {
     let output = iostep(&[name(dir)]);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
     assert!(output.stdout.is_empty());
     text(&output.stderr).replace(name(dir), "DIR")
 }
@@ -235,7 +235,7 @@ fn refused(dir: &Path) -> String {
 fn what_is_no_trace_directory_is_said_so() {
     let empty = TempDir::new().expect("a directory");
     let missing = empty.path().join("missing");
-    assert!(refused(&missing).contains("no directory"));
+    assert!(refused(&missing).contains("cannot open: No such file or directory"));
     assert!(refused(empty.path()).contains("no trace directory: it has no manifest.json"));
 }
 
@@ -310,10 +310,192 @@ fn a_killed_recording_is_finished_once_and_says_so() {
 #[test]
 fn a_recording_that_goes_on_is_left_alone() {
     let dir = recording(std::process::id());
-    let error = refused(dir.path());
+    let output = iostep(&[name(dir.path())]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    let error = text(&output.stderr);
     assert!(error.contains(&format!(
         "still being recorded by process {}",
         std::process::id()
     )));
     assert!(dir.path().join(spool::FILE_NAME).exists());
+}
+
+#[test]
+fn full_has_every_table_and_the_default_begins_with_what_matters() {
+    let trace = fixture::sqlite_on_ext4(60);
+    let short = on(&trace, &["DIR"]);
+    let full = on(&trace, &["DIR", "--full"]);
+    let (short, full) = (text(&short.stdout), text(&full.stdout));
+    for title in ["What the blocks are", "Sizes of requests", "Interrupts"] {
+        assert!(full.contains(title), "{full}");
+        assert!(!short.contains(title), "{short}");
+    }
+    for shown in [
+        "check passed",
+        " written ",
+        "Processes: ",
+        "ournaling of journal ",
+        "--full",
+    ] {
+        assert!(short.contains(shown), "{shown}: {short}");
+    }
+    assert!(short.lines().count() <= 40, "{short}");
+}
+
+#[test]
+fn a_part_of_a_trace_says_what_it_leaves_out() {
+    let trace = fixture::sqlite_on_ext4(120);
+    let part = ["DIR", "--file", "*-wal", "--comm", "app"];
+    let output = on(&trace, &part);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        shown.contains("note: only name app, file *-wal: "),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("app.db-wal") && !shown.contains("app.db-journal"),
+        "{shown}"
+    );
+    let output = on(&trace, &[&part[..], &["--json"]].concat());
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(value["files"].as_array().expect("files").len(), 1);
+    let whole = on(&trace, &["DIR", "--json"]);
+    assert!(!text(&whole.stdout).contains("left out"));
+    let output = on(&trace, &["DIR", "--pid", "1", "--format", "csv"]);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "an export has whole requests"
+    );
+}
+
+/// Runs a command of iostep with the files of `dir` in place of `DIR`.
+fn command(dir: &Path, words: &str) -> Output {
+    let words = words.replace("DIR", name(dir));
+    Command::new(env!("CARGO_BIN_EXE_iostep"))
+        .args(words.split(' '))
+        .output()
+        .expect("the binary runs")
+}
+
+#[test]
+fn what_a_command_does_not_take_is_shown_all_the_same_or_has_its_command_named() {
+    let dir = TempDir::new().expect("a directory");
+    let path = |name: &str| dir.path().join(name);
+    std::fs::create_dir(path("trace")).expect("a directory");
+    store::write(&path("trace"), &fixture::sqlite_on_ext4(60)).expect("write");
+    let bench = iostep_analyze::bench::fixture::write_fdatasync(2);
+    bench.write(&path("bench.json")).expect("write");
+    let strace = "1 1700000000.000100 openat(AT_FDCWD, \"/tmp/a\", O_RDONLY) = 3 <0.000010>\n\
+                  1 1700000000.000200 close(3) = 0 <0.000010>\n";
+    std::fs::write(path("strace"), strace).expect("write");
+    let blkparse = "8,0 1 1 0.000000001 7 Q W 8 + 8 [a]\n";
+    std::fs::write(path("blkparse"), blkparse).expect("write");
+    std::fs::write(path("junk"), "hi\n").expect("write");
+    std::fs::write(path("app.db"), b"SQLite format 3\0").expect("write");
+    let clean = command(dir.path(), "clean DIR/strace -o DIR/app.trace.zst");
+    assert_eq!(clean.status.code(), Some(0), "{}", text(&clean.stderr));
+
+    for (words, shown) in [
+        ("report DIR/app.trace.zst", "recorder   strace"),
+        ("report DIR/bench.json", " IOPS, "),
+        ("report DIR/bench.json --json", "\"summary\""),
+        ("compare DIR/trace DIR/trace", "ratio"),
+    ] {
+        let output = command(dir.path(), words);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{words}: {}",
+            text(&output.stderr)
+        );
+        assert!(
+            text(&output.stdout).contains(shown),
+            "{words}: {}",
+            text(&output.stdout)
+        );
+    }
+    for (words, named) in [
+        ("report DIR/strace", "iostep clean"),
+        ("report DIR/blkparse", "iostep import"),
+        ("report DIR/app.db", "iostep explain"),
+        ("report DIR/app.trace.zst --events", "iostep trace-info"),
+        ("report DIR/junk", "no trace directory"),
+        (
+            "compare DIR/app.trace.zst DIR/bench.json",
+            "iostep trace-info",
+        ),
+        ("compare DIR/bench.json DIR/trace", "iostep report"),
+        ("trace-info DIR/trace", "iostep report"),
+        ("trace-info DIR/bench.json", "iostep compare"),
+        ("trace-info DIR/nothing", "cannot open"),
+        (
+            "import DIR/strace --image DIR/junk -o DIR/new",
+            "iostep clean",
+        ),
+        (
+            "import DIR/trace --image DIR/junk -o DIR/new",
+            "iostep report",
+        ),
+        (
+            "import DIR/nothing --image DIR/junk -o DIR/new",
+            "cannot open",
+        ),
+        (
+            "import DIR/blkparse --image DIR/nothing -o DIR/new",
+            "cannot open",
+        ),
+        ("clean DIR/app.trace.zst -o DIR/new", "iostep trace-info"),
+        ("clean DIR/blkparse -o DIR/new", "iostep import"),
+        ("clean DIR/trace -o DIR/new", "iostep report"),
+        ("replay DIR/strace --to DIR", "iostep clean"),
+        ("replay DIR/nothing --to DIR", "cannot open"),
+        ("trace DIR/nothing --duration 1ms", "cannot look at"),
+        ("bench sqlite DIR/nothing", "no such directory"),
+        ("bench file DIR/nothing", "No such file"),
+        ("compare DIR/nothing DIR/bench.json", "cannot open"),
+        ("lab report DIR/nothing", "no directory of a lab's results"),
+        ("explain DIR/nothing SELECT", "no such file"),
+    ] {
+        let output = command(dir.path(), words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert!(said.contains(named), "{words}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words}: {said}");
+    }
+    assert!(!path("new").exists());
+}
+
+#[test]
+fn durations_and_sizes_are_written_alike() {
+    let missing = "/nowhere";
+    let wrong = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_iostep"))
+            .args(words)
+            .output();
+        text(&output.expect("the binary runs").stderr).to_owned()
+    };
+    for duration in ["1", "1s", "5m", "250ms", "1.5"] {
+        let said = wrong(&["trace", missing, "--duration", duration]);
+        assert!(said.contains("cannot look at"), "{duration}: {said}");
+    }
+    for duration in ["0", "soon", "5x"] {
+        let said = wrong(&["trace", missing, "--duration", duration]);
+        assert!(said.contains("--duration"), "{duration}: {said}");
+    }
+    for size in ["4096", "64KiB", "1MB"] {
+        let flags = [
+            "--offset",
+            size,
+            "--image-offset",
+            size,
+            "--image",
+            missing,
+            "-o",
+            "x",
+        ];
+        let said = wrong(&[&["import", missing], &flags[..]].concat());
+        assert!(said.contains("cannot open"), "{size}: {said}");
+    }
 }

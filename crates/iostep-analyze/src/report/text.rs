@@ -7,8 +7,9 @@ mod owners;
 
 use iostep_model::manifest::Check;
 
-use super::quantity::{self, printable};
-use crate::stats::{Summary, overview};
+use super::quantity::{self, bytes, count, percent, printable};
+use crate::stats::amount::ratio;
+use crate::stats::{Amount, Latency, Split, Stage, Summary, overview};
 
 /// How text may be decorated, and how wide its tables may be.
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +54,26 @@ pub fn complaint_of(check: &Check) -> Option<String> {
     Some(format!("CHECK FAILED: {}", printable(&complaint)))
 }
 
-/// The whole summary. The first line is the failed self-check, if it failed.
+/// What matters of a summary, on a screen. The first line is the failed self-check, if it failed.
 pub fn render(summary: &Summary, style: Style) -> String {
-    let mut text = String::new();
-    if let Some(complaint) = complaint_of(&summary.overview.check) {
-        text.push_str(&style.alarm(&complaint));
-        text.push('\n');
+    let mut text = beginning(summary, style);
+    for part in [owners::files, owners::processes] {
+        text.push_str(&part(summary, owners::FEW, style));
     }
-    text.push_str(&head(summary, style));
+    text.push_str(&owners::sync_kinds(summary, false, style));
+    text.push_str(&owners::joj(summary, owners::FEW, style));
+    let waited = |latency: &&Latency| latency.stage == Stage::IssueToComplete;
+    let latencies = summary.latencies.iter().filter(waited);
+    text.push_str(&blocks::latencies(latencies, style));
+    if !summary.totals.is_empty() {
+        text.push_str("--full has every table and row\n");
+    }
+    text
+}
+
+/// The whole summary. It begins as that of [`render`] does.
+pub fn render_full(summary: &Summary, style: Style) -> String {
+    let mut text = beginning(summary, style);
     for part in [
         blocks::totals,
         blocks::layers,
@@ -68,15 +81,70 @@ pub fn render(summary: &Summary, style: Style) -> String {
         blocks::modes,
         blocks::sizes,
         blocks::rewrites,
-        owners::files,
-        owners::processes,
-        owners::sync_kinds,
-        owners::slowest_syncs,
-        owners::joj,
-        blocks::latencies,
-        blocks::interrupts,
     ] {
         text.push_str(&part(summary, style));
+    }
+    for part in [owners::files, owners::processes] {
+        text.push_str(&part(summary, owners::MANY, style));
+    }
+    text.push_str(&owners::sync_kinds(summary, true, style));
+    text.push_str(&owners::slowest_syncs(summary, style));
+    text.push_str(&owners::joj(summary, owners::MANY, style));
+    text.push_str(&blocks::latencies(summary.latencies.iter(), style));
+    text.push_str(&blocks::interrupts(summary, style));
+    text
+}
+
+fn beginning(summary: &Summary, style: Style) -> String {
+    let mut text = String::new();
+    if let Some(complaint) = complaint_of(&summary.overview.check) {
+        text.push_str(&style.alarm(&complaint));
+        text.push('\n');
+    }
+    text.push_str(&head(summary, style));
+    text.push_str(&sums(summary, style));
+    text
+}
+
+/// Bytes read and written, of what, and what journaling of journal took of them.
+fn sums(summary: &Summary, style: Style) -> String {
+    let all = summary.all();
+    let layers: Vec<_> = summary
+        .layers
+        .iter()
+        .filter(|layer| !layer.amounts.is_empty())
+        .collect();
+    let mut names = vec!["".to_owned(), ">requests".into(), ">bytes".into()];
+    names.extend(layers.iter().map(|layer| format!(">{}", layer.of.name())));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut table = grid::grid(style, &names);
+    let sides: [(&str, fn(&Split) -> Amount); 2] = [
+        ("written", |split| split.write),
+        ("read", |split| split.read),
+    ];
+    for (name, side) in sides {
+        let sum = side(&all);
+        if sum.requests == 0 {
+            continue;
+        }
+        let mut row = vec![name.to_owned(), count(sum.requests), bytes(sum.bytes)];
+        row.extend(layers.iter().map(|layer| {
+            let part = side(&layer.amounts).bytes;
+            format!("{} ({})", bytes(part), percent(ratio(part, sum.bytes)))
+        }));
+        table.row_of(row);
+    }
+    let mut text = table.untitled();
+    if summary.barriers.flushes > 0 {
+        text.push_str(&format!(" flushes {}\n", count(summary.barriers.flushes)));
+    }
+    let joj = &summary.joj;
+    if !joj.files.is_empty() {
+        text.push_str(&format!(
+            " journaling of journal {}: {} of data and journal\n",
+            bytes(joj.joj_bytes),
+            percent(joj.joj_share),
+        ));
     }
     text
 }
@@ -90,7 +158,7 @@ fn head(summary: &Summary, style: Style) -> String {
     let mut text = format!(
         "{} {}, {}; kernel {}, {}; {}\n",
         style.bold(&printable(&overview.device)),
-        quantity::bytes(overview.device_bytes),
+        bytes(overview.device_bytes),
         printable(&filesystem),
         printable(&overview.kernel),
         overview.backend.name(),
@@ -106,6 +174,9 @@ fn head(summary: &Summary, style: Style) -> String {
             "command: {} ({status})\n",
             one_line(&argv.join(" "))
         ));
+    }
+    if overview.passed {
+        text.push_str("check passed: no event lost, no sum disagrees\n");
     }
     text.push_str(&notes(summary));
     if summary.totals.is_empty() {
@@ -134,21 +205,21 @@ fn notes(summary: &Summary) -> String {
         notes.push("the recorder was killed; this is what it had written".to_owned());
     }
     if overview.failed_requests > 0 {
-        let failed = quantity::count(overview.failed_requests);
+        let failed = count(overview.failed_requests);
         notes.push(format!("requests that the device failed: {failed}"));
     }
     if overview.unfinished_requests > 0 {
-        let open = quantity::count(overview.unfinished_requests);
+        let open = count(overview.unfinished_requests);
         notes.push(format!("requests under way at the end: {open}"));
     }
     if overview.check.late_completions > 0 {
-        let late = quantity::count(overview.check.late_completions);
+        let late = count(overview.check.late_completions);
         notes.push(format!(
             "completions told late, whose latency is an upper bound: {late}"
         ));
     }
     if overview.check.unseen_calls > 0 {
-        let unseen = quantity::count(overview.check.unseen_calls);
+        let unseen = count(overview.check.unseen_calls);
         notes.push(format!(
             "system calls that were not looked at; whether a sync call was among them, only its \
              filesystem told: {unseen}"
@@ -158,8 +229,8 @@ fn notes(summary: &Summary) -> String {
     if !summary.tracer.is_empty() {
         notes.push(format!(
             "the tracer's own I/O, counted nowhere below: {} read, {} written",
-            quantity::bytes(summary.tracer.read.bytes),
-            quantity::bytes(summary.tracer.write.bytes),
+            bytes(summary.tracer.read.bytes),
+            bytes(summary.tracer.write.bytes),
         ));
     }
     notes
@@ -176,7 +247,31 @@ mod tests {
     #[test]
     fn a_summary_reads_well() {
         let summary = Summary::of(&fixture::sqlite_on_ext4(120));
-        insta::assert_snapshot!(render(&summary, Style::default()));
+        insta::assert_snapshot!(render_full(&summary, Style::default()));
+    }
+
+    #[test]
+    fn what_matters_fits_a_screen() {
+        let mut trace = fixture::sqlite_on_ext4(400);
+        let file = trace.files[0].clone();
+        for number in 0..50 {
+            let mut file = file.clone();
+            file.path = Some(format!("/app/{}/{number}.db", "deep/".repeat(30)));
+            file.key.inode += 1000 + number;
+            trace.files.push(file);
+        }
+        let files = trace.files.len() as u32;
+        for (number, segment) in (0..).zip(&mut trace.segments) {
+            segment.file = segment.file.map(|file| file + number * 7 % (files - file));
+        }
+        let text = render(&Summary::of(&trace), Style::default());
+        assert!((24..=40).contains(&text.lines().count()), "{text}");
+        let wide = text.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(wide, None, "{text}");
+        let begin: Vec<&str> = text.lines().take(9).map(str::trim_start).collect();
+        assert!(begin[2].starts_with("check passed: "), "{text}");
+        assert!(begin[5].starts_with("written "), "{text}");
+        assert!(begin[8].starts_with("journaling of journal "), "{text}");
     }
 
     #[test]

@@ -52,7 +52,11 @@ impl Databases {
     pub fn open(job: &SqliteJob) -> Result<Databases> {
         let parent = &job.directory;
         // SQLite refuses a path with symbolic links; those that lead here are the caller's.
-        let resolved = parent.canonicalize().map_err(Error::io(parent, "open"))?;
+        let resolved = parent.canonicalize().ok().filter(|path| path.is_dir());
+        let resolved = resolved.ok_or_else(|| Error::Usage {
+            what: format!("{}: there is no such directory", parent.display()),
+            hint: "make it or name another".into(),
+        })?;
         let path = resolved.join(DIRECTORY);
         if path.to_str().is_none() {
             return Err(Error::Usage {

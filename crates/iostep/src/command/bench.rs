@@ -24,7 +24,7 @@ pub(super) use cell::{check_arguments, complaint};
 use generator::Generator;
 use matrix::RunArgs;
 use mobibench::ProfileArgs;
-pub(super) use single::check_parent;
+pub(super) use single::{check_parent, show};
 
 /// Generate file and SQLite workloads and measure them.
 #[derive(Debug, clap::Args)]

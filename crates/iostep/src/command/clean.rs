@@ -12,6 +12,7 @@ use iostep_model::syscall::raw::Action;
 use iostep_model::syscall::text::Writer;
 
 use super::bad_input;
+use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use inputs::Inputs;
 use table::Cleaned;
@@ -72,6 +73,10 @@ impl From<FormatName> for Format {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    // With --format whatever is given is taken for that.
+    for input in args.inputs.iter().filter(|_| args.format.is_none()) {
+        input::expect(input, &[Kind::Calls])?;
+    }
     let interrupt = Interrupt::install()?;
     let inputs = Inputs::new(&args.inputs, &args.output)?;
     let cleaned = match strace::is_exported(&inputs.start) {

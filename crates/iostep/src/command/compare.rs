@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use iostep_analyze::bench::Comparison;
 use iostep_analyze::report::bench::text::comparison;
 use iostep_model::bench::Document;
 
+use super::{bad_input, report};
+use crate::input::{self, Kind};
 use crate::terminal;
 
 /// Tell whether two results of bench differ, and by how much.
@@ -19,7 +22,7 @@ Examples:
 Exit status: 0, or 1 if the second result is worse than --fail-above allows.
 docs/compare.md explains when two results differ.")]
 pub struct Args {
-    /// Result of iostep bench -o
+    /// Result of iostep bench -o, or a trace directory
     first: PathBuf,
 
     /// The one to compare with it
@@ -44,6 +47,21 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let taken = [Kind::Bench, Kind::Trace];
+    let kinds = [
+        input::expect(&args.first, &taken)?,
+        input::expect(&args.second, &taken)?,
+    ];
+    if kinds.contains(&Kind::Trace) {
+        return match (kinds, args.fail_above) {
+            ([Kind::Trace, Kind::Trace], None) => report::two(&args.first, &args.second, args.json),
+            ([Kind::Trace, Kind::Trace], Some(_)) => Err(bad_input(anyhow!(
+                "--fail-above is for results of iostep bench"
+            ))),
+            ([Kind::Trace, _], _) => Err(input::unfit(&args.first, Kind::Trace)),
+            _ => Err(input::unfit(&args.second, Kind::Trace)),
+        };
+    }
     let first = Document::read(&args.first)?;
     let second = Document::read(&args.second)?;
     let compared = Comparison::of(&first, &second);

@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use super::bad_input;
+use crate::input;
 use crate::terminal;
 
 use anyhow::{Context, bail};
@@ -17,6 +19,7 @@ use iostep_fs::{Found, Kind, OwnerMap, ReadAt, Section, ext4, fat};
 use iostep_model::event::Event;
 use iostep_model::store;
 use iostep_model::table::Trace;
+use iostep_model::units;
 use iostep_trace::blkparse::{self, Device, Ledger};
 
 /// How many problems of the image are printed.
@@ -48,11 +51,11 @@ pub struct Args {
 
     /// Where the filesystem begins on the traced device [default: where the partition IMAGE does,
     /// else 0]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     offset: Option<u64>,
 
     /// Where the filesystem begins in IMAGE
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = units::parse_bytes)]
     image_offset: u64,
 
     /// The device to take, if the text has several
@@ -83,8 +86,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.output.display()
         );
     }
-    let image = Image::read(&args)?;
-    let recording = blkparse::read(&args.text, args.device)?;
+    input::expect(&args.text, &[input::Kind::Blkparse])?;
+    let image = Image::read(&args).map_err(bad_input)?;
+    let recording = blkparse::read(&args.text, args.device).map_err(bad_input)?;
     let manifest = manifest::of(&recording, image.found.as_ref(), image.place());
     let mut events: Vec<Event> = recording.events;
     // blkparse merges what the CPUs recorded, and lets late lines through.

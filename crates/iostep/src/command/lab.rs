@@ -7,6 +7,7 @@ mod report;
 mod run;
 mod source;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Run a matrix of experiments, each on storage of its own.
@@ -37,6 +38,13 @@ enum Command {
     Report(report::Args),
     /// Run a command in a guest under QEMU
     Guest(guest::Args),
+}
+
+/// Shows a directory of results as `iostep lab report` does.
+///
+/// Errors: those of `iostep lab report`.
+pub(super) fn show(directory: &Path, page: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
+    report::run(&report::Args::new(directory, page, json))
 }
 
 /// Runs the command.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_calls::{Finished, Tracker};
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
@@ -244,7 +244,7 @@ fn progress(template: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template(template).expect("every template is a constant");
+    let style = terminal::bar_style(template);
     ProgressBar::new_spinner().with_style(style)
 }
 

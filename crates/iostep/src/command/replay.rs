@@ -4,10 +4,11 @@ mod run;
 mod show;
 mod traced;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use anyhow::Context;
 use iostep_analyze::replay::{About, Document};
 use iostep_analyze::report::replay::html;
 use iostep_load::replay::plan::Plan;
@@ -17,6 +18,7 @@ use iostep_model::syscall::kept;
 use iostep_model::syscall::text as trace_file;
 
 use super::bad_input;
+use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use run::{End, Order};
 
@@ -93,6 +95,7 @@ fn speed(text: &str) -> Result<f64, String> {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
+    input::expect(&args.file, &[Kind::Recording])?;
     let interrupt = Interrupt::install()?;
     let began = Instant::now();
     let recording = trace_file::read(&args.file).map_err(bad_input)?;
@@ -132,6 +135,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut runs = document.targets.iter().flat_map(|target| &target.runs);
     let failed = interrupted || !runs.all(|run| run.is_good());
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Shows the result in a file, on a page if one is asked for.
+///
+/// Errors: it cannot be read, or the page not be written.
+pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::Result<ExitCode> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("{}: cannot read", file.display()))?;
+    let document = Document::from_json(file, &text)?;
+    if let Some(path) = page {
+        publish::write(path, html::render(&document).as_bytes())?;
+    }
+    if page.is_none() || as_json {
+        show::print(&document, as_json)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What can be wrong before anything is done.

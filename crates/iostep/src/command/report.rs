@@ -14,16 +14,21 @@ use iostep_model::publish;
 use iostep_model::table::Trace;
 use serde::Serialize;
 
+use super::filter_args::FilterArgs;
+use super::{bench, lab, replay, trace_info};
+use crate::input::{self, Kind};
 use crate::{terminal, trace_dir};
 
 /// Show what a trace says, or two traces side by side.
 ///
-/// Without an option: the summary. docs/report.md explains every table. A recording whose
-/// recorder was killed is finished first.
+/// Without an option: what matters, on a screen. docs/report.md explains every table. A
+/// recording whose recorder was killed is finished first. Results of bench, replay and lab, and
+/// recordings of system calls, are shown as their own commands show them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   iostep report app.iostep
+  iostep report app.iostep --full --file '*.db-wal'
   iostep report before.iostep after.iostep
   iostep report app.iostep --html app.html
   iostep report app.iostep --format perfetto -o app.json
@@ -31,13 +36,20 @@ Examples:
 If events were lost, or sums do not agree with the device's counters, the
 first line says so and the exit status is 1.")]
 pub struct Args {
-    /// Trace directory
+    /// Trace directory, or a result of another command
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
     /// A second one to compare with the first
-    #[arg(value_name = "DIR2", conflicts_with_all = ["events", "html", "format"])]
+    #[arg(value_name = "DIR2", conflicts_with_all = ["events", "html", "format", "full"])]
     second: Option<PathBuf>,
+
+    /// Print every table, and more rows of each
+    #[arg(long, conflicts_with_all = ["events", "html", "format", "json"])]
+    full: bool,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     /// List every request, one line for each part that has an owner of its own
     #[arg(long, conflicts_with_all = ["html", "format", "json"])]
@@ -48,7 +60,7 @@ pub struct Args {
     html: Option<PathBuf>,
 
     /// Write the trace in another tool's format
-    #[arg(long, value_enum, conflicts_with = "json")]
+    #[arg(long, value_enum, conflicts_with_all = ["json", "pids", "comms", "files"])]
     format: Option<FormatName>,
 
     /// Where to write to, instead of standard output
@@ -89,6 +101,11 @@ impl From<FormatName> for Format {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.second.is_none()
+        && let Some(shown) = other(&args)?
+    {
+        return Ok(shown);
+    }
     let passed = match &args.second {
         Some(second) => compare(&args, second)?,
         None => report(&args)?,
@@ -99,9 +116,65 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Shows what is no trace directory as its own command does; nothing for a trace directory.
+fn other(args: &Args) -> anyhow::Result<Option<ExitCode>> {
+    let (path, html) = (&args.directory, args.html.as_deref());
+    let taken = [
+        Kind::Trace,
+        Kind::Recording,
+        Kind::Bench,
+        Kind::Replay,
+        Kind::Lab,
+    ];
+    let kind = input::expect(path, &taken)?;
+    if matches!(kind, Kind::Trace | Kind::Other) {
+        return Ok(None);
+    }
+    let of_traces = args.full
+        || args.events
+        || args.format.is_some()
+        || args.output.is_some()
+        || !args.filter.filter().is_empty();
+    if of_traces || (kind == Kind::Recording && html.is_some()) {
+        return Err(input::unfit(path, kind));
+    }
+    match kind {
+        Kind::Recording => trace_info::show(path, args.json),
+        Kind::Bench => bench::show(path, html, args.json),
+        Kind::Replay => replay::show(path, html, args.json),
+        _ => lab::show(path, html, args.json),
+    }
+    .map(Some)
+}
+
+/// The part of a trace that is asked for.
+fn open(args: &Args, directory: &Path) -> anyhow::Result<Trace> {
+    input::expect(directory, &[Kind::Trace])?;
+    let trace = trace_dir::open(directory)?;
+    Ok(args.filter.filter().apply(trace))
+}
+
+/// Compares two traces, and says what `iostep report` would.
+///
+/// Errors: those of `iostep report`.
+pub(super) fn two(first: &Path, second: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    run(Args {
+        directory: first.to_owned(),
+        second: Some(second.to_owned()),
+        full: false,
+        filter: FilterArgs::default(),
+        events: false,
+        html: None,
+        format: None,
+        output: None,
+        json,
+        allow_loss: false,
+    })
+}
+
 /// Reports on one trace; true if its self-check passed.
 fn report(args: &Args) -> anyhow::Result<bool> {
-    let trace = trace_dir::open(&args.directory)?;
+    let trace = open(args, &args.directory)?;
     let passed = trace.manifest.check.passed();
     if let Some(format) = args.format {
         complain(&trace);
@@ -130,7 +203,12 @@ fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()
         complain(trace);
         return output(args, |out| write_json(out, summary));
     }
-    let text = text::render(summary, style(args));
+    let render = if args.full {
+        text::render_full
+    } else {
+        text::render
+    };
+    let text = render(summary, style(args));
     output(args, |out| out.write_all(text.as_bytes()))
 }
 
@@ -140,7 +218,7 @@ fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
     let mut summaries = Vec::with_capacity(2);
     for directory in [&args.directory, second] {
         // Each trace is dropped before the next is read.
-        summaries.push(Summary::of(&trace_dir::open(directory)?));
+        summaries.push(Summary::of(&open(args, directory)?));
     }
     let comparison = Comparison::of(&summaries[0], &summaries[1]);
     let passed = comparison.complaints.iter().all(Option::is_none);

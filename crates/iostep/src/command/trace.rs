@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_analyze::report::text;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 use iostep_model::table::Trace;
+use iostep_model::units;
 use iostep_trace::fault::Fault;
 use iostep_trace::session::{BackendChoice, Session};
 use iostep_trace::target::Target;
 
+use super::filter_args::FilterArgs;
 use crate::interrupt::Interrupt;
 use crate::{recording, terminal};
 
@@ -35,8 +37,10 @@ const TICK: Duration = Duration::from_millis(50);
 #[command(after_help = "\
 Examples:
   iostep trace /var/lib/app -o app.iostep --settle -- ./app --once
-  iostep trace /dev/nvme0n1 --duration 30
+  iostep trace /dev/nvme0n1 --duration 30s
 
+Exit status: the command's, 128 and its number if a signal killed it; else 0,
+or 1 if events were lost or sums do not agree.
 The trace directory is for `iostep report`; docs/format-trace.md describes it.
 Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.")]
 pub struct Args {
@@ -47,8 +51,8 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Stop after this many seconds; the command is then sent SIGTERM
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Stop after this long: 10, 500ms, 2m; the command is then sent SIGTERM
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     duration: Option<Duration>,
 
     /// Sync the filesystem at the end, and mark what that adds
@@ -70,6 +74,13 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Print every table, and more rows of each
+    #[arg(long, conflicts_with = "json")]
+    full: bool,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     /// If the kernel refuses a BPF program, print what its verifier said
     #[arg(long)]
@@ -110,12 +121,11 @@ impl From<Backend> for BackendChoice {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    if seconds > 0.0 {
-        Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-    } else {
-        Err("must be more than 0".into())
+fn duration(text: &str) -> Result<Duration, String> {
+    match units::parse_duration_ns(text) {
+        Ok(0) => Err("must be more than 0".into()),
+        Ok(ns) => Ok(Duration::from_nanos(ns)),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -130,19 +140,27 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let started = recording::start(&args.target, &directory, backend, args.fault);
     let mut session = started.inspect_err(|error| show_log(&args, error))?;
     tell(&args, session.target());
-    if let Err(error) = watch(&args, &mut session, interrupt.flag()) {
+    let ended = match watch(&args, &mut session, interrupt.flag()) {
+        Ok(ended) => ended,
         // A recording whose command could not be run is worth nothing; any other is.
-        if error.is::<NotRun>() {
+        Err(error) if error.is::<NotRun>() => {
             session.discard();
             return Err(error);
         }
-        drop(session);
-        return Err(kept(error, &directory));
-    }
+        Err(error) => {
+            drop(session);
+            return Err(kept(error, &directory));
+        }
+    };
+    let working = terminal::working("finding out what each byte was for");
     let trace = recording::finish(session).map_err(|error| kept(error, &directory))?;
-    show(&args, &directory, &trace)?;
+    working.finish_and_clear();
     let failed = !args.allow_loss && !trace.manifest.check.passed();
-    Ok(ExitCode::from(u8::from(failed)))
+    show(&args, &directory, args.filter.filter().apply(trace))?;
+    Ok(ExitCode::from(match ended {
+        0 => u8::from(failed),
+        status => status,
+    }))
 }
 
 /// Says that the recording has begun, and of what, unless a progress bar does.
@@ -169,22 +187,27 @@ fn show_log(args: &Args, error: &anyhow::Error) {
     }
 }
 
-/// Runs the command or waits, then settles.
-fn watch(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<()> {
-    if args.command.is_empty() {
+/// Runs the command or waits, then settles. Gives the status that the command ended with.
+fn watch(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<u8> {
+    let ended = if args.command.is_empty() {
         wait(args.duration, session, stop);
+        0
     } else {
-        run_command(args, session, stop)?;
-    }
+        run_command(args, session, stop)?
+    };
     if args.settle {
         session.mark(Marker::SettleStart)?;
+        let working = terminal::working("syncing the filesystem");
         settle(session)?;
+        working.finish_and_clear();
         session.mark(Marker::SettleEnd)?;
     }
-    Ok(())
+    Ok(ended)
 }
 
-fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<()> {
+/// Runs the command. Gives the status that it ended with, as a shell has it; 0 if it was asked to
+/// end.
+fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<u8> {
     session.mark(Marker::CommandStart)?;
     let spawned = Child::spawn(&args.command);
     let mut child = spawned.map_err(|error| error.context(NotRun))?;
@@ -198,6 +221,10 @@ fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow:
             eprintln!("iostep: recording stopped; the command goes on, and is waited for");
         }
     }
+    // Ctrl-C reaches the command too; it ends the recording, and is no failure.
+    let status = child
+        .shell_status()
+        .filter(|_| !stop.load(Ordering::Relaxed));
     if over() {
         child.terminate();
     }
@@ -212,7 +239,7 @@ fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow:
     if let Some(signal) = child.signal() {
         eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
     }
-    Ok(())
+    Ok(status.unwrap_or(0))
 }
 
 /// Waits for the time to be over or for Ctrl-C.
@@ -238,14 +265,14 @@ fn progress(duration: Option<Duration>) -> ProgressBar {
     let (bar, template) = match duration {
         Some(duration) => (
             ProgressBar::new(duration.as_millis() as u64),
-            "recording {bar:40} {elapsed} of {duration}, {eta} left",
+            "recording {bar:40} {elapsed} of {duration}{left}",
         ),
         None => (
             ProgressBar::new_spinner(),
             "recording {spinner} {elapsed}, Ctrl-C ends it",
         ),
     };
-    let style = ProgressStyle::with_template(template).expect("the template is a constant");
+    let style = terminal::bar_style(template);
     bar.with_style(style)
 }
 
@@ -283,12 +310,17 @@ fn kept(error: anyhow::Error, directory: &Path) -> anyhow::Error {
     ))
 }
 
-fn show(args: &Args, directory: &Path, trace: &Trace) -> anyhow::Result<()> {
-    let summary = Summary::of(trace);
+fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
+    let summary = Summary::of(&trace);
     if args.json {
         let json = serde_json::to_string_pretty(&summary).expect("a summary has only JSON's types");
         return terminal::print(&format!("{json}\n"));
     }
-    let text = text::render(&summary, terminal::style());
+    let render = if args.full {
+        text::render_full
+    } else {
+        text::render
+    };
+    let text = render(&summary, terminal::style());
     terminal::print(&format!("{text}\ntrace: {}\n", directory.display()))
 }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_analyze::report::syscalls;
 use iostep_analyze::syscalls::Count;
 use iostep_calls::strace;
 use iostep_model::syscall::text::Reader;
 
 use super::bad_input;
+use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -58,14 +59,14 @@ enum Export {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    input::expect(&args.file, &[Kind::Recording])?;
     let mut reader = Reader::open(&args.file).map_err(bad_input)?;
     if let Some(Export::Strace) = args.export {
         return export(reader);
     }
     let interrupt = Interrupt::install()?;
-    let bar = ProgressBar::new_spinner().with_style(
-        ProgressStyle::with_template("reading, {human_pos} calls").expect("a constant"),
-    );
+    let bar =
+        ProgressBar::new_spinner().with_style(terminal::bar_style("reading, {human_pos} calls"));
     let mut count = Count::default();
     let mut calls = 0_u64;
     let mut interrupted = false;
@@ -94,6 +95,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     terminal::print(&text)?;
     Ok(ExitCode::from(u8::from(interrupted)))
+}
+
+/// Shows a recording as the command does without options.
+pub(super) fn show(file: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    run(&Args {
+        file: file.to_owned(),
+        files: false,
+        calls: false,
+        export: None,
+        json,
+    })
 }
 
 /// Writes the trace to standard output. A reader that goes away has what it wanted.

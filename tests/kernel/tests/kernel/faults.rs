@@ -125,6 +125,7 @@ fn failing_command() -> anyhow::Result<()> {
     let ground = Ground::new()?;
     let outcome = iostep::run(ground.shell(&[], "exit 7"))?;
     println!("    status {:?}", outcome.code);
+    anyhow::ensure!(outcome.code == Some(7), "{:?}", outcome.code);
     anyhow::ensure!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
     let command = store::read(&ground.output())?.manifest.command;
     let command = command.context("the manifest has no command")?;
@@ -136,6 +137,7 @@ fn dying_command() -> anyhow::Result<()> {
     let ground = Ground::new()?;
     let outcome = iostep::run(ground.shell(&[], "kill -SEGV $$"))?;
     println!("    status {:?}", outcome.code);
+    anyhow::ensure!(outcome.code == Some(128 + 11), "{:?}", outcome.code);
     anyhow::ensure!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
     let command = store::read(&ground.output())?.manifest.command;
     let command = command.context("the manifest has no command")?;
@@ -180,7 +182,7 @@ fn outliving_child() -> anyhow::Result<()> {
 fn duration() -> anyhow::Result<()> {
     let ground = Ground::new()?;
     let (root, output) = (ground.stage.root(), ground.output());
-    let flags = ["--duration", "0.5"].map(Path::new);
+    let flags = ["--duration", "500ms"].map(Path::new);
     let words = [
         Path::new("trace"),
         root,

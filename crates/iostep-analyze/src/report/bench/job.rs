@@ -11,8 +11,9 @@ use iostep_model::bench::{
 use crate::report::quantity::{bytes, count, decimal, duration, printable};
 
 /// The lines below a result's title: what was done, with which settings, where, on what machine,
-/// with which SQLite. Nothing in them can steer a terminal.
-pub fn lines(document: &Document) -> Vec<String> {
+/// with which SQLite, which has its settings only if it is `verbose`. Nothing in them can steer a
+/// terminal.
+pub fn lines(document: &Document, verbose: bool) -> Vec<String> {
     let mut lines = match &document.job {
         Job::File(job) => file(job),
         Job::Sqlite(job) => sqlite(job),
@@ -27,7 +28,7 @@ pub fn lines(document: &Document) -> Vec<String> {
     lines.push(place(target, environment));
     lines.push(machine(environment));
     if let Some(library) = &environment.sqlite {
-        lines.push(sqlite_library(library));
+        lines.push(sqlite_library(library, verbose));
     }
     lines
         .iter()
@@ -268,19 +269,22 @@ pub(in crate::report) fn machine(environment: &Environment) -> String {
     )
 }
 
-fn sqlite_library(library: &SqliteLibrary) -> String {
-    let settings: Vec<String> = library
-        .settings
-        .iter()
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    format!(
-        "SQLite {} ({}), VFS {}; {}",
+fn sqlite_library(library: &SqliteLibrary, verbose: bool) -> String {
+    let mut line = format!(
+        "SQLite {} ({}), VFS {}",
         library.version,
         library.path.as_deref().unwrap_or("the one inside"),
         library.vfs,
-        settings.join(", "),
-    )
+    );
+    if verbose {
+        let settings: Vec<String> = library
+            .settings
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        line.push_str(&format!("; {}", settings.join(", ")));
+    }
+    line
 }
 
 #[cfg(test)]
@@ -306,7 +310,7 @@ mod tests {
         job.limits.ramp_ns = 2_000_000_000;
         job.pace.operations_per_second = Some(250.0);
         job.pace.think_ns = 1_500_000;
-        insta::assert_snapshot!(lines(&document).join("\n"));
+        insta::assert_snapshot!(lines(&document, true).join("\n"));
     }
 
     #[test]
@@ -324,7 +328,7 @@ mod tests {
             padding_bytes: Some(8192),
             ..WaldioOptions::default()
         };
-        let words = lines(&document).join("\n");
+        let words = lines(&document, true).join("\n");
         let expected = "checkpoint from 1,000 pages on, passive; on a log as long as it gets; \
                         waldio sync group; at most 9 frames in a group; at most 7 ms old; \
                         frames padded to 8 KiB; busy";
@@ -338,6 +342,10 @@ mod tests {
             panic!("a SQLite job")
         };
         job.directory = "/mnt/\u{1b}[2J".into();
-        assert!(lines(&document).iter().all(|line| !line.contains('\u{1b}')));
+        assert!(
+            lines(&document, true)
+                .iter()
+                .all(|line| !line.contains('\u{1b}'))
+        );
     }
 }

@@ -5,6 +5,7 @@ mod cost;
 mod latency;
 pub mod matrix;
 mod plot;
+mod result;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -16,15 +17,16 @@ use crate::bench::{Measure, RunSummary, Summary};
 use crate::report::quantity::{count, printable};
 use crate::report::text::Style;
 
-/// The whole result. What went wrong comes first, then what was done, then what spoils the
-/// figures, then the figures.
-pub fn render(document: &Document, summary: &Summary, style: Style) -> String {
+/// The whole result. What went wrong comes first, then the result in a line, then what was done,
+/// then what spoils the figures, then the figures. `verbose` adds every setting of SQLite.
+pub fn render(document: &Document, summary: &Summary, verbose: bool, style: Style) -> String {
     let mut text: String = complaints(summary)
         .iter()
         .map(|complaint| style.alarm(&printable(complaint)) + "\n")
         .collect();
-    let mut lines = job::lines(document).into_iter();
-    text.extend(lines.next().map(|title| style.bold(&title) + "\n"));
+    let shown = typical(summary);
+    text.extend(shown.map(|shown| style.bold(&result::line(summary, shown)) + "\n"));
+    let lines = job::lines(document, verbose).into_iter();
     text.extend(lines.map(|line| format!(" {line}\n")));
     for warning in &summary.warnings {
         let (fact, advice) = advice::of(warning);
@@ -32,7 +34,7 @@ pub fn render(document: &Document, summary: &Summary, style: Style) -> String {
         text.push_str(&format!("{} {fact}; {advice}\n", style.bold("warning:")));
     }
     text.push_str(&runs::table(summary, style));
-    let Some(shown) = typical(summary) else {
+    let Some(shown) = shown else {
         return text;
     };
     if summary.runs.len() > 1 {

@@ -1,4 +1,4 @@
-// Tables that a click on a head sorts.
+// Tables that a click on a head sorts, and that name their columns in each row of a narrow page.
 
 // Sorts a table by a column; the row that sums up the rest stays last.
 function sortTable(table, column, descending) {
@@ -30,3 +30,15 @@ function setUpTable(table) {
         });
     });
 }
+
+// Gives every cell the name of its column, for a page that is too narrow for columns.
+function nameCells(table) {
+    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    for (const row of table.tBodies[0].rows) {
+        if (row.cells.length !== heads.length) continue;
+        heads.forEach((head, column) => (row.cells[column].dataset.label = head.textContent));
+    }
+    table.classList.add("named");
+}
+
+document.querySelectorAll("table:not(.latency)").forEach(nameCells);

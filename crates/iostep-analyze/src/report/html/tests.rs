@@ -39,6 +39,14 @@ fn or_0(index: Option<u32>) -> u64 {
 }
 
 #[test]
+fn what_is_pinned_is_described_in_the_picture() {
+    let page = page(&fixture::sqlite_on_ext4(10));
+    let place = |text: &str| page.find(text).expect(text);
+    assert!(place("data-part=\"canvas\"") < place("data-part=\"details\""));
+    assert!(place("data-part=\"details\"") < place("data-part=\"overview\""));
+}
+
+#[test]
 fn every_request_and_segment_is_in_the_page() {
     let trace = fixture::sqlite_on_ext4(700);
     let (data, columns) = picture(&page(&trace));

@@ -6,7 +6,7 @@ use super::Style;
 use super::grid::{Grid, grid};
 use crate::report::quantity::{bytes, count, duration, percent, printable};
 use crate::stats::amount::ratio;
-use crate::stats::{Heat, Mode, Order, Percentiles, Share, Split, Summary};
+use crate::stats::{Heat, Latency, Mode, Order, Percentiles, Share, Split, Summary};
 
 /// Lines of `/proc/interrupts` that are shown.
 const INTERRUPTS_SHOWN: usize = 5;
@@ -169,7 +169,7 @@ pub(super) fn percentile_cells(percentiles: &Percentiles) -> [String; 5] {
     .map(duration)
 }
 
-pub(super) fn latencies(summary: &Summary, style: Style) -> String {
+pub(super) fn latencies<'a>(latencies: impl Iterator<Item = &'a Latency>, style: Style) -> String {
     let names = [
         "operation",
         "",
@@ -181,7 +181,7 @@ pub(super) fn latencies(summary: &Summary, style: Style) -> String {
         ">max",
     ];
     let mut table = grid(style, &names);
-    for latency in &summary.latencies {
+    for latency in latencies {
         let [p50, p90, p99, p99_9, max] = percentile_cells(&latency.percentiles);
         table.row([
             latency.operation.name().into(),

@@ -5,18 +5,21 @@ use rustc_hash::FxHashMap;
 use super::Style;
 use super::blocks::percentile_cells;
 use super::grid::grid;
-use crate::report::quantity::{bytes, count, duration, percent, printable};
+use crate::report::quantity::{bytes, count, duration, printable};
 use crate::stats::Summary;
 
-/// Rows of the longer tables that are shown.
-const ROWS_SHOWN: usize = 20;
+/// Rows of the longer tables where all tables are shown.
+pub(super) const MANY: usize = 20;
+/// Rows of the longer tables on a screen.
+pub(super) const FEW: usize = 3;
 /// Single sync calls that are shown.
 const CALLS_SHOWN: usize = 5;
 
-fn more(rows: usize, shown: usize) -> String {
-    match rows.saturating_sub(shown) {
-        0 => String::new(),
-        hidden => format!(" and {hidden} more; --json has all\n"),
+/// A title that says how many rows are missing; `--json` has all.
+fn title(text: &str, rows: usize, shown: usize) -> String {
+    match rows > shown {
+        true => format!("{text} ({shown} of {})", count(rows as u64)),
+        false => text.to_owned(),
     }
 }
 
@@ -28,13 +31,13 @@ fn path_of(path: &str, files: u64) -> String {
     }
 }
 
-pub(super) fn files(summary: &Summary, style: Style) -> String {
+pub(super) fn files(summary: &Summary, shown: usize, style: Style) -> String {
     let names = [
         "~file", "type", ">reads", ">read", ">writes", ">written", ">syncs", "",
     ];
     let mut table = grid(style, &names);
     let files = summary.files_by_path();
-    for file in files.iter().take(ROWS_SHOWN) {
+    for file in files.iter().take(shown) {
         table.row([
             path_of(&file.user_path, file.files),
             file.file_type.name().into(),
@@ -50,13 +53,13 @@ pub(super) fn files(summary: &Summary, style: Style) -> String {
             },
         ]);
     }
-    table.titled("Files") + &more(files.len(), ROWS_SHOWN)
+    table.titled(&title("Files", files.len(), shown))
 }
 
-pub(super) fn processes(summary: &Summary, style: Style) -> String {
+pub(super) fn processes(summary: &Summary, shown: usize, style: Style) -> String {
     let names = ["process", ">dirtied", ">submitted", ">read", ">syncs", ""];
     let mut table = grid(style, &names);
-    for process in summary.processes.iter().take(ROWS_SHOWN) {
+    for process in summary.processes.iter().take(shown) {
         table.row([
             format!("{}:{}", printable(&process.name), process.pid),
             bytes(process.dirtied.bytes),
@@ -70,11 +73,13 @@ pub(super) fn processes(summary: &Summary, style: Style) -> String {
             },
         ]);
     }
-    table.titled("Processes: written bytes by who dirtied and by who submitted them")
-        + &more(summary.processes.len(), ROWS_SHOWN)
+    let text = "Processes: written bytes by who dirtied and by who submitted them";
+    table.titled(&title(text, summary.processes.len(), shown))
 }
 
-pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
+/// All percentiles make a table that is wider than a screen; `full` has them.
+pub(super) fn sync_kinds(summary: &Summary, full: bool, style: Style) -> String {
+    let shown = |column: usize| full || !matches!(column, 8 | 10);
     let names = [
         "sync call",
         ">calls",
@@ -89,6 +94,11 @@ pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
         ">p99.9",
         ">max",
     ];
+    let names = names
+        .into_iter()
+        .enumerate()
+        .filter(|(column, _)| shown(*column));
+    let names: Vec<&str> = names.map(|(_, name)| name).collect();
     let mut table = grid(style, &names);
     for kind in &summary.sync_kinds {
         let unknown = || std::array::from_fn(|_| "-".to_owned());
@@ -96,7 +106,7 @@ pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
             .duration
             .as_ref()
             .map_or_else(unknown, percentile_cells);
-        table.row([
+        let cells = [
             kind.kind.name().into(),
             count(kind.calls),
             count(kind.failed),
@@ -109,7 +119,12 @@ pub(super) fn sync_kinds(summary: &Summary, style: Style) -> String {
             p99,
             p99_9,
             max,
-        ]);
+        ];
+        let cells = cells
+            .into_iter()
+            .enumerate()
+            .filter(|(column, _)| shown(*column));
+        table.row_of(cells.map(|(_, cell)| cell).collect());
     }
     table.titled("Sync calls, and the bytes written because of them")
 }
@@ -144,11 +159,14 @@ pub(super) fn slowest_syncs(summary: &Summary, style: Style) -> String {
             bytes(call.caused.metadata_bytes),
         ]);
     }
-    table.titled("The slowest sync calls") + &more(summary.sync_calls.len(), CALLS_SHOWN)
+    table.titled(&title(
+        "The slowest sync calls",
+        summary.sync_calls.len(),
+        CALLS_SHOWN,
+    ))
 }
 
-pub(super) fn joj(summary: &Summary, style: Style) -> String {
-    let joj = &summary.joj;
+pub(super) fn joj(summary: &Summary, shown: usize, style: Style) -> String {
     let names = [
         "~file",
         "type",
@@ -159,8 +177,8 @@ pub(super) fn joj(summary: &Summary, style: Style) -> String {
         ">amplification",
     ];
     let mut table = grid(style, &names);
-    let files = joj.by_path();
-    for file in files.iter().take(ROWS_SHOWN) {
+    let files = summary.joj.by_path();
+    for file in files.iter().take(shown) {
         table.row([
             path_of(&file.user_path, file.files),
             file.file_type.name().into(),
@@ -172,18 +190,6 @@ pub(super) fn joj(summary: &Summary, style: Style) -> String {
                 .map_or_else(|| "-".into(), |times| format!("{times:.2}x")),
         ]);
     }
-    let text = table.titled("Journaling of journal: what each file's data and syncs cost");
-    if text.is_empty() {
-        return text;
-    }
-    let total = format!(
-        " data {} + journal {} = {}; journaling of journal {} ({} of both); other metadata {}\n",
-        bytes(joj.data_bytes),
-        bytes(joj.journal_bytes),
-        bytes(joj.data_bytes + joj.journal_bytes),
-        bytes(joj.joj_bytes),
-        percent(joj.joj_share),
-        bytes(joj.metadata_bytes),
-    );
-    text + &more(files.len(), ROWS_SHOWN) + &total
+    let text = "Journaling of journal: what each file's data and syncs cost";
+    table.titled(&title(text, files.len(), shown))
 }

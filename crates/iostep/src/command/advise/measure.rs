@@ -8,7 +8,7 @@ use std::time::Duration;
 use iostep_model::directory::Temporary;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_analyze::advise::{
     Candidate, Observation, Place, Planned, Setback, Setting, Turn, Turns, order,
 };
@@ -20,6 +20,7 @@ use iostep_model::pragma::Journal;
 use super::remount::Remounted;
 use crate::command::bench::{bar, child};
 use crate::interrupt::Interrupt;
+use crate::terminal;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -104,8 +105,8 @@ impl<'a> Session<'a> {
             .iter()
             .filter(|(_, skipped)| skipped.is_none())
             .count() as u64;
-        let template = "{bar:20} {pos} of {len} runs, {eta} left: {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is a constant");
+        let template = "{bar:20} {pos} of {len} runs{left}: {wide_msg}";
+        let style = terminal::bar_style(template);
         session.bar.set_style(style);
         session
             .bar

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::ProgressStyle;
 use iostep_analyze::bench::Summary;
 use iostep_analyze::report::bench::{html, text};
 use iostep_load::Error;
@@ -174,8 +173,8 @@ fn run_all(
     interrupt: &Interrupt,
 ) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let bar = super::bar();
-    let template = "{bar:20} {pos} of {len} cells, {eta} left: {wide_msg}";
-    bar.set_style(ProgressStyle::with_template(template).expect("the template is a constant"));
+    let template = "{bar:20} {pos} of {len} cells{left}: {wide_msg}";
+    bar.set_style(terminal::bar_style(template));
     let ahead: Vec<&Planned> = cells.iter().filter(|cell| !results.has(cell)).collect();
     bar.set_length(cells.len() as u64);
     bar.set_position((cells.len() - ahead.len()) as u64);

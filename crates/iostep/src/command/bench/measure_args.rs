@@ -161,6 +161,10 @@ pub struct OutputArgs {
     #[arg(short, long)]
     pub quiet: bool,
 
+    /// Print every setting of SQLite too
+    #[arg(long, conflicts_with_all = ["json", "csv", "quiet"])]
+    pub verbose: bool,
+
     /// Write the JSON to this file too
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

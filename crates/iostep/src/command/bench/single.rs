@@ -61,6 +61,28 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
+/// Shows the result in a file, on a page if one is asked for.
+///
+/// Errors: those of reading and writing.
+pub(in crate::command) fn show(
+    file: &Path,
+    page: Option<&Path>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let document = Document::read(file)?;
+    let summary = Summary::of(&document);
+    let result = (document, summary);
+    let output = OutputArgs {
+        html: page.map(Path::to_owned),
+        json: as_json,
+        quiet: page.is_some() && !as_json,
+        ..OutputArgs::default()
+    };
+    print(&result, &output)?;
+    write(&result, &output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// A directory that is not there is found before an hour of measuring, not after.
 pub(in crate::command) fn check_parent(path: &Path) -> iostep_load::Result<()> {
     let parent = path
@@ -94,7 +116,7 @@ fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()
     terminal::print(&match (output.json, output.csv) {
         (true, _) => json(result) + "\n",
         (_, true) => csv_of(result),
-        _ => text::render(document, summary, terminal::style()),
+        _ => text::render(document, summary, output.verbose, terminal::style()),
     })
 }
 

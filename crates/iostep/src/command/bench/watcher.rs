@@ -2,17 +2,19 @@
 
 use std::io::{self, Write};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_load::engine::{Observer, Operation, Progress};
 use iostep_model::bench::{FileJob, Job, Limits, Sharing};
 use iostep_model::manifest::Counters;
 use iostep_trace::counters;
 use iostep_trace::target::Target;
 
+use crate::terminal;
+
 /// The first line of a log.
 const LOG_HEADER: &str = "run,thread,end_ns,latency_ns,sync_ns\n";
-const PREPARING: &str = "{prefix} {bar:30} {percent} %, {eta} left";
-const RUNNING: &str = "{prefix} {bar:30} {msg}, {eta} left";
+const PREPARING: &str = "{prefix} {bar:30} {percent} %{left}";
+const RUNNING: &str = "{prefix} {bar:30} {msg}{left}";
 
 /// Watches every run of a job.
 pub struct Watcher<'a> {
@@ -92,7 +94,7 @@ impl<'a> Watcher<'a> {
             (Shows::Running, (run, runs)) => (RUNNING, format!("run {run} of {runs}")),
             _ => (PREPARING, "preparing".to_owned()),
         };
-        let style = ProgressStyle::with_template(template).expect("the template is a constant");
+        let style = terminal::bar_style(template);
         self.bar.set_style(style);
         self.bar.set_prefix(prefix);
         self.bar.set_length(length);

@@ -5,13 +5,14 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_calls::import::{Format, GUESS_BYTES, Input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::command::bad_input;
+use crate::terminal;
 
-const READING: &str = "{prefix} {bar:30} {percent} %, {eta} left";
+const READING: &str = "{prefix} {bar:30} {percent} %{left}";
 /// Files that the process has open besides.
 const OTHER_FILES: u64 = 64;
 
@@ -42,7 +43,7 @@ impl Inputs {
             bytes += metadata.len();
         }
         allow_files(paths.len() as u64);
-        let style = ProgressStyle::with_template(READING).expect("the template is a constant");
+        let style = terminal::bar_style(READING);
         Ok(Inputs {
             paths: paths.to_vec(),
             start: start(&paths[0]).map_err(bad_input)?,

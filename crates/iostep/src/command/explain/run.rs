@@ -7,10 +7,12 @@ use anyhow::Context;
 use iostep_analyze::explain::{Explanation, text};
 use iostep_analyze::report::html;
 use iostep_analyze::stats::Summary;
+use iostep_model::event::Marker;
 use iostep_model::table::Trace;
 
 use super::drive::{Plan, Prepared};
 use crate::interrupt::Interrupt;
+use crate::terminal;
 
 /// An explanation and the recording that it is made from.
 #[derive(Debug)]
@@ -24,15 +26,24 @@ pub struct Explained {
 ///
 /// Errors: those of the recording, of SQLite, and of making copies.
 pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> {
+    let working = terminal::working("copying the database");
     let mut prepared = Prepared::new(plan, interrupt.flag())?;
     let scratch = crate::recording::scratch(&plan.database)?;
     prepared.dispose_of(scratch.directory().name())?;
+    working.set_message("starting to record");
     let mut experiment = None;
     let trace =
         crate::recording::record(&plan.database, &scratch.path().join("trace"), |session| {
-            experiment = Some(prepared.run(|marker| Ok(session.mark(marker)?))?);
+            experiment = Some(prepared.run(|marker| {
+                if let Marker::Step(step) = &marker {
+                    working.set_message(step.clone());
+                }
+                Ok(session.mark(marker)?)
+            })?);
+            working.set_message("finding out what each byte was for");
             Ok(())
         })?;
+    working.finish_and_clear();
     let experiment = experiment.context("the recording ended before the SQL ran")?;
     let explanation = iostep_analyze::explain::explain(&trace, &experiment)?;
     Ok(Explained { explanation, trace })

@@ -38,6 +38,17 @@ pub struct Args {
     json: bool,
 }
 
+impl Args {
+    /// For another command that was given such a directory.
+    pub(super) fn new(directory: &Path, html: Option<&Path>, json: bool) -> Args {
+        Args {
+            directory: directory.to_owned(),
+            html: html.map(Path::to_owned),
+            json,
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (lab, cells) = results::read(&args.directory)?;

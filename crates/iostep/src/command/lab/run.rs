@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_lab::batch::{Guests, Listener};
 use iostep_lab::enter_private_mounts;
 use iostep_lab::environment::{Choice, On, polled_blocks};
@@ -209,8 +209,8 @@ impl<'a> Session<'a> {
     }
 
     fn begin_bar(&self, asked: usize, done: usize) {
-        let template = "{bar:20} {pos} of {len} cells, {eta} left: {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is a constant");
+        let template = "{bar:20} {pos} of {len} cells{left}: {wide_msg}";
+        let style = terminal::bar_style(template);
         self.bar.set_style(style);
         self.bar.set_length(asked as u64);
         self.bar.set_position(done as u64);

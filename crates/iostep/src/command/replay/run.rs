@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use iostep_analyze::replay::{Run, Summary, Target};
 use iostep_load::replay::plan::Plan;
 use iostep_load::replay::{Stage, Watch};
@@ -16,11 +16,12 @@ use iostep_trace::target::Mount;
 
 use super::traced;
 use crate::interrupt::Interrupt;
+use crate::terminal;
 
 /// Between two looks at how far a replay is, and at Ctrl-C.
 const TICK: Duration = Duration::from_millis(100);
-const PREPARING: &str = "{prefix}: making files {bar:30} {bytes} of {total_bytes}, {eta} left";
-const RUNNING: &str = "{prefix}: {bar:30} {msg}, {eta} left";
+const PREPARING: &str = "{prefix}: making files {bar:30} {bytes} of {total_bytes}{left}";
+const RUNNING: &str = "{prefix}: {bar:30} {msg}{left}";
 
 /// What is to be done.
 pub struct Order<'a> {
@@ -174,7 +175,7 @@ impl Bar {
         };
         Bar {
             bar: bar
-                .with_style(style(PREPARING))
+                .with_style(terminal::bar_style(PREPARING))
                 .with_prefix(prefix.to_owned()),
             calls: order.recording.calls.len() as u64,
             began: std::cell::Cell::new(Instant::now()),
@@ -188,7 +189,7 @@ impl Bar {
 
     fn start_running(&self) {
         self.began.set(Instant::now());
-        self.bar.set_style(style(RUNNING));
+        self.bar.set_style(terminal::bar_style(RUNNING));
         self.bar.set_length(self.calls);
         self.bar.reset();
     }
@@ -201,8 +202,4 @@ impl Bar {
             .set_message(format!("{calls} of {all} calls, {rate:.0}/s"));
         self.bar.set_position(calls);
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the template is a constant")
 }

@@ -95,6 +95,14 @@ impl Child {
         self.status.and_then(|status| status.signal())
     }
 
+    /// What a shell has in `$?` once the command has ended: 128 and the number of the signal that
+    /// killed it.
+    pub fn shell_status(&self) -> Option<u8> {
+        let status = self.status?;
+        let signal = || status.signal().map(|signal| 128 + signal);
+        u8::try_from(status.code().or_else(signal)?).ok()
+    }
+
     /// The command for the manifest.
     pub fn description(&self, argv: &[String]) -> manifest::Command {
         manifest::Command {

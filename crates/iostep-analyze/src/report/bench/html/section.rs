@@ -90,7 +90,7 @@ fn totals(summary: &Summary) -> Vec<Fact> {
 
 /// What was done and where, and by what; the first line is the title of the section.
 fn lines(document: &Document) -> Vec<String> {
-    let mut lines = job::lines(document);
+    let mut lines = job::lines(document, true);
     lines.remove(0);
     let version = &document.iostep_version;
     lines.push(format!(
@@ -102,7 +102,7 @@ fn lines(document: &Document) -> Vec<String> {
 
 /// What was done, in a line.
 pub(super) fn title(document: &Document) -> String {
-    job::lines(document).swap_remove(0)
+    job::lines(document, true).swap_remove(0)
 }
 
 /// Throughput and what it is known to, for a heading.

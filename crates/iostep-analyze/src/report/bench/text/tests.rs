@@ -6,12 +6,42 @@ use iostep_model::bench::{Failure, Job, Sync, Verification, WaldioRun, Warning};
 use iostep_model::pragma::Journal;
 
 fn shown(document: &Document) -> String {
-    render(document, &Summary::of(document), Style::default())
+    render(document, &Summary::of(document), false, Style::default())
 }
 
 #[test]
 fn one_run_reads_well() {
     insta::assert_snapshot!(shown(&fixture::write_fdatasync(1)));
+}
+
+#[test]
+fn the_result_is_the_first_line_and_settings_of_sqlite_are_verbose() {
+    let document = fixture::sqlite_wal(1);
+    let text = shown(&document);
+    let first = text.lines().next().expect("a line");
+    assert!(first.contains(" transactions/s, p50 "), "{first}");
+    assert!(
+        first.ends_with("; each 12 KiB written, 1.00 flushes"),
+        "{first}"
+    );
+    assert!(!text.contains("page_size 4096"), "{text}");
+    let verbose = render(&document, &Summary::of(&document), true, Style::default());
+    assert!(verbose.contains("page_size 4096"), "{verbose}");
+    let mut failed = fixture::write_fdatasync(1);
+    failed.runs[0].state = RunState::Failed;
+    failed.runs[0].device = None;
+    let text = shown(&failed);
+    let mut lines = text.lines();
+    assert!(
+        lines
+            .next()
+            .is_some_and(|line| line.starts_with("PARTIAL: ")),
+        "{text}"
+    );
+    assert_eq!(
+        lines.next(),
+        Some("998 IOPS, 3.90 MiB/s, p50 2.00 ms, p99 2.11 ms")
+    );
 }
 
 #[test]
@@ -193,12 +223,12 @@ fn a_matrix_has_a_row_for_each_cell_and_a_column_for_what_varies() {
 fn escapes_are_only_in_coloured_text() {
     let document = fixture::sqlite_wal(2);
     let summary = Summary::of(&document);
-    assert!(!render(&document, &summary, Style::default()).contains('\u{1b}'));
+    assert!(!render(&document, &summary, false, Style::default()).contains('\u{1b}'));
     let style = Style {
         colour: true,
         ..Style::default()
     };
-    let coloured = render(&document, &summary, style);
+    let coloured = render(&document, &summary, false, style);
     assert!(coloured.contains("\u{1b}[1m"));
 }
 

@@ -60,6 +60,7 @@ class Control {
               "and the stronger the more marks; zoom in to see them"
             : "area of a mark: its bytes; a number: KiB; a tail: until complete";
         this.status.textContent = `${formatCount(count)} of ${all} marks in view · ${how}`;
+        this.placePinned();
         this.writeHash();
     }
 
@@ -285,25 +286,32 @@ class Control {
             const others =
                 target.near > 1 ? `the nearest of ${formatCount(target.near)} marks here` : "";
             renderDescription(tooltip, describe(model, target), others);
-            this.placeTooltip(x, y);
+            this.placeBeside(tooltip, x, y);
         }
         if (before?.mark !== target?.mark || before?.sync !== target?.sync) this.redraw();
     }
 
-    placeTooltip(x, y) {
-        const { tooltip, canvas } = this;
-        const { offsetWidth: width, offsetHeight: height } = tooltip;
+    placeBeside(box, x, y) {
+        const { canvas } = this;
+        const { offsetWidth: width, offsetHeight: height } = box;
         const left = x + 16 + width > canvas.clientWidth ? x - width - 16 : x + 16;
         const top = Math.min(y + 12, canvas.clientHeight - height);
-        tooltip.style.left = `${Math.max(left, 0)}px`;
-        tooltip.style.top = `${Math.max(top, 0)}px`;
+        box.style.left = `${Math.max(left, 0)}px`;
+        box.style.top = `${Math.max(top, 0)}px`;
     }
 
     pin(target) {
         this.model.pinned = target;
-        this.details.hidden = target === null;
         if (target) renderDescription(this.details, describe(this.model, target));
         this.redraw();
+    }
+
+    // Beside what is pinned, wherever the view has that.
+    placePinned() {
+        const { model, painter, details } = this;
+        const place = model.pinned && painter.placeOf(model.pinned);
+        details.hidden = !place;
+        if (place) this.placeBeside(details, place.x, place.y);
     }
 
     // The hash keeps the view, so that a link to the page can point at what it is about.

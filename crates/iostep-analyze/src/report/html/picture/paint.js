@@ -402,17 +402,31 @@ class Painter {
     }
 
     drawRing(mark, color, width) {
-        const { context, model, layout } = this;
+        const { context, model } = this;
+        const place = this.placeOf({ mark });
+        if (!place) return;
         const isFlush = model.marks.kind[mark] === FLUSH;
-        const lane = layout.lanes["flush, FUA"];
-        const y = isFlush ? lane.y + lane.height / 2 : this.markY(mark);
-        if (!isFlush && (y < layout.plot.y || y > layout.plot.y + layout.plot.height)) return;
         const r = isFlush ? 6 : this.radius(model.marks.bytes[mark]) + 3;
         context.strokeStyle = color;
         context.lineWidth = width;
         context.beginPath();
-        context.arc(this.markX(mark), y, r, 0, 2 * Math.PI);
+        context.arc(place.x, place.y, r, 0, 2 * Math.PI);
         context.stroke();
+    }
+
+    // The middle of a mark, or the beginning of a sync call; null if that is out of view.
+    placeOf({ mark, sync }) {
+        const { model, layout } = this;
+        const { plot, lanes } = layout;
+        const ofCall = mark === null;
+        const x = ofCall ? this.x(model.time.ofTime(model.syncs.start[sync])) : this.markX(mark);
+        if (x < plot.x || x > plot.x + plot.width) return null;
+        if (ofCall || model.marks.kind[mark] === FLUSH) {
+            const lane = lanes[ofCall ? "sync calls" : "flush, FUA"];
+            return { x, y: lane.y + lane.height / 2 };
+        }
+        const y = this.markY(mark);
+        return y < plot.y || y > plot.y + plot.height ? null : { x, y };
     }
 }
 

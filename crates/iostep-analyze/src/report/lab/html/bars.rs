@@ -8,11 +8,11 @@ use crate::report::bench::html::figure;
 use crate::report::lab::number::shown;
 use crate::report::lab::text::grids::{EMULATED, label};
 
-const ACROSS_PX: (f64, f64) = (84.0, 990.0);
+const ACROSS_PX: (f64, f64) = (84.0, 630.0);
 /// Pixels count from the top.
 const UP_PX: (f64, f64) = (200.0, 14.0);
 /// More groups than this have their names aslant.
-const LEVEL_GROUPS: usize = 8;
+const LEVEL_GROUPS: usize = 5;
 /// Of a group's width, what its bars take.
 const FILLED: f64 = 0.8;
 
@@ -116,7 +116,9 @@ fn chart(
         amount.value.max(high).max(amount.paper.unwrap_or(0.0))
     });
     let greatest = greatest.fold(0.0, f64::max);
-    if greatest <= 0.0 {
+    // A bar says something only beside another.
+    let bars = amounts.iter().flatten().flatten().count();
+    if greatest <= 0.0 || bars < 2 {
         return None;
     }
     let up = match measure.unit() {

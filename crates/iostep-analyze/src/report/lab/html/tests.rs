@@ -42,6 +42,17 @@ fn a_table_has_a_bar_for_each_cell_and_the_papers_beside() {
     );
 }
 
+#[test]
+fn a_single_bar_is_no_chart() {
+    let two = page(
+        "combined",
+        &[insert("ext4", "", 1000), insert("xfs", "", 800)],
+    );
+    assert!(two.contains("<h3>throughput</h3>"));
+    let one = page("combined", &[insert("ext4", "", 1000)]);
+    assert!(!one.contains("<h3>throughput</h3>"), "{one}");
+}
+
 /// The figure under this heading.
 fn figure<'a>(page: &'a str, title: &str) -> &'a str {
     let start = page.find(&format!("<h3>{title}</h3>")).expect("the figure");

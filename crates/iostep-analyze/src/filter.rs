@@ -1,0 +1,255 @@
+//! A part of a trace: the I/O of some processes, or of some files.
+//!
+//! Parts are cut out of a trace whose attribution is done, for that needs every event.
+
+pub use glob::Pattern;
+use iostep_model::class::Layer;
+use iostep_model::table::{Request, Segment, Sync, Trace};
+
+use crate::report::quantity;
+use crate::stats::Split;
+
+/// What stays. Of each kind one has to fit; a kind that is empty lets everything through.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Numbers of processes or threads.
+    pub pids: Vec<u32>,
+    /// Names of programs or threads.
+    pub comms: Vec<Pattern>,
+    /// Paths of files, or, without a `/`, their names.
+    pub files: Vec<Pattern>,
+}
+
+impl Filter {
+    /// True if everything stays.
+    pub fn is_empty(&self) -> bool {
+        self.pids.is_empty() && self.comms.is_empty() && self.files.is_empty()
+    }
+
+    /// The part of `trace` that fits, with a note on how much that is. Bytes are their process's:
+    /// who dirtied them, else who waited for them in a sync call, else who submitted them. The
+    /// filesystem's journal and metadata are the file's whose sync call needed them. A request
+    /// with bytes of others keeps those that fit.
+    pub fn apply(&self, trace: Trace) -> Trace {
+        if self.is_empty() {
+            return trace;
+        }
+        let fits = Fits::new(self, &trace);
+        let before = sums(&trace);
+        let mut part = Trace {
+            requests: Vec::new(),
+            segments: Vec::new(),
+            syncs: Vec::new(),
+            ..trace
+        };
+        let syncs: Vec<Option<u32>> = trace
+            .syncs
+            .iter()
+            .map(|sync| {
+                fits.sync(sync).then(|| {
+                    part.syncs.push(sync.clone());
+                    part.syncs.len() as u32 - 1
+                })
+            })
+            .collect();
+        let renumbered = |sync: Option<u32>| sync.and_then(|sync| syncs[sync as usize]);
+        for commit in &mut part.commits {
+            commit.cause = renumbered(commit.cause);
+        }
+        for request in &trace.requests {
+            let first = request.first_segment as usize;
+            let segments = &trace.segments[first..first + usize::from(request.segments)];
+            let fit: Vec<&Segment> = segments
+                .iter()
+                .filter(|segment| fits.segment(segment, request, &trace.syncs))
+                .collect();
+            if fit.is_empty() && !(segments.is_empty() && fits.request(request, &trace.syncs)) {
+                continue;
+            }
+            let mut kept = request.clone();
+            kept.sync = renumbered(request.sync);
+            kept.first_segment = part.segments.len() as u32;
+            kept.segments = fit.len() as u16;
+            if fit.len() < segments.len() {
+                kept.sector = fit[0].sector;
+                kept.bytes = fit.iter().map(|segment| segment.bytes).sum();
+            }
+            let number = part.requests.len() as u32;
+            part.segments.extend(fit.into_iter().map(|segment| Segment {
+                request: number,
+                cause: renumbered(segment.cause),
+                ..segment.clone()
+            }));
+            part.requests.push(kept);
+        }
+        let note = self.note(before, sums(&part));
+        part.manifest.check.notes.insert(0, note);
+        part
+    }
+
+    fn note(&self, whole: Split, part: Split) -> String {
+        let mut kinds = Vec::new();
+        let mut kind = |name: &str, values: Vec<String>| {
+            if !values.is_empty() {
+                kinds.push(format!("{name} {}", values.join(" or ")));
+            }
+        };
+        let words = |patterns: &[Pattern]| patterns.iter().map(Pattern::to_string).collect();
+        kind("process", self.pids.iter().map(u32::to_string).collect());
+        kind("name", words(&self.comms));
+        kind("file", words(&self.files));
+        let bytes = quantity::bytes;
+        format!(
+            "only {}: {} of {} written, {} of {} read; everything else is left out, and all sums \
+             but the self-check's are of this part",
+            kinds.join(", "),
+            bytes(part.write.bytes),
+            bytes(whole.write.bytes),
+            bytes(part.read.bytes),
+            bytes(whole.read.bytes),
+        )
+    }
+}
+
+fn sums(trace: &Trace) -> Split {
+    let mut sums = Split::default();
+    for request in trace.requests.iter().filter(|request| !request.by_tracer) {
+        if let Some(side) = sums.side(request.operation) {
+            side.add(request.bytes.into());
+        }
+    }
+    sums
+}
+
+/// Which rows of a trace fit.
+struct Fits {
+    threads: Option<Vec<bool>>,
+    files: Option<Vec<bool>>,
+}
+
+impl Fits {
+    fn new(filter: &Filter, trace: &Trace) -> Fits {
+        let thread = |number: usize| {
+            let row = &trace.processes[number];
+            let is_pid = |pid: &u32| *pid == row.pid || *pid == row.tgid;
+            let program = trace.program(number as u32);
+            let is_comm = |comm: &Pattern| comm.matches(&row.comm) || comm.matches(program);
+            (filter.pids.is_empty() || filter.pids.iter().any(is_pid))
+                && (filter.comms.is_empty() || filter.comms.iter().any(is_comm))
+        };
+        let file = |number: u32| {
+            let paths = [trace.file_name(number), trace.file_path(number)];
+            let is_file = |pattern: &Pattern| {
+                paths
+                    .iter()
+                    .any(|path| match pattern.as_str().contains('/') {
+                        true => pattern.matches(path),
+                        false => pattern.matches(path.rsplit('/').next().unwrap_or(path)),
+                    })
+            };
+            filter.files.iter().any(is_file)
+        };
+        let by_process = !(filter.pids.is_empty() && filter.comms.is_empty());
+        Fits {
+            threads: by_process.then(|| (0..trace.processes.len()).map(thread).collect()),
+            files: (!filter.files.is_empty())
+                .then(|| (0..trace.files.len() as u32).map(file).collect()),
+        }
+    }
+
+    fn both(&self, thread: Option<u32>, file: Option<u32>) -> bool {
+        let fits = |rows: &Option<Vec<bool>>, row: Option<u32>| match rows {
+            Some(rows) => row.is_some_and(|row| rows[row as usize]),
+            None => true,
+        };
+        fits(&self.threads, thread) && fits(&self.files, file)
+    }
+
+    fn sync(&self, sync: &Sync) -> bool {
+        self.both(sync.process, sync.file)
+    }
+
+    fn segment(&self, segment: &Segment, request: &Request, syncs: &[Sync]) -> bool {
+        let cause = segment.cause.map(|cause| &syncs[cause as usize]);
+        let thread = segment.dirtier.or(cause.and_then(|sync| sync.process));
+        let synced = cause.and_then(|sync| sync.file);
+        let file = match segment.class.layer() {
+            Layer::Data => segment.file,
+            Layer::Journal | Layer::Metadata | Layer::Unknown => synced.or(segment.file),
+        };
+        self.both(thread.or(request.submitter), file)
+    }
+
+    /// A request of which nothing is known but who made it: a flush, or bytes without an owner.
+    fn request(&self, request: &Request, syncs: &[Sync]) -> bool {
+        let sync = request.sync.map(|sync| &syncs[sync as usize]);
+        let thread = sync.and_then(|sync| sync.process).or(request.submitter);
+        self.both(thread, sync.and_then(|sync| sync.file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::stats::Summary;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::new(text).expect("a pattern")
+    }
+
+    #[test]
+    fn a_file_keeps_its_data_its_syncs_and_what_they_needed() {
+        let whole = Summary::of(&fixture::sqlite_on_ext4(120));
+        let filter = Filter {
+            files: vec![pattern("*-wal")],
+            ..Filter::default()
+        };
+        let part = Summary::of(&filter.apply(fixture::sqlite_on_ext4(120)));
+        let row = |summary: &Summary| {
+            let mut rows = summary.joj.by_path().into_iter();
+            rows.find(|row| row.user_path.ends_with("-wal"))
+                .expect("a row")
+        };
+        let (before, after) = (row(&whole), row(&part));
+        assert_eq!(after.data_bytes, before.data_bytes);
+        assert_eq!(after.journal_bytes, before.journal_bytes);
+        assert_eq!(after.syncs, before.syncs);
+        assert_eq!(part.files.len(), 1, "{:?}", part.files);
+        assert_eq!(
+            part.all().write.bytes,
+            after.data_bytes + after.journal_bytes
+        );
+        assert!(part.barriers.flushes < whole.barriers.flushes);
+    }
+
+    #[test]
+    fn the_parts_of_all_files_and_the_rest_add_up_and_the_note_says_how_much() {
+        let trace = fixture::sqlite_on_ext4(120);
+        let written = sums(&trace).write.bytes;
+        let of = |filter: Filter| {
+            sums(&filter.apply(fixture::sqlite_on_ext4(120)))
+                .write
+                .bytes
+        };
+        let by_pid = |pid: u32| {
+            of(Filter {
+                pids: vec![pid],
+                ..Filter::default()
+            })
+        };
+        let pids = trace.processes.iter().filter(|row| row.pid == row.tgid);
+        assert_eq!(pids.map(|row| by_pid(row.pid)).sum::<u64>(), written);
+        let filter = Filter {
+            comms: vec![pattern("nobody*")],
+            ..Filter::default()
+        };
+        let none = filter.apply(trace);
+        assert!(none.requests.is_empty() && none.segments.is_empty() && none.syncs.is_empty());
+        let expected = format!(
+            "only name nobody*: 0 B of {} written, 0 B of 36 KiB read; everything else",
+            quantity::bytes(written)
+        );
+        assert!(none.manifest.check.notes[0].starts_with(&expected));
+    }
+}

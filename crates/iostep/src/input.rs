@@ -1,0 +1,198 @@
+//! What a path leads to, for commands that are given one: two things are called a trace, and
+//! several commands make files of JSON.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use iostep_calls::import::{Format, GUESS_BYTES};
+use iostep_calls::strace;
+use iostep_model::manifest;
+use iostep_model::syscall::text as recording;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::command::bad_input;
+
+/// What there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory of `iostep trace`.
+    Trace,
+    /// A file of `iostep record`.
+    Recording,
+    /// A result of `iostep bench`.
+    Bench,
+    /// A result of `iostep replay`.
+    Replay,
+    /// A directory of `iostep lab run`.
+    Lab,
+    /// A text that `iostep clean` reads.
+    Calls,
+    /// A text of blkparse.
+    Blkparse,
+    /// A database of SQLite.
+    Database,
+    /// Something else, or something damaged: whoever reads it says what is wrong with it.
+    Other,
+}
+
+impl Kind {
+    /// What it is, and which command takes it.
+    fn description(self) -> &'static str {
+        match self {
+            Kind::Trace => "a trace of block I/O; iostep report shows it, and compares two",
+            Kind::Recording => {
+                "a recording of system calls; iostep trace-info shows it, iostep replay performs it"
+            }
+            Kind::Bench => {
+                "a result of iostep bench; iostep report shows it, iostep compare compares two"
+            }
+            Kind::Replay => "a result of iostep replay; iostep report shows it",
+            Kind::Lab => "a directory of a lab's results; iostep lab report shows it",
+            Kind::Calls => "another tool's trace of system calls; iostep clean reads it",
+            Kind::Blkparse => "a text of blkparse; iostep import reads it",
+            Kind::Database => "a SQLite database; iostep explain and iostep advise take it",
+            Kind::Other => "nothing that iostep makes or reads",
+        }
+    }
+}
+
+/// Looks at what a command was given, which takes what is in `taken`.
+///
+/// Errors, all of bad usage: it is not there or cannot be read; it is something that another
+/// command takes, which is then named.
+pub fn expect(path: &Path, taken: &[Kind]) -> anyhow::Result<Kind> {
+    let kind = look(path).map_err(bad_input)?;
+    if kind == Kind::Other || taken.contains(&kind) {
+        return Ok(kind);
+    }
+    Err(unfit(path, kind))
+}
+
+/// The error for what a command does not take.
+pub fn unfit(path: &Path, kind: Kind) -> anyhow::Error {
+    bad_input(anyhow!("{}: {}", path.display(), kind.description()))
+}
+
+fn look(path: &Path) -> anyhow::Result<Kind> {
+    let name = path.display();
+    let metadata = std::fs::metadata(path).with_context(|| format!("{name}: cannot open"))?;
+    if metadata.is_dir() {
+        return Ok(if path.join(manifest::FILE_NAME).exists() {
+            Kind::Trace
+        } else if path.join(iostep_lab::results::LAB).exists() {
+            Kind::Lab
+        } else {
+            Kind::Other
+        });
+    }
+    // What is read but once, as a pipe, is its reader's.
+    if !metadata.is_file() {
+        return Ok(Kind::Other);
+    }
+    let open = || File::open(path).with_context(|| format!("{name}: cannot open"));
+    let start = start(open()?).with_context(|| format!("{name}: cannot read"))?;
+    Ok(match start.trim_ascii_start().first() {
+        Some(b'{') => of_json(open()?),
+        _ => of_start(&start),
+    })
+}
+
+/// The first bytes, of what was compressed if it was.
+fn start(file: File) -> std::io::Result<Vec<u8>> {
+    let begin = |input: &mut dyn Read| {
+        let mut start = Vec::new();
+        input.take(GUESS_BYTES as u64).read_to_end(&mut start)?;
+        Ok(start)
+    };
+    let start = begin(&mut &file)?;
+    let compressed = start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let unpacked = || begin(&mut zstd::Decoder::new(&start[..])?);
+    // A part of a compressed file may hold less than a block.
+    Ok(match compressed {
+        true => unpacked().unwrap_or_else(|_: std::io::Error| recording::MAGIC.into()),
+        false => start,
+    })
+}
+
+fn of_start(start: &[u8]) -> Kind {
+    if start.starts_with(b"SQLite format 3\0") {
+        return Kind::Database;
+    }
+    if start.starts_with(recording::MAGIC.as_bytes()) {
+        return Kind::Recording;
+    }
+    if strace::is_exported(start) || Format::guess(start).is_some() {
+        return Kind::Calls;
+    }
+    match start.split(|byte| *byte == b'\n').any(is_of_blkparse) {
+        true => Kind::Blkparse,
+        false => Kind::Other,
+    }
+}
+
+/// `  8,0    1       42     0.000012345  4711  Q   W 8 + 8 [app]`.
+fn is_of_blkparse(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    let mut fields = line.split_whitespace();
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    let are_two = |field: Option<&str>, mark: char| {
+        let halves = field.and_then(|field| field.split_once(mark));
+        halves.is_some_and(|(first, second)| is_number(first) && is_number(second))
+    };
+    are_two(fields.next(), ',')
+        && fields.next().is_some_and(is_number)
+        && fields.next().is_some_and(is_number)
+        && are_two(fields.next(), '.')
+}
+
+/// The keys that tell results apart.
+#[derive(Deserialize)]
+struct Keys {
+    result: Option<IgnoredAny>,
+    job: Option<IgnoredAny>,
+    recording: Option<IgnoredAny>,
+    targets: Option<IgnoredAny>,
+}
+
+fn of_json(file: File) -> Kind {
+    let keys = serde_json::from_reader::<_, Keys>(std::io::BufReader::new(file));
+    match keys {
+        Ok(keys) if keys.result.is_some() || keys.job.is_some() => Kind::Bench,
+        Ok(keys) if keys.recording.is_some() && keys.targets.is_some() => Kind::Replay,
+        _ => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_databases_are_told_by_how_they_begin() {
+        for (start, expected) in [
+            (&b"SQLite format 3\0\x10\0"[..], Kind::Database),
+            (b"# iostep system calls 1\n", Kind::Recording),
+            (b"8,0 1 2 0.000000001 7 Q W 8 + 8 [a]\n", Kind::Blkparse),
+            (
+                b"  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n",
+                Kind::Blkparse,
+            ),
+            (
+                b"1234  12:00:00.001600 read(3, \"\", 100) = 100 <0.000009>\n",
+                Kind::Calls,
+            ),
+            (b"hi\n", Kind::Other),
+            (b"", Kind::Other),
+        ] {
+            assert_eq!(
+                of_start(start),
+                expected,
+                "{:?}",
+                String::from_utf8_lossy(start)
+            );
+        }
+    }
+}
