@@ -17,7 +17,7 @@ set modes {stock reserve P T W above}
 lassign $argv results expected
 
 # What a file's output says: the number of tests, those that failed, and how many
-# were run of each name without the numbers at its end.
+# were run of each name without the numbers and the (result) at its end.
 proc summary {zOut} {
   set nTest 0
   set unfinished unfinished
@@ -39,7 +39,8 @@ proc summary {zOut} {
     } elseif {[regexp {^Current memory usage: } $line] && $nTest>0} {
       set unfinished {}
     } elseif {[regexp {^\.*([^\s!.]\S*)\.\.\.} $line -> name]} {
-      regsub {([-.]\d+)+$} $name "" name
+      regsub {\(.*\)$} $name "" name
+      regsub {([-.]\d+)+(\.[a-z]+)?$} $name {\2} name
       dict incr ran $name
     }
   }

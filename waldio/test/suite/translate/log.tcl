@@ -8,7 +8,7 @@
 #
 # Both leave a log alone that is not waldio's.  What a test damages in the header is
 # damaged in block 0 as well: the version and checksum there differ from waldio's by
-# what those of BYTES differ from SQLite's.
+# what those of BYTES differ from SQLite's.  If the checksum is wrong, so is the CRC.
 
 set ::log_version 0x57414c31
 
@@ -30,7 +30,8 @@ proc log_crc {data} {
   expr {$c ^ 0xffffffff}
 }
 
-# A header's six numbers and checksum with another version.
+# A header's six numbers and checksum with another version; log_damaged is true if the
+# checksum is wrong.
 proc log_header {hdr from to} {
   binary scan $hdr Iu8 a
   set scan [expr {[lindex $a 0] & 1 ? "Iu6" : "iu6"}]
@@ -48,6 +49,7 @@ proc log_header {hdr from to} {
       set d2 [expr {[lindex $a 7] ^ $c2}]
     }
   }
+  set ::log_damaged [expr {$d1 || $d2}]
   binary format I8 [list {*}[lrange $a 0 5] [expr {$c1 ^ $d1}] [expr {$c2 ^ $d2}]]
 }
 
@@ -156,9 +158,10 @@ proc log_write {zFile bytes} {
     return
   }
   lassign $layout kind pgsz slot
+  set crc [string range [log_file $zFile] 60 63]
   set block [log_header [string range $bytes 0 31] 3007000 $::log_version]
   append block [binary format a8cx3I "waldio 2" $kind $slot] [string repeat \0 12]
-  append block [binary format I [log_crc $block]]
+  append block [expr {$::log_damaged ? $crc : [binary format I [log_crc $block]]}]
   puts -nonewline $f $block
   set nFrame [expr {([string length $bytes]-32)/($pgsz+24)}]
   for {set i 1} {$i<=$nFrame} {incr i} {
@@ -181,9 +184,10 @@ proc log_write {zFile bytes} {
           set size 0xffffffff
         } elseif {$size>$pg} {
           lassign [list $pg $size] size pg
-        } else {
+        } elseif {$size==$pg} {
           set pg 0xffffffff
         }
+        # No frame has another one, and it is read back as one that none has.
         set hdr [binary format II $pg $size][string range $hdr 8 end]
       }
     }
