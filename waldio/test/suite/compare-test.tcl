@@ -51,6 +51,7 @@ check "explained in another mode" \
     [list stock $all P $all T [output $names a-1.2]] "= so\na.test P a-1.2\n" "a.test T a-1.2,"
 check "explained and gone" [list stock $all T $all] "= so\na.test T a-1.2\n" \
     "a.test T a-1.2 is explained"
+check "explained and may be gone" [list stock $all T $all] "=? so\na.test T a-1.2\n" ""
 check "a test is not run" [list stock $all T [output [lreplace $names 1 1]]] "" \
     "a.test T a.ran-1-of-2,"
 check "a loop ends early" [list stock $all T [output [lrange $names 0 3]]] "" \

@@ -59,7 +59,7 @@ proc missing {ran base} {
 }
 
 # EXPECTED has reasons, lines that begin with "=", each followed by the differences it
-# explains: FILE MODE,MODE... PATTERN...
+# explains: FILE MODE,MODE... PATTERN...  Those after "=?" come and go.
 proc readExpected {zFile} {
   set reason ""
   set entries {}
@@ -68,13 +68,14 @@ proc readExpected {zFile} {
     set line [string trim $line]
     if {$line eq "" || [string index $line 0] eq "#"} continue
     if {[string index $line 0] eq "="} {
-      set reason [string trim [string range $line 1 end]]
+      set mayGo [expr {[string index $line 1] eq "?"}]
+      set reason [string trim [string range $line [expr {1+$mayGo}] end]]
       continue
     }
     set patterns [lassign [regexp -all -inline {\S+} $line] file modes]
     if {$reason eq "" || [llength $patterns]==0} { error "$zFile: no reason or tests: $line" }
     foreach pattern $patterns {
-      foreach mode [split $modes ,] { lappend entries [list $file $mode $pattern $reason] }
+      foreach mode [split $modes ,] { lappend entries [list $file $mode $pattern $reason $mayGo] }
     }
   }
   close $f
@@ -145,8 +146,8 @@ dict for {file fileModes} $run {
   set i -1
   foreach entry $entries {
     incr i
-    lassign $entry eFile eMode ePattern
-    if {$eFile eq $file && ![dict exists $used $i]} {
+    lassign $entry eFile eMode ePattern eReason eMayGo
+    if {$eFile eq $file && !$eMayGo && ![dict exists $used $i]} {
       lappend problems "$file $eMode $ePattern is explained, and is no difference"
     }
   }
