@@ -35,7 +35,7 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 	cargo xtask kernels
 
 .PHONY: test-sqlite
-test-sqlite: ## Run SQLite's own tests on waldio, in every layout (30 min)
+test-sqlite: ## Run SQLite's own tests on waldio, in every layout (long)
 	scripts/sqlite-suite
 
 .PHONY: test-crash

@@ -1,37 +1,65 @@
-# compare.tcl RESULTS EXPECTED FILE...: what SQLite's tests say with waldio that
-# they do not say without.
+# compare.tcl RESULTS EXPECTED <PAIRS: what SQLite's tests say with waldio that they
+# do not say without.
 #
-# RESULTS/MODE/FILE/out is the output of a file of tests; see init.c for the modes.
+# PAIRS are lines "MODE FILE", what was to be run; RESULTS/MODE/FILE/out is the output.
+# See init.c for the modes.  A difference is, of one file and mode,
+#
+#     NAME                 a test that fails, and does not without waldio
+#     NAME.ran-N-of-M      of the tests NAME.1, NAME.2 and so on fewer are run
+#     files-left-open, unfreed-memory   what SQLite says at the end
+#     unfinished           there is no end
+#
 # Prints a table, and every difference that EXPECTED does not explain, or explains
 # and that is gone.  Exit status 1 if there is any.
 
 set against {P stock T stock above stock W reserve}
+set modes {stock reserve P T W above}
 lassign $argv results expected
-set files [lrange $argv 2 end]
 
-# What a file's output says: the number of tests, and the names of those that
-# failed; "unfinished" is one of them if the end is missing.
+# What a file's output says: the number of tests, those that failed, and how many
+# were run of each name without the numbers and the (result) at its end.
 proc summary {zOut} {
+  set nTest 0
+  set unfinished unfinished
+  set failed {}
+  set ran {}
+  if {![file exists $zOut]} { return [list 0 unfinished {}] }
   set f [open $zOut]
   fconfigure $f -encoding binary
-  set nTest 0
-  set failed unfinished
-  set names {}
   while {[gets $f line]>=0} {
-    regexp {^! (\S+) (expected:|got: )} $line -> name
-    if {[info exists name]} { dict set names $name 1; unset name }
-    if {[regexp {^\d+ errors out of (\d+) tests} $line -> nTest]} { set failed {} }
-    if {[regexp {^!Failures on these tests: (.*)} $line -> rest]} {
-      foreach name [split $rest] { if {$name ne ""} { dict set names $name 1 } }
-      unset -nocomplain name
+    if {[regexp {^! (\S+) (expected:|got: )} $line -> name]} {
+      dict set failed $name 1
+    } elseif {[regexp {^\d+ errors out of (\d+) tests} $line -> nTest]} {
+    } elseif {[regexp {^!Failures on these tests: (.*)} $line -> rest]} {
+      foreach name [split $rest] { if {$name ne ""} { dict set failed $name 1 } }
+    } elseif {[regexp {^\d+ files were left open} $line]} {
+      dict set failed files-left-open 1
+    } elseif {[regexp {^Unfreed memory: } $line]} {
+      dict set failed unfreed-memory 1
+    } elseif {[regexp {^Current memory usage: } $line] && $nTest>0} {
+      set unfinished {}
+    } elseif {[regexp {^\.*([^\s!.]\S*)\.\.\.} $line -> name]} {
+      regsub {\(.*\)$} $name "" name
+      regsub {([-.]\d+)+(\.[a-z]+)?$} $name {\2} name
+      dict incr ran $name
     }
   }
   close $f
-  list $nTest [concat [dict keys $names] $failed]
+  list $nTest [concat [dict keys $failed] $unfinished] $ran
 }
 
-# EXPECTED has reasons, lines that begin with "=", each followed by the tests it
-# explains: FILE MODE,MODE... PATTERN...
+# The tests that are not in ran and in base, by name.
+proc missing {ran base} {
+  set names {}
+  dict for {name nBase} $base {
+    set n [expr {[dict exists $ran $name] ? [dict get $ran $name] : 0}]
+    if {$n<$nBase} { lappend names $name.ran-$n-of-$nBase }
+  }
+  return $names
+}
+
+# EXPECTED has reasons, lines that begin with "=", each followed by the differences it
+# explains: FILE MODE,MODE... PATTERN...  Those after "=?" come and go.
 proc readExpected {zFile} {
   set reason ""
   set entries {}
@@ -40,86 +68,97 @@ proc readExpected {zFile} {
     set line [string trim $line]
     if {$line eq "" || [string index $line 0] eq "#"} continue
     if {[string index $line 0] eq "="} {
-      set reason [string trim [string range $line 1 end]]
+      set mayGo [expr {[string index $line 1] eq "?"}]
+      set reason [string trim [string range $line [expr {1+$mayGo}] end]]
       continue
     }
     set patterns [lassign [regexp -all -inline {\S+} $line] file modes]
     if {$reason eq "" || [llength $patterns]==0} { error "$zFile: no reason or tests: $line" }
     foreach pattern $patterns {
-      foreach mode [split $modes ,] { lappend entries [list $file $mode $pattern $reason] }
+      foreach mode [split $modes ,] { lappend entries [list $file $mode $pattern $reason $mayGo] }
     }
   }
   close $f
   return $entries
 }
 
+while {[gets stdin line]>=0} {
+  lassign $line mode file
+  dict lappend run $file $mode
+}
 set entries [readExpected $expected]
 set used {}
 set reasons {}
 set problems {}
 set format "%-24s %7s %6s %7s  %5s %5s %5s %5s  %9s %11s"
-puts [format $format file tests stock reserve P T W above explained unexplained]
-array set sum {P 0 T 0 W 0 above 0 stock 0 reserve 0 tests 0 explained 0 bad 0}
-foreach file $files {
+puts [format $format file tests {*}$modes explained unexplained]
+foreach mode $modes { array set sum [list $mode 0 tests,$mode 0] }
+array set sum {explained 0 bad 0}
+dict for {file fileModes} $run {
   array unset failed
   array unset ran
-  array set count {P - T - W - above - stock - reserve -}
-  set nTest 0
-  foreach mode {stock reserve P T W above} {
-    set out $results/$mode/$file/out
-    if {![file exists $out]} continue
-    lassign [summary $out] n failed($mode)
-    if {$mode eq "stock"} { set nTest $n }
+  array unset tests
+  foreach mode $modes {
+    set count($mode) -
+    if {$mode ni $fileModes} continue
+    lassign [summary $results/$mode/$file/out] tests($mode) failed($mode) ran($mode)
     set count($mode) [llength $failed($mode)]
-    set ran($mode) $n
     incr sum($mode) $count($mode)
+    incr sum(tests,$mode) $tests($mode)
   }
   set nExplained 0
-  set nBad 0
-  foreach {mode base} $against {
-    if {![info exists failed($mode)]} continue
-    if {![info exists failed($base)]} { error "$file was not run with $base" }
-    # Tests that were left out, or came twice, are a difference with a name, too.
-    set names $failed($mode)
-    if {$ran($mode)!=$ran($base) && "unfinished" ni $names} {
-      lappend names "ran-$ran($mode)-of-$ran($base)"
+  set differences {}
+  foreach mode {stock reserve} {
+    if {"unfinished" in [lindex [array get failed $mode] 1]} {
+      lappend differences $mode unfinished $mode
     }
+  }
+  foreach {mode base} $against {
+    if {$mode ni $fileModes} continue
+    if {$base ni $fileModes} { error "$file was not run with $base" }
+    set names $failed($mode)
+    if {"unfinished" ni $names} { lappend names {*}[missing $ran($mode) $ran($base)] }
     foreach name $names {
-      if {$name in $failed($base)} continue
-      set because ""
-      set i -1
-      foreach entry $entries {
-        incr i
-        lassign $entry eFile eMode ePattern eReason
-        if {$eFile eq $file && $eMode eq $mode && [string match $ePattern $name]} {
-          dict set used $i 1
-          if {$because eq ""} { set because $eReason }
-        }
+      if {$name ni $failed($base)} { lappend differences $mode $name $base }
+    }
+  }
+  set nBad 0
+  foreach {mode name base} $differences {
+    set because ""
+    set i -1
+    foreach entry $entries {
+      incr i
+      lassign $entry eFile eMode ePattern eReason
+      if {$eFile eq $file && $eMode eq $mode && [string match $ePattern $name]} {
+        dict set used $i 1
+        if {$because eq ""} { set because $eReason }
       }
-      if {$because eq ""} {
-        incr nBad
-        lappend problems "$file $mode $name fails, and does not with $base"
-      } else {
-        incr nExplained
-        dict incr reasons $because
-      }
+    }
+    if {$because eq ""} {
+      incr nBad
+      lappend problems "$file $mode $name[expr {$mode eq $base ? "" : ", and not with $base"}]"
+    } else {
+      incr nExplained
+      dict incr reasons $because
     }
   }
   # An explanation is stale if the file was run in its mode and it explains nothing.
   set i -1
   foreach entry $entries {
     incr i
-    lassign $entry eFile eMode ePattern
-    if {$eFile eq $file && [info exists failed($eMode)] && ![dict exists $used $i]} {
-      lappend problems "$file $eMode $ePattern is explained, and no longer fails"
+    lassign $entry eFile eMode ePattern eReason eMayGo
+    if {$eFile eq $file && !$eMayGo && ![dict exists $used $i]} {
+      lappend problems "$file $eMode $ePattern is explained, and is no difference"
     }
   }
-  incr sum(tests) $nTest; incr sum(explained) $nExplained; incr sum(bad) $nBad
-  puts [format $format $file $nTest $count(stock) $count(reserve) $count(P) $count(T) \
-            $count(W) $count(above) $nExplained $nBad]
+  incr sum(explained) $nExplained
+  incr sum(bad) $nBad
+  puts [format $format $file $tests(stock) {*}[lmap mode $modes {set count($mode)}] \
+            $nExplained $nBad]
 }
-puts [format $format "[llength $files] files" $sum(tests) $sum(stock) $sum(reserve) $sum(P) \
-          $sum(T) $sum(W) $sum(above) $sum(explained) $sum(bad)]
+puts [format $format "[dict size $run] files" $sum(tests,stock) \
+          {*}[lmap mode $modes {set sum($mode)}] $sum(explained) $sum(bad)]
+puts "\nTests run: [join [lmap mode $modes {string cat "$mode $sum(tests,$mode)"}] ", "]"
 puts "\nThe differences explained:"
 dict for {reason n} $reasons { puts [format "%7d  %s" $n $reason] }
 if {[llength $problems]} {

@@ -64,17 +64,17 @@ static int suiteConnection(
 /*
 ** The crash VFS fills the sectors of unsynced writes with garbage, and says that
 ** its device does so.  waldio leaves such a device alone.  Here it does not, and
-** the mark in byte 19, which could not survive that, is synced at once.  Its
+** the marks in byte 19, which could not survive that, are synced at once.  Its
 ** sectors are taken for those that a write has to fill.
 */
-static int suiteLock(sqlite3_file *pFile, int eLock){
-  WdDb *p = (WdDb*)pFile;
-  int bMarked = p->bMarked;
-  int rc = wdDbLock(pFile, eLock);
-  if( rc==SQLITE_OK && p->bMarked && !bMarked ){
-    rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
-  }
-  return rc;
+static sqlite3_io_methods suiteCrashMethods;
+static int (*suiteCrashWrite)(sqlite3_file*, const void*, int, sqlite3_int64);
+static int suiteWrite(
+  sqlite3_file *pFile, const void *pBuf, int n, sqlite3_int64 iOfst
+){
+  int rc = suiteCrashWrite(pFile, pBuf, n, iOfst);
+  if( rc!=SQLITE_OK || n!=1 || iOfst!=19 ) return rc;
+  return pFile->pMethods->xSync(pFile, SQLITE_SYNC_NORMAL);
 }
 
 static void suiteDbOpened(WdDb *p, sqlite3_vfs *pVfs){
@@ -83,7 +83,12 @@ static void suiteDbOpened(WdDb *p, sqlite3_vfs *pVfs){
     wdReason(p, 0);
     p->szSector = wdSectorSize(&p->base);
     if( p->szSector<WD_SECTOR ) p->szSector = WD_SECTOR;
-    p->methods.xLock = suiteLock;
+    if( suiteCrashWrite==0 ){
+      suiteCrashMethods = *LOWER(p)->pMethods;
+      suiteCrashWrite = suiteCrashMethods.xWrite;
+      suiteCrashMethods.xWrite = suiteWrite;
+    }
+    LOWER(p)->pMethods = &suiteCrashMethods;
   }
   p->szPrealloc = 0;
   p->bRecycle = 0;
