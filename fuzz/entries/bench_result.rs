@@ -14,7 +14,7 @@ pub fn run(bytes: &[u8]) {
     };
     let summary = Summary::of(&document);
     let style = Style::default();
-    let shown = text::render(&document, &summary, style);
+    let shown = text::render(&document, &summary, true, style);
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
     let mut out = Vec::new();
     csv::runs(&mut out, &document, &summary).expect("memory takes everything");

@@ -380,23 +380,8 @@ fn command(dir: &Path, words: &str) -> Output {
 }
 
 #[test]
-fn what_a_command_does_not_take_is_shown_all_the_same_or_has_its_command_named() {
-    let dir = TempDir::new().expect("a directory");
-    let path = |name: &str| dir.path().join(name);
-    std::fs::create_dir(path("trace")).expect("a directory");
-    store::write(&path("trace"), &fixture::sqlite_on_ext4(60)).expect("write");
-    let bench = iostep_analyze::bench::fixture::write_fdatasync(2);
-    bench.write(&path("bench.json")).expect("write");
-    let strace = "1 1700000000.000100 openat(AT_FDCWD, \"/tmp/a\", O_RDONLY) = 3 <0.000010>\n\
-                  1 1700000000.000200 close(3) = 0 <0.000010>\n";
-    std::fs::write(path("strace"), strace).expect("write");
-    let blkparse = "8,0 1 1 0.000000001 7 Q W 8 + 8 [a]\n";
-    std::fs::write(path("blkparse"), blkparse).expect("write");
-    std::fs::write(path("junk"), "hi\n").expect("write");
-    std::fs::write(path("app.db"), b"SQLite format 3\0").expect("write");
-    let clean = command(dir.path(), "clean DIR/strace -o DIR/app.trace.zst");
-    assert_eq!(clean.status.code(), Some(0), "{}", text(&clean.stderr));
-
+fn what_a_command_does_not_take_is_shown_all_the_same() {
+    let dir = one_of_each();
     for (words, shown) in [
         ("report DIR/app.trace.zst", "recorder   strace"),
         ("report DIR/bench.json", " IOPS, "),
@@ -416,6 +401,31 @@ fn what_a_command_does_not_take_is_shown_all_the_same_or_has_its_command_named()
             text(&output.stdout)
         );
     }
+}
+
+/// A file of each kind that a command may be given.
+fn one_of_each() -> TempDir {
+    let dir = TempDir::new().expect("a directory");
+    let path = |name: &str| dir.path().join(name);
+    std::fs::create_dir(path("trace")).expect("a directory");
+    store::write(&path("trace"), &fixture::sqlite_on_ext4(60)).expect("write");
+    let bench = iostep_analyze::bench::fixture::write_fdatasync(2);
+    bench.write(&path("bench.json")).expect("write");
+    let strace = "1 1700000000.000100 openat(AT_FDCWD, \"/tmp/a\", O_RDONLY) = 3 <0.000010>\n\
+                  1 1700000000.000200 close(3) = 0 <0.000010>\n";
+    std::fs::write(path("strace"), strace).expect("write");
+    let blkparse = "8,0 1 1 0.000000001 7 Q W 8 + 8 [a]\n";
+    std::fs::write(path("blkparse"), blkparse).expect("write");
+    std::fs::write(path("junk"), "hi\n").expect("write");
+    std::fs::write(path("app.db"), b"SQLite format 3\0").expect("write");
+    let clean = command(dir.path(), "clean DIR/strace -o DIR/app.trace.zst");
+    assert_eq!(clean.status.code(), Some(0), "{}", text(&clean.stderr));
+    dir
+}
+
+#[test]
+fn what_a_command_does_not_take_has_its_command_named() {
+    let dir = one_of_each();
     for (words, named) in [
         ("report DIR/strace", "iostep clean"),
         ("report DIR/blkparse", "iostep import"),
@@ -464,7 +474,7 @@ fn what_a_command_does_not_take_is_shown_all_the_same_or_has_its_command_named()
         assert!(said.contains(named), "{words}: {said}");
         assert_eq!(said.lines().count(), 1, "{words}: {said}");
     }
-    assert!(!path("new").exists());
+    assert!(!dir.path().join("new").exists());
 }
 
 #[test]

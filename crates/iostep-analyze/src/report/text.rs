@@ -106,6 +106,11 @@ fn beginning(summary: &Summary, style: Style) -> String {
     text
 }
 
+/// A direction of transfer, by name.
+type Side = (&'static str, fn(&Split) -> Amount);
+const WRITTEN: Side = ("written", |split| split.write);
+const READ: Side = ("read", |split| split.read);
+
 /// Bytes read and written, of what, and what journaling of journal took of them.
 fn sums(summary: &Summary, style: Style) -> String {
     let all = summary.all();
@@ -118,11 +123,7 @@ fn sums(summary: &Summary, style: Style) -> String {
     names.extend(layers.iter().map(|layer| format!(">{}", layer.of.name())));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = grid::grid(style, &names);
-    let sides: [(&str, fn(&Split) -> Amount); 2] = [
-        ("written", |split| split.write),
-        ("read", |split| split.read),
-    ];
-    for (name, side) in sides {
+    for (name, side) in [WRITTEN, READ] {
         let sum = side(&all);
         if sum.requests == 0 {
             continue;
