@@ -194,12 +194,15 @@ fn bad_input_is_refused_and_nothing_is_written() {
     }
     for (words, object) in [
         (&["trace-info", "missing"][..], "missing: cannot open"),
-        (&["trace-info", "app.strace"], "app.strace: begins with"),
+        (
+            &["trace-info", "app.strace"],
+            "app.strace: another tool's trace",
+        ),
         (&["trace-info", "empty"], "empty: begins with"),
         (&["trace-info", "half.zst"], "half.zst: cannot read"),
         (
             &["trace-info", "app.strace", "--export", "strace"],
-            "begins with",
+            "iostep clean reads it",
         ),
         (
             &["trace-info", "app.strace", "--export", "strace", "--json"],
@@ -208,7 +211,7 @@ fn bad_input_is_refused_and_nothing_is_written() {
         (&["replay", "missing", "--to", "."], "missing: cannot open"),
         (
             &["replay", "app.strace", "--to", "."],
-            "app.strace: begins with",
+            "app.strace: another tool's trace",
         ),
         (
             &["replay", "half.zst", "--to", "."],

@@ -195,6 +195,8 @@ impl Lab {
         let directory = tempfile::Builder::new()
             .prefix(".iostep-explain-")
             .tempdir_in(self.mount.path())?;
+        // As the command's own: what a commit has to write depends on what lies beside.
+        fs::write(directory.path().join(".iostep-temporary"), "")?;
         let copy = directory.path().join("app.db");
         fs::write(&copy, fs::read(source)?)?;
         fs::File::open(&copy)?.sync_all()?;

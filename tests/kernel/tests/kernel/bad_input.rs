@@ -313,7 +313,7 @@ fn damaged(object: &str, damage: Damage) -> anyhow::Result<()> {
     iostep::run([Path::new("report"), copy.path()])?.success()?;
     damage(copy.path())?;
     iostep::run([Path::new("report"), copy.path()])?
-        .refused(&[1, 4], object)
+        .refused(&[2], object)
         .map(drop)
 }
 
