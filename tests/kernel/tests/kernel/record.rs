@@ -309,7 +309,7 @@ fn no_command() -> anyhow::Result<()> {
         missing,
     ];
     let outcome = iostep::run(words)?;
-    ensure!(outcome.code == Some(1), "{outcome:?}");
+    ensure!(outcome.code == Some(2), "{outcome:?}");
     ensure!(
         outcome
             .stderr
