@@ -81,7 +81,9 @@ fn is_the_papers(run: &RunCost, filesystem: &str) -> bool {
     filesystem == "ext4"
         && run.transactions.len() == 1
         && run.transactions[0].asked.rows == 1
-        && PAPER_USER_BYTES.contains(&run.user_bytes())
+        && run
+            .user_bytes()
+            .is_some_and(|bytes| PAPER_USER_BYTES.contains(&bytes))
 }
 
 fn paper(mode: &str) -> Option<PaperRow> {

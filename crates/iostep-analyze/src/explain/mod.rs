@@ -64,8 +64,9 @@ pub struct Asked {
     pub outcome: String,
     /// Rows inserted, updated or deleted.
     pub rows: u64,
-    /// Bytes that it asked to store, as docs/explain.md defines them.
-    pub user_bytes: u64,
+    /// Bytes that it asked to store, as docs/explain.md defines them; `None` where SQLite does not
+    /// tell them.
+    pub user_bytes: Option<u64>,
     /// How long its statements took, in nanoseconds.
     pub elapsed_ns: u64,
 }
@@ -113,7 +114,8 @@ pub struct TransactionCost {
     pub cost: Cost,
     /// What it left in memory, written when the filesystem was settled afterwards.
     pub later: Cost,
-    /// Bytes written until the last statement returned, for each byte asked to store.
+    /// Bytes written until the last statement returned, for each byte asked to store; `None` if
+    /// that was no byte, or is not known.
     pub amplification: Option<f64>,
     /// The share of the bytes written that the filesystem's journal wrote for syncs of the SQLite
     /// journal.
@@ -159,7 +161,7 @@ fn explain_run(sorter: &Sorter<'_>, windows: &Windows, run: &Run) -> Result<RunC
         let cost = Cost::of(sorter, &during);
         transactions.push(TransactionCost {
             asked: asked.clone(),
-            amplification: ratio(cost.bytes, asked.user_bytes),
+            amplification: asked.user_bytes.and_then(|bytes| ratio(cost.bytes, bytes)),
             joj_share: ratio(cost.joj_bytes, cost.bytes),
             timeline: timeline::lines(sorter, &during),
             cost,
@@ -190,8 +192,8 @@ impl RunCost {
         self.transactions.iter().map(|t| &t.later).sum()
     }
 
-    /// Bytes that its transactions asked to store.
-    pub fn user_bytes(&self) -> u64 {
+    /// Bytes that its transactions asked to store, if all of them are known.
+    pub fn user_bytes(&self) -> Option<u64> {
         self.transactions.iter().map(|t| t.asked.user_bytes).sum()
     }
 }

@@ -231,7 +231,7 @@ fn run(mode: &str, transactions: usize, fragile: bool) -> Run {
         statements: vec!["INSERT INTO t VALUES (zeroblob(100))".into()],
         outcome: "committed".into(),
         rows: 1,
-        user_bytes: 100,
+        user_bytes: Some(100),
         elapsed_ns: 5_000_000,
     };
     Run {
@@ -294,6 +294,27 @@ fn a_wal_insert_of_the_paper_is_counted_as_the_paper_does() {
         .paper
         .expect("it is the paper's experiment");
     assert_eq!(paper.total_kb, 28);
+}
+
+#[test]
+fn bytes_that_sqlite_does_not_tell_give_no_amplification() {
+    let mut unknown = run("wal", 1, false);
+    unknown.transactions[0].user_bytes = None;
+    let explanation = explained(vec![unknown]);
+    let json = serde_json::to_value(&explanation).expect("JSON");
+    let transaction = &json["runs"][0]["transactions"][0];
+    assert!(transaction["amplification"].is_null());
+    assert!(transaction["asked"]["user_bytes"].is_null());
+    assert_eq!(explanation.comparison[0].paper, None);
+    let text = text::render(&explanation);
+    assert!(
+        text.contains("asked: 1 row, bytes that SQLite does not tell;"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  JOJ 60 % of the bytes written\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -144,7 +144,11 @@ fn render_transaction(transaction: &TransactionCost, filesystem: &str) -> String
         text,
         "  asked: {}, {}; took {}",
         plural(asked.rows, "row"),
-        plural(asked.user_bytes, "byte"),
+        asked
+            .user_bytes
+            .map_or("bytes that SQLite does not tell".into(), |bytes| plural(
+                bytes, "byte"
+            )),
         time(asked.elapsed_ns)
     );
     let _ = writeln!(text, "  cost:  {}", sums(&transaction.cost));
@@ -157,10 +161,14 @@ fn render_transaction(transaction: &TransactionCost, filesystem: &str) -> String
             plural(row.writes, "write")
         );
     }
-    if let (Some(amplification), Some(joj)) = (transaction.amplification, transaction.joj_share) {
+    if let Some(joj) = transaction.joj_share {
+        let amplification = transaction
+            .amplification
+            .map(|times| format!("amplification {times:.0}x; "));
         let _ = writeln!(
             text,
-            "  amplification {amplification:.0}x; JOJ {:.0} % of the bytes written",
+            "  {}JOJ {:.0} % of the bytes written",
+            amplification.unwrap_or_default(),
             joj * 100.0
         );
     }
