@@ -21,6 +21,8 @@ pub struct Row {
     pub writes: u64,
     /// Flushes that the device executed.
     pub flushes: u64,
+    /// Bytes read until the last statement returned.
+    pub read_bytes: u64,
     /// Bytes that settling the filesystem wrote afterwards.
     pub later_bytes: u64,
     /// Bytes that closing the database wrote: a WAL's checkpoint.
@@ -68,6 +70,7 @@ fn row(run: &RunCost, filesystem: &str) -> Row {
         total_bytes: total.bytes,
         writes: total.writes,
         flushes: total.flushes,
+        read_bytes: total.read_bytes,
         later_bytes: run.total_later().bytes,
         close_bytes: run.close.bytes,
         elapsed_ns: run.transactions.iter().map(|t| t.asked.elapsed_ns).sum(),

@@ -12,6 +12,7 @@ mod step;
 pub mod text;
 mod timeline;
 
+use iostep_model::durability::Durability;
 use iostep_model::table::Trace;
 use serde::Serialize;
 
@@ -38,8 +39,21 @@ pub struct Experiment {
     pub sql_tgid: u32,
     /// The journal mode that the database came with.
     pub own_mode: String,
+    /// True if every page that a transaction needed had to be read from the device.
+    pub cold_cache: bool,
     /// One for each journal mode.
     pub runs: Vec<Run>,
+    /// The journal modes that cannot be used here.
+    pub not_run: Vec<NotRun>,
+}
+
+/// A journal mode that cannot be used here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotRun {
+    /// Journal mode.
+    pub mode: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// A script under one journal mode.
@@ -49,8 +63,8 @@ pub struct Run {
     pub mode: String,
     /// Synchronous setting.
     pub synchronous: String,
-    /// True if a power failure can lose what was reported as committed, or worse.
-    pub fragile: bool,
+    /// What a commit that returned can still lose.
+    pub durability: Durability,
     /// Its transactions, in order.
     pub transactions: Vec<Asked>,
 }
@@ -82,8 +96,12 @@ pub struct Explanation {
     pub differences: Vec<String>,
     /// Events that the recording lost.
     pub lost_events: u64,
+    /// True if every page that a transaction needed had to be read from the device.
+    pub cold_cache: bool,
     /// One for each journal mode.
     pub runs: Vec<RunCost>,
+    /// The journal modes that cannot be used here.
+    pub not_run: Vec<NotRun>,
     /// The modes side by side.
     pub comparison: Vec<Row>,
     /// What would be cheaper.
@@ -97,8 +115,8 @@ pub struct RunCost {
     pub mode: String,
     /// Synchronous setting.
     pub synchronous: String,
-    /// True if a power failure can lose what was reported as committed, or worse.
-    pub fragile: bool,
+    /// What a commit that returned can still lose.
+    pub durability: Durability,
     /// Its transactions, in order.
     pub transactions: Vec<TransactionCost>,
     /// Closing the database: the checkpoint of a WAL.
@@ -143,7 +161,9 @@ pub fn explain(trace: &Trace, experiment: &Experiment) -> Result<Explanation, Mi
         filesystem,
         differences: trace.manifest.check.differences.clone(),
         lost_events: trace.manifest.check.lost_events,
+        cold_cache: experiment.cold_cache,
         runs,
+        not_run: experiment.not_run.clone(),
         comparison,
         advice,
     })
@@ -171,7 +191,7 @@ fn explain_run(sorter: &Sorter<'_>, windows: &Windows, run: &Run) -> Result<RunC
     Ok(RunCost {
         mode: run.mode.clone(),
         synchronous: run.synchronous.clone(),
-        fragile: run.fragile,
+        durability: run.durability,
         transactions,
         close: Cost::of(sorter, &windows.during(&step(Subject::Close))?),
     })

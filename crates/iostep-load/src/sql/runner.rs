@@ -157,6 +157,15 @@ impl Runner {
             .map_err(|error| database_error(path, &error))
     }
 
+    /// Has no page in memory any more: SQLite reads what the next statement needs.
+    ///
+    /// Errors: `Database`.
+    pub fn forget_pages(&self, path: &Path) -> Result<()> {
+        self.connection
+            .release_memory()
+            .map_err(|error| database_error(path, &error))
+    }
+
     /// Runs the statements up to the end of the next transaction; `None` after the last.
     ///
     /// Errors: `Statement`; an open transaction is then rolled back.
@@ -368,17 +377,4 @@ pub(crate) fn mono_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     // The monotonic clock starts at zero when the machine does.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-impl Opened {
-    /// True if a power failure can lose a transaction that was reported as committed, or worse.
-    pub fn is_fragile(&self) -> bool {
-        match self.journal {
-            Journal::Memory | Journal::Off => true,
-            Journal::Wal | Journal::Waldio => {
-                matches!(self.synchronous, Synchronous::Off | Synchronous::Normal)
-            }
-            _ => self.synchronous == Synchronous::Off,
-        }
-    }
 }
