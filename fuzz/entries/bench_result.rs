@@ -19,6 +19,6 @@ pub fn run(bytes: &[u8]) {
     let mut out = Vec::new();
     csv::runs(&mut out, &document, &summary).expect("memory takes everything");
     csv::seconds(&mut out, &document).expect("memory takes everything");
-    let comparison = Comparison::of(&document, &document);
+    let comparison = Comparison::of(&document, &document).expect("the same work");
     let _ = text::comparison::render(&comparison, ["a", "b"], style);
 }

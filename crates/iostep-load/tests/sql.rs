@@ -69,7 +69,7 @@ fn sizes(transactions: &[Transaction]) -> Vec<usize> {
     transactions.iter().map(|t| t.statements.len()).collect()
 }
 
-fn user_bytes(transaction: &Transaction) -> u64 {
+fn user_bytes(transaction: &Transaction) -> Option<u64> {
     transaction.statements.iter().map(|s| s.user_bytes).sum()
 }
 
@@ -108,7 +108,7 @@ fn user_bytes_are_the_new_values_and_of_an_update_only_the_changed_ones() {
     // 300 takes two bytes; the key of the last two rows is chosen by SQLite: 1 and 2, of which
     // the constant 1 takes none.
     let bytes: Vec<_> = transactions.iter().map(user_bytes).collect();
-    assert_eq!(bytes, [9, 8, 0, 0, 201]);
+    assert_eq!(bytes, [9, 8, 0, 0, 201].map(Some));
     let rows: Vec<_> = transactions
         .iter()
         .map(|t| t.statements[0].rows_changed)
@@ -126,8 +126,110 @@ fn tables_without_row_ids_count_and_rows_of_triggers_do_not() {
          INSERT INTO w VALUES ('key', 'value')",
     );
     assert_eq!(error, None);
-    assert_eq!(user_bytes(&transactions[3]), 8);
+    assert_eq!(user_bytes(&transactions[3]), Some(8));
     assert_eq!(transactions[3].statements[0].rows_changed, 1);
+}
+
+/// The bytes of the last statement of a script.
+fn last_bytes(script: &str) -> Option<u64> {
+    let (transactions, error) = Fixture::new().run(script);
+    assert_eq!(error, None, "{script}");
+    let last = transactions.last().expect("a transaction");
+    last.statements.last().expect("a statement").user_bytes
+}
+
+#[test]
+fn only_the_rows_of_the_named_table_at_the_top_level_were_asked_for() {
+    let index = "CREATE VIRTUAL TABLE f USING fts5(v, content = t, content_rowid = id);
+        CREATE TRIGGER r AFTER INSERT ON t BEGIN
+            INSERT INTO f (rowid, v) VALUES (new.id, new.v);
+        END;";
+    let cascade = "PRAGMA foreign_keys = 1;
+        CREATE TABLE p (k TEXT PRIMARY KEY);
+        CREATE TABLE c (k TEXT REFERENCES p ON UPDATE CASCADE, v);
+        INSERT INTO p VALUES ('one'); INSERT INTO c VALUES ('one', 'x'), ('one', 'y');";
+    let without = "CREATE TABLE w (k TEXT PRIMARY KEY, v) WITHOUT ROWID; \
+        INSERT INTO w VALUES ('a', 'bc');";
+    let full = "INSERT INTO t VALUES (300, 'abc'), (301, 'de');";
+    for (setup, statement, bytes) in [
+        (index, "INSERT INTO t VALUES (300, 'ten bytes.')", 12),
+        (cascade, "UPDATE p SET k = 'three'", 5),
+        (without, "UPDATE w SET v = 'def'", 3),
+        (without, "UPDATE w SET k = 'de'", 2),
+        (
+            without,
+            "CREATE TABLE x (k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO x SELECT * FROM w",
+            3,
+        ),
+        (full, "UPDATE t SET id = id + 300", 4),
+        (full, "REPLACE INTO t VALUES (300, 'x')", 3),
+        (
+            full,
+            "INSERT INTO t VALUES (300, 'four') ON CONFLICT (id) DO UPDATE SET v = excluded.v",
+            4,
+        ),
+        (full, "INSERT OR IGNORE INTO t VALUES (300, 'x')", 0),
+        (full, "UPDATE t SET v = 'none' WHERE id = 7", 0),
+        (
+            full,
+            "CREATE TABLE u (id INTEGER PRIMARY KEY, v); INSERT INTO u SELECT * FROM t",
+            9,
+        ),
+        (full, "VACUUM", 0),
+        (full, "ALTER TABLE t ADD COLUMN more DEFAULT 'much'", 0),
+        (full, "ALTER TABLE t RENAME COLUMN v TO w", 0),
+        (full, "CREATE INDEX i ON t (v)", 0),
+        (full, "ANALYZE", 0),
+        ("", "CREATE VIRTUAL TABLE f USING fts5(v)", 0),
+        (full, "CREATE VIEW v AS SELECT * FROM t", 0),
+        (full, "CREATE TABLE u (v)", 0),
+        (full, "SELECT * FROM t", 0),
+        (
+            "CREATE VIRTUAL TABLE f USING fts5(v); INSERT INTO f VALUES ('x');",
+            "DELETE FROM f",
+            0,
+        ),
+    ] {
+        assert_eq!(
+            last_bytes(&format!("{setup}{statement}")),
+            Some(bytes),
+            "{statement}"
+        );
+    }
+}
+
+#[test]
+fn what_sqlite_does_not_tell_is_not_known() {
+    let view = "CREATE VIEW v AS SELECT * FROM t;
+        CREATE TRIGGER i INSTEAD OF INSERT ON v BEGIN INSERT INTO t VALUES (new.id, new.v); END;
+        CREATE TRIGGER u INSTEAD OF UPDATE ON v BEGIN UPDATE t SET v = new.v; END;
+        INSERT INTO t VALUES (1, 'a');";
+    for (setup, statement) in [
+        (
+            "CREATE VIRTUAL TABLE f USING fts5(v);",
+            "INSERT INTO f VALUES ('ten bytes.')",
+        ),
+        (
+            "CREATE VIRTUAL TABLE f USING fts5(v); INSERT INTO f VALUES ('x');",
+            "UPDATE f SET v = 'y'",
+        ),
+        (
+            "CREATE VIRTUAL TABLE r USING rtree(id, a, b);",
+            "INSERT INTO r VALUES (1, 2, 3)",
+        ),
+        (view, "INSERT INTO v VALUES (2, 'b')"),
+        (view, "UPDATE v SET v = 'c'"),
+        (
+            "INSERT INTO t VALUES (1, 'a');",
+            "CREATE TABLE u AS SELECT * FROM t",
+        ),
+    ] {
+        assert_eq!(
+            last_bytes(&format!("{setup}{statement}")),
+            None,
+            "{statement}"
+        );
+    }
 }
 
 #[test]

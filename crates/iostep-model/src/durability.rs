@@ -61,9 +61,11 @@ pub struct Durability {
 impl Durability {
     /// Of these settings; `waldio` counts with [`Journal::Waldio`] only, whose default is full.
     ///
-    /// Sources: sqlite.org/pragma.html#pragma_synchronous; pager.c, `pager_end_transaction` and
-    /// `zeroJournalHdr`, which sync a journal that is cut or overwritten, but not the directory
-    /// that one was removed from; for waldio its manual.
+    /// Sources: sqlite.org/pragma.html#pragma_synchronous, by which NORMAL never damages a database
+    /// with a WAL, but can damage one with a rollback journal (a small chance, on older
+    /// filesystems); pager.c, `pager_end_transaction` and `zeroJournalHdr`, which from FULL on sync
+    /// a journal that is cut or overwritten, and `sqlite3OsDelete`, which syncs the directory that
+    /// one was removed from with EXTRA only; for waldio its manual.
     pub fn of(
         journal: Journal,
         synchronous: Synchronous,
@@ -99,6 +101,13 @@ impl Durability {
             os_crash: loss,
             power_loss: loss,
         }
+    }
+
+    /// True if no accident costs more than with the other settings.
+    pub fn loses_no_more_than(&self, other: &Durability) -> bool {
+        self.process_crash <= other.process_crash
+            && self.os_crash <= other.os_crash
+            && self.power_loss <= other.power_loss
     }
 
     /// The worst of all accidents.
@@ -140,6 +149,21 @@ mod tests {
         for journal in Journal::ALL {
             assert_eq!(power_loss(*journal, Synchronous::Off), Loss::Database);
         }
+    }
+
+    #[test]
+    fn losing_no_more_holds_for_every_accident() {
+        let of = |journal, synchronous| Durability::of(journal, synchronous, None);
+        let wal = of(Journal::Wal, Synchronous::Full);
+        let delete = of(Journal::Delete, Synchronous::Full);
+        assert!(wal.loses_no_more_than(&delete) && !delete.loses_no_more_than(&wal));
+        let wal = of(Journal::Wal, Synchronous::Normal);
+        let delete = of(Journal::Delete, Synchronous::Normal);
+        assert!(wal.loses_no_more_than(&delete) && !delete.loses_no_more_than(&wal));
+        // Both lose the database with the power, but only one with the process.
+        let memory = of(Journal::Memory, Synchronous::Full);
+        let off = of(Journal::Delete, Synchronous::Off);
+        assert!(off.loses_no_more_than(&memory) && !memory.loses_no_more_than(&off));
     }
 
     #[test]

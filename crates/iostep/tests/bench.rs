@@ -477,11 +477,49 @@ fn two_results_are_compared_and_a_worse_one_fails_if_asked() {
     assert_eq!(code(&[&fast, &slow, "--fail-above", "40"]), Some(1));
     assert_eq!(code(&[&fast, &slow, "--fail-above", "60"]), Some(0));
     assert_eq!(code(&[&slow, &fast, "--fail-above", "5"]), Some(0));
+    // Both wrote the same, and five runs tell of the rest.
+    assert_eq!(
+        code(&[&fast, &slow, "--fail-on", "written,flushes,p99"]),
+        Some(0)
+    );
+    assert_eq!(
+        code(&[&fast, &slow, "--fail-on", "written,throughput"]),
+        Some(1)
+    );
+    let more = ["--fail-on", "throughput", "--fail-above", "60"];
+    assert_eq!(code(&[&[&*fast, &*slow], &more[..]].concat()), Some(0));
     let output = iostep(&["compare", &fast, &slow, "--json"]);
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = value["rows"].as_array().expect("rows");
     let ratio = rows[0]["ratio"].as_f64().expect("a ratio");
     assert!((ratio - 0.5).abs() < 0.05, "{ratio}");
+}
+
+#[test]
+fn results_that_cannot_be_compared_are_refused() {
+    use iostep_analyze::bench::fixture;
+    let out = directory();
+    let write = |name: &str, document: &iostep_model::bench::Document| {
+        let path = out.path().join(name);
+        document.write(&path).expect("write");
+        path.display().to_string()
+    };
+    let file = write("file.json", &fixture::write_fdatasync(1));
+    let sqlite = write("sqlite.json", &fixture::sqlite_wal(1));
+    for more in [&[][..], &["--fail-above", "5"], &["--json"]] {
+        let error = refused(&[&["compare", &*file, &*sqlite], more].concat(), 2);
+        assert!(
+            error.contains("one is of files, the other of SQLite"),
+            "{error}"
+        );
+    }
+    // What cannot be told is no success.
+    let output = iostep(&["compare", &file, &file, "--fail-on", "flushes,p99"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains("total p99: too few runs to tell"), "{error}");
+    let output = iostep(&["compare", &file, &file, "--fail-on", "flushes"]);
+    assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]

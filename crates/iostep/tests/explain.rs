@@ -35,6 +35,8 @@ fn main() -> ExitCode {
             "the_demo_shows_the_shape_of_the_papers_table_and_cleans_up",
             demo,
         ),
+        trial("reads_are_a_statements_cost_with_a_cold_cache", reads),
+        trial("a_mode_that_cannot_be_used_is_a_marked_row", not_here),
         trial(
             "the_original_stays_as_it_is_and_in_place_changes_it",
             original,
@@ -357,6 +359,49 @@ fn is_empty(directory: &Path) -> Result<bool, Failed> {
     Ok(fs::read_dir(directory)?.next().is_none())
 }
 
+fn reads() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Ext4, 64)?;
+    lab.connect()?.execute_batch(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200) \
+         INSERT INTO t SELECT zeroblob(3000) FROM n",
+    )?;
+    let select = "SELECT sum(length(v)) FROM t";
+    let database_bytes = fs::metadata(lab.database())?.len();
+    for mode in ["delete", "wal"] {
+        let read = |more: &[&str]| -> Result<u64, Failed> {
+            let arguments = [&[select, "--json", "--journal", mode], more].concat();
+            let explanation = json(&lab.explain(&arguments)?)?;
+            let cost = &explanation["runs"][0]["transactions"][0]["cost"];
+            let reads = cost["reads"].as_u64().unwrap_or(0);
+            let bytes = cost["read_bytes"].as_u64().unwrap_or(0);
+            check((reads > 0) == (bytes > 0), "reads without bytes")?;
+            Ok(bytes)
+        };
+        check(read(&[])? == 0, "the copy was in memory")?;
+        let cold = read(&["--cold-cache"])?;
+        check(
+            // The WAL of the empty transaction is read too: a page with its frame.
+            (600_000..=database_bytes + 8192).contains(&cold),
+            format!("{mode}: read {cold} of {database_bytes} bytes"),
+        )?;
+    }
+    Ok(())
+}
+
+fn not_here() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Btrfs, 256)?;
+    let explanation = json(&lab.explain(&[INSERT, "--json", "--journal", "delete,waldio,wal"])?)?;
+    let modes = |list: &str| -> Vec<String> {
+        let rows = explanation[list].as_array().cloned().unwrap_or_default();
+        let names = rows.iter().filter_map(|row| row["mode"].as_str());
+        names.map(str::to_owned).collect()
+    };
+    check(modes("runs") == ["delete", "wal"], "not both")?;
+    check(modes("not_run") == ["waldio"], "not marked")?;
+    let alone = lab.explain(&[INSERT, "--journal", "waldio"])?;
+    expect_error(&alone, 4, "waldio leaves the log to SQLite: ")
+}
+
 fn original() -> Result<(), Failed> {
     let lab = Lab::new(Kind::Ext4, 64)?;
     let before = (fs::read(lab.database())?, lab.names()?);
@@ -400,7 +445,7 @@ fn bad_input() -> Result<(), Failed> {
     let locker = lab.connect()?;
     locker.execute_batch("BEGIN EXCLUSIVE")?;
     expect_error(
-        &lab.explain(&["SELECT 1"])?,
+        &lab.explain(&["SELECT 1", "--timeout", "100ms"])?,
         1,
         "app.db: database is locked",
     )?;

@@ -59,7 +59,8 @@ pub struct Advice {
     pub interrupted: bool,
     /// The present setting.
     pub present: Row,
-    /// The candidates, the best first: those that give nothing up come before those that do.
+    /// The candidates, the best first: those that give nothing up come before those that do, and
+    /// among these the one that gains most for certain, by [`Gain::at_least`].
     pub rows: Vec<Row>,
     /// [`Row::key`] of the best one that gives nothing up and is faster; `None` for keeping what
     /// there is.
@@ -89,6 +90,9 @@ pub struct Row {
     pub device: DeviceCosts,
     /// Over the present setting.
     pub gain: Option<Gain>,
+    /// [`Row::key`] of those with an equal claim to their place of which the turns do not tell
+    /// whether they are faster or slower than this one.
+    pub not_told_from: Vec<String>,
     /// What to put into the application, as the sqlite3 shell takes it.
     pub lines: Vec<String>,
 }
@@ -154,6 +158,10 @@ impl Advice {
                 .partial_cmp(&b.rank())
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
+        let alike: Vec<Vec<String>> = rows.iter().map(|row| row.alike(&rows)).collect();
+        for (row, alike) in rows.iter_mut().zip(alike) {
+            row.not_told_from = alike;
+        }
         let recommended = rows.iter().find(|row| row.is_recommendable());
         let interrupted = turns.interrupted;
         Advice {
@@ -180,8 +188,20 @@ impl Row {
     /// Smaller is better.
     fn rank(&self) -> (bool, bool, bool, f64) {
         let measured = self.state == State::Measured;
-        let ratio = self.gain.map_or(0.0, |gain| gain.ratio);
-        (!measured, self.gives_up, self.only_shown, -ratio)
+        let at_least = self.gain.map_or(0.0, |gain| gain.at_least());
+        (!measured, self.gives_up, self.only_shown, -at_least)
+    }
+
+    fn alike(&self, rows: &[Row]) -> Vec<String> {
+        let group = |row: &Row| (row.state.clone(), row.gives_up, row.only_shown);
+        let is_alike = |row: &&Row| {
+            let gains = self.gain.zip(row.gain);
+            row.key != self.key
+                && group(row) == group(self)
+                && gains.is_some_and(|(own, other)| !own.is_told_from(&other))
+        };
+        let alike = rows.iter().filter(is_alike);
+        alike.map(|row| row.key.clone()).collect()
     }
 
     fn is_recommendable(&self) -> bool {
@@ -214,6 +234,7 @@ impl Ranking<'_> {
             commits_per_second: commits(&self.turns.present),
             device: device(&self.turns.present, setting.journal.is_log()),
             gain: None,
+            not_told_from: Vec::new(),
             lines: self.lines(&setting),
         }
     }
@@ -234,6 +255,7 @@ impl Ranking<'_> {
             commits_per_second: commits(&runs),
             device: device(&runs, setting.journal.is_log()),
             gain: Gain::of(&turns),
+            not_told_from: Vec::new(),
             lines: self.lines(&setting),
         }
     }
@@ -322,6 +344,29 @@ mod tests {
         assert_eq!(advice.recommended.as_deref(), Some("waldio-full"));
         let given_up: Vec<bool> = advice.rows.iter().map(|row| row.gives_up).collect();
         assert_eq!(given_up, [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn what_is_certain_ranks_and_what_chance_made_does_not() {
+        let lucky = [1.4, 40.0, 2.0, 55.0, 8.0];
+        let advice = fixture::advice_of(&|candidate, round| match candidate {
+            0 => lucky[round as usize],
+            _ => 4.0,
+        });
+        let given_up: Vec<&Row> = advice
+            .rows
+            .iter()
+            .filter(|row| row.gives_up && !row.only_shown)
+            .collect();
+        let wild = given_up
+            .iter()
+            .position(|row| row.gain.is_some_and(|gain| gain.ratio > 5.0))
+            .expect("the lucky one gives something up");
+        assert_eq!(wild, given_up.len() - 1);
+        let alike = &given_up[wild].not_told_from;
+        assert_eq!(alike.len(), given_up.len() - 1, "{alike:?}");
+        let best = &advice.rows[0];
+        assert!(best.not_told_from.is_empty(), "{:?}", best.not_told_from);
     }
 
     #[test]

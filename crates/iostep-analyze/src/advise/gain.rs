@@ -63,6 +63,37 @@ impl Gain {
     }
 }
 
+impl Gain {
+    /// What it is at least, with 95 % certainty that it is within its interval; 0 for a single
+    /// turn, of which nothing is certain.
+    pub fn at_least(&self) -> f64 {
+        self.interval.map_or(0.0, |interval| interval.low)
+    }
+
+    /// True if the turns tell which of two gains is the larger one, with 95 % certainty: Welch's
+    /// test of the ratios' logarithms.
+    pub fn is_told_from(&self, other: &Gain) -> bool {
+        let (Some(own), Some(others)) = (self.error(), other.error()) else {
+            return false;
+        };
+        let (a, b) = (own * own, others * others);
+        let freedom = (a + b).powi(2)
+            / (a * a / (self.turns as f64 - 1.0) + b * b / (other.turns as f64 - 1.0));
+        let apart = (self.ratio.ln() - other.ratio.ln()).abs();
+        // Without any spread the freedom is no number.
+        match a + b > 0.0 {
+            true => apart > t_95(freedom.max(1.0)) * (a + b).sqrt(),
+            false => apart > 0.0,
+        }
+    }
+
+    /// The standard error of the ratio's logarithm.
+    fn error(&self) -> Option<f64> {
+        let half = (self.interval?.high / self.ratio).ln();
+        Some(half / t_95(self.turns as f64 - 1.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::turn;
@@ -96,6 +127,24 @@ mod tests {
         // 4.303 * sqrt(1 / 3)
         let high = gain.interval.expect("several turns").high.ln();
         assert!((high - 2.0 - 2.4843).abs() < 0.001, "{high}");
+    }
+
+    #[test]
+    fn gains_are_told_apart_if_their_difference_is_beyond_chance() {
+        let of = |ratios: &[f64]| {
+            let turns: Vec<_> = ratios.iter().map(|&r| turn(1.0, [r, r], 1.0)).collect();
+            Gain::of(&turns.iter().collect::<Vec<_>>()).expect("turns")
+        };
+        let wild = of(&[2.0, 30.0, 10.0]);
+        let steady = of(&[4.1, 4.2, 4.3]);
+        let slower = of(&[2.1, 2.2, 2.3]);
+        assert!(wild.ratio > steady.ratio && wild.at_least() < steady.at_least());
+        assert!(!wild.is_told_from(&steady) && !steady.is_told_from(&wild));
+        assert!(steady.is_told_from(&slower) && slower.is_told_from(&steady));
+        assert!(!of(&[9.0]).is_told_from(&slower));
+        assert_eq!(of(&[9.0]).at_least(), 0.0);
+        let exact = of(&[4.0, 4.0]);
+        assert!(!exact.is_told_from(&exact) && exact.is_told_from(&of(&[5.0, 5.0])));
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub struct Comparison {
     pub runs: [u64; 2],
     /// Runs of either that did not, or found something wrong.
     pub broken_runs: [u64; 2],
-    /// The measures that either has; none if one is of files and the other of SQLite. Each is
-    /// tested by itself: among twenty that do not differ, one is expected to look as if it did.
+    /// The measures that either has. Each is tested by itself: among twenty that do not differ,
+    /// one is expected to look as if it did.
     pub rows: Vec<Row>,
     /// The measure that the whole is judged by: operations a second, or the time per operation
     /// where a rate was asked for.
@@ -97,31 +97,50 @@ pub enum Verdict {
     Missing,
 }
 
+/// One document is of files, the other of SQLite: no number of them is of the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("one is of files, the other of SQLite: they cannot be compared")]
+pub struct DifferentWork;
+
+/// Whether a measure is worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Judged {
+    /// By this share: 0.1 is a tenth more, or a tenth fewer operations a second. 0 if it is not.
+    WorseBy(f64),
+    /// So many runs on each side could tell.
+    TooFewRuns(u32),
+    /// Not both documents have it.
+    Missing,
+}
+
 impl Comparison {
     /// Compares two documents; ratios are the second's over the first's.
-    pub fn of(first: &Document, second: &Document) -> Comparison {
+    ///
+    /// Errors: [`DifferentWork`].
+    pub fn of(first: &Document, second: &Document) -> Result<Comparison, DifferentWork> {
+        if std::mem::discriminant(&first.job) != std::mem::discriminant(&second.job) {
+            return Err(DifferentWork);
+        }
         let documents = [first, second];
         let summaries = documents.map(Summary::of);
         let sides = [0, 1].map(|side| Side {
             document: documents[side],
             summary: &summaries[side],
         });
-        let same_kind = std::mem::discriminant(&first.job) == std::mem::discriminant(&second.job);
-        let measures = Measure::all().filter(|_| same_kind);
         let paced = |job: &Job| pace(job).operations_per_second.is_some();
-        Comparison {
+        Ok(Comparison {
             work: summaries[0].work,
             differences: difference::between(first, second),
             runs: sides.each_ref().map(|side| side.complete() as u64),
             broken_runs: sides.each_ref().map(Side::broken),
-            rows: measures
+            rows: Measure::all()
                 .filter_map(|measure| Row::of(measure, &sides))
                 .collect(),
             headline: match paced(&first.job) || paced(&second.job) {
                 true => Measure::TimePerOperation,
                 false => Measure::OperationsPerSecond,
             },
-        }
+        })
     }
 
     /// The row of [`Comparison::headline`]; `None` if neither document has it.
@@ -129,12 +148,28 @@ impl Comparison {
         self.rows.iter().find(|row| row.measure == self.headline)
     }
 
-    /// By which share the second document is worse in the headline, if a difference was found:
-    /// 0.1 is a tenth fewer operations a second, or a tenth more time for each.
-    pub fn worse_by(&self) -> Option<f64> {
-        let row = self.headline()?;
-        (row.verdict == Verdict::Worse).then_some(())?;
-        Some((row.ratio? - 1.0).abs())
+    /// Whether the second document is worse in a measure. A difference counts if it was found; what
+    /// the device was asked for is counted and not measured, so for that one run tells.
+    pub fn judge(&self, measure: Measure) -> Judged {
+        let row = self.rows.iter().find(|row| row.measure == measure);
+        let Some(row) = row else {
+            return Judged::Missing;
+        };
+        let share = |first: f64, second: f64| match first {
+            0.0 if second == 0.0 => 0.0,
+            _ => second / first - 1.0,
+        };
+        let more = match (row.first, row.second) {
+            (Some(first), Some(second)) => share(first, second),
+            _ => return Judged::Missing,
+        };
+        match row.verdict {
+            Verdict::Missing => Judged::Missing,
+            Verdict::Worse => Judged::WorseBy(row.ratio.map_or(more, |ratio| ratio - 1.0).abs()),
+            Verdict::Better | Verdict::NoDifference { .. } => Judged::WorseBy(0.0),
+            Verdict::TooFewRuns { .. } if measure.is_counted() => Judged::WorseBy(more.max(0.0)),
+            Verdict::TooFewRuns { needed } => Judged::TooFewRuns(needed),
+        }
     }
 }
 

@@ -128,6 +128,15 @@ impl Measure {
         }
     }
 
+    /// True for what the device counts: the same work has the same number in every run, but for
+    /// who else uses the device.
+    pub fn is_counted(self) -> bool {
+        matches!(
+            self,
+            Measure::WrittenPerOperation | Measure::ReadPerOperation | Measure::FlushesPerOperation
+        )
+    }
+
     /// Which of two values is the better one.
     pub fn better(self) -> Better {
         match self.unit() {

@@ -17,7 +17,7 @@ mod steady;
 mod student;
 mod summary;
 
-pub use compare::{Basis, Comparison, Row, Verdict};
+pub use compare::{Basis, Comparison, DifferentWork, Judged, Row, Verdict};
 pub use cost::{CpuCost, DeviceCost, MachineShares};
 pub use difference::{Difference, varying};
 pub use estimate::{Estimate, Interval, spread};

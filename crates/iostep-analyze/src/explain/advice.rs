@@ -1,5 +1,7 @@
 //! One line on what would be cheaper, from what was measured.
 
+use iostep_model::durability::{Durability, Loss};
+
 use super::part::Owner;
 use super::text::size;
 use super::{Part, RunCost, TransactionCost};
@@ -15,18 +17,13 @@ pub(super) fn advice(runs: &[RunCost], own_mode: &str, filesystem: &str) -> Stri
     };
     let rivals: Vec<_> = runs
         .iter()
-        .filter(|run| run.mode != own.mode && is_as_durable(run, own))
+        .filter(|run| run.mode != own.mode && run.durability.loses_no_more_than(&own.durability))
         .collect();
     match rivals.iter().min_by_key(|run| price(run)) {
         Some(best) if price(best) < price(own) => cheaper(best, own),
         Some(next) => cheapest(own, next),
         None => from_one_run(own, filesystem),
     }
-}
-
-/// A mode that may lose or corrupt data is a rival only to one that may do so too.
-fn is_as_durable(run: &RunCost, than: &RunCost) -> bool {
-    !run.fragile || than.fragile
 }
 
 /// Bytes first, those that are written a little later among them; then flushes, then requests.
@@ -51,11 +48,7 @@ fn cheaper(best: &RunCost, own: &RunCost) -> String {
         best.total().flushes,
         own.total().flushes,
     );
-    text += match (best.fragile, own.fragile) {
-        (false, true) => ", and survives a power failure, which this mode does not",
-        (true, _) => ", and is as unsafe at a power failure",
-        (false, false) => ", with the same durability",
-    };
+    text += &durability(&best.durability, &own.durability);
     let checkpoint = best.close.bytes;
     if checkpoint > own.close.bytes {
         text += &format!(
@@ -64,6 +57,31 @@ fn cheaper(best: &RunCost, own: &RunCost) -> String {
         );
     }
     text
+}
+
+/// What a mode that loses no more than the database's own one can lose at worst.
+fn durability(best: &Durability, own: &Durability) -> String {
+    let accidents = [
+        ("when the power fails", best.power_loss, own.power_loss),
+        ("when the system crashes", best.os_crash, own.os_crash),
+        (
+            "when the process is killed",
+            best.process_crash,
+            own.process_crash,
+        ),
+    ];
+    match accidents.iter().find(|(_, best, own)| best != own) {
+        Some((accident, best, own)) => format!(
+            ", and loses less {accident} (at worst {} instead of: {})",
+            best.words(),
+            own.words()
+        ),
+        None if own.power_loss == Loss::Nothing => ", with the same durability".into(),
+        None => format!(
+            ", with the same durability (at worst, when the power fails: {})",
+            own.power_loss.words()
+        ),
+    }
 }
 
 fn cheapest(own: &RunCost, next: &RunCost) -> String {

@@ -21,6 +21,8 @@ pub struct Row {
     pub writes: u64,
     /// Flushes that the device executed.
     pub flushes: u64,
+    /// Bytes read until the last statement returned.
+    pub read_bytes: u64,
     /// Bytes that settling the filesystem wrote afterwards.
     pub later_bytes: u64,
     /// Bytes that closing the database wrote: a WAL's checkpoint.
@@ -68,6 +70,7 @@ fn row(run: &RunCost, filesystem: &str) -> Row {
         total_bytes: total.bytes,
         writes: total.writes,
         flushes: total.flushes,
+        read_bytes: total.read_bytes,
         later_bytes: run.total_later().bytes,
         close_bytes: run.close.bytes,
         elapsed_ns: run.transactions.iter().map(|t| t.asked.elapsed_ns).sum(),
@@ -81,7 +84,9 @@ fn is_the_papers(run: &RunCost, filesystem: &str) -> bool {
     filesystem == "ext4"
         && run.transactions.len() == 1
         && run.transactions[0].asked.rows == 1
-        && PAPER_USER_BYTES.contains(&run.user_bytes())
+        && run
+            .user_bytes()
+            .is_some_and(|bytes| PAPER_USER_BYTES.contains(&bytes))
 }
 
 fn paper(mode: &str) -> Option<PaperRow> {

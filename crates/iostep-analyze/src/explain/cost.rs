@@ -30,7 +30,9 @@ pub struct Cost {
     pub fua_writes: u64,
     /// Sync calls of the SQL process.
     pub syncs: u64,
-    /// Bytes read.
+    /// Read requests.
+    pub reads: u64,
+    /// Their bytes.
     pub read_bytes: u64,
     /// Bytes that others wrote at the same time; not in any of the above.
     pub background_bytes: u64,
@@ -72,6 +74,11 @@ impl Cost {
         )
     }
 
+    /// True if no byte went to or came from the device.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.bytes == 0 && self.read_bytes == 0
+    }
+
     fn of_those(
         sorter: &Sorter<'_>,
         window: &Range<u64>,
@@ -96,11 +103,10 @@ impl Cost {
                 .partition(|segment| belongs(request, segment));
             let bytes = ours.iter().map(|segment| u64::from(segment.bytes)).sum();
             if !request.operation.is_write() {
-                cost.read_bytes += if request.operation == Operation::Read {
-                    bytes
-                } else {
-                    0
-                };
+                if request.operation == Operation::Read && !ours.is_empty() {
+                    cost.reads += 1;
+                    cost.read_bytes += bytes;
+                }
                 continue;
             }
             cost.background_bytes += others.iter().map(|s| u64::from(s.bytes)).sum::<u64>();
@@ -168,6 +174,7 @@ impl<'a> Sum<&'a Cost> for Cost {
             total.flushes += cost.flushes;
             total.fua_writes += cost.fua_writes;
             total.syncs += cost.syncs;
+            total.reads += cost.reads;
             total.read_bytes += cost.read_bytes;
             total.background_bytes += cost.background_bytes;
             for row in &cost.parts {

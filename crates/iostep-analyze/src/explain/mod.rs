@@ -12,6 +12,7 @@ mod step;
 pub mod text;
 mod timeline;
 
+use iostep_model::durability::Durability;
 use iostep_model::table::Trace;
 use serde::Serialize;
 
@@ -38,8 +39,21 @@ pub struct Experiment {
     pub sql_tgid: u32,
     /// The journal mode that the database came with.
     pub own_mode: String,
+    /// True if every page that a transaction needed had to be read from the device.
+    pub cold_cache: bool,
     /// One for each journal mode.
     pub runs: Vec<Run>,
+    /// The journal modes that cannot be used here.
+    pub not_run: Vec<NotRun>,
+}
+
+/// A journal mode that cannot be used here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotRun {
+    /// Journal mode.
+    pub mode: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// A script under one journal mode.
@@ -49,8 +63,8 @@ pub struct Run {
     pub mode: String,
     /// Synchronous setting.
     pub synchronous: String,
-    /// True if a power failure can lose what was reported as committed, or worse.
-    pub fragile: bool,
+    /// What a commit that returned can still lose.
+    pub durability: Durability,
     /// Its transactions, in order.
     pub transactions: Vec<Asked>,
 }
@@ -64,8 +78,9 @@ pub struct Asked {
     pub outcome: String,
     /// Rows inserted, updated or deleted.
     pub rows: u64,
-    /// Bytes that it asked to store, as docs/explain.md defines them.
-    pub user_bytes: u64,
+    /// Bytes that it asked to store, as docs/explain.md defines them; `None` where SQLite does not
+    /// tell them.
+    pub user_bytes: Option<u64>,
     /// How long its statements took, in nanoseconds.
     pub elapsed_ns: u64,
 }
@@ -81,8 +96,12 @@ pub struct Explanation {
     pub differences: Vec<String>,
     /// Events that the recording lost.
     pub lost_events: u64,
+    /// True if every page that a transaction needed had to be read from the device.
+    pub cold_cache: bool,
     /// One for each journal mode.
     pub runs: Vec<RunCost>,
+    /// The journal modes that cannot be used here.
+    pub not_run: Vec<NotRun>,
     /// The modes side by side.
     pub comparison: Vec<Row>,
     /// What would be cheaper.
@@ -96,8 +115,8 @@ pub struct RunCost {
     pub mode: String,
     /// Synchronous setting.
     pub synchronous: String,
-    /// True if a power failure can lose what was reported as committed, or worse.
-    pub fragile: bool,
+    /// What a commit that returned can still lose.
+    pub durability: Durability,
     /// Its transactions, in order.
     pub transactions: Vec<TransactionCost>,
     /// Closing the database: the checkpoint of a WAL.
@@ -113,7 +132,8 @@ pub struct TransactionCost {
     pub cost: Cost,
     /// What it left in memory, written when the filesystem was settled afterwards.
     pub later: Cost,
-    /// Bytes written until the last statement returned, for each byte asked to store.
+    /// Bytes written until the last statement returned, for each byte asked to store; `None` if
+    /// that was no byte, or is not known.
     pub amplification: Option<f64>,
     /// The share of the bytes written that the filesystem's journal wrote for syncs of the SQLite
     /// journal.
@@ -141,7 +161,9 @@ pub fn explain(trace: &Trace, experiment: &Experiment) -> Result<Explanation, Mi
         filesystem,
         differences: trace.manifest.check.differences.clone(),
         lost_events: trace.manifest.check.lost_events,
+        cold_cache: experiment.cold_cache,
         runs,
+        not_run: experiment.not_run.clone(),
         comparison,
         advice,
     })
@@ -159,7 +181,7 @@ fn explain_run(sorter: &Sorter<'_>, windows: &Windows, run: &Run) -> Result<RunC
         let cost = Cost::of(sorter, &during);
         transactions.push(TransactionCost {
             asked: asked.clone(),
-            amplification: ratio(cost.bytes, asked.user_bytes),
+            amplification: asked.user_bytes.and_then(|bytes| ratio(cost.bytes, bytes)),
             joj_share: ratio(cost.joj_bytes, cost.bytes),
             timeline: timeline::lines(sorter, &during),
             cost,
@@ -169,7 +191,7 @@ fn explain_run(sorter: &Sorter<'_>, windows: &Windows, run: &Run) -> Result<RunC
     Ok(RunCost {
         mode: run.mode.clone(),
         synchronous: run.synchronous.clone(),
-        fragile: run.fragile,
+        durability: run.durability,
         transactions,
         close: Cost::of(sorter, &windows.during(&step(Subject::Close))?),
     })
@@ -190,8 +212,8 @@ impl RunCost {
         self.transactions.iter().map(|t| &t.later).sum()
     }
 
-    /// Bytes that its transactions asked to store.
-    pub fn user_bytes(&self) -> u64 {
+    /// Bytes that its transactions asked to store, if all of them are known.
+    pub fn user_bytes(&self) -> Option<u64> {
         self.transactions.iter().map(|t| t.asked.user_bytes).sum()
     }
 }

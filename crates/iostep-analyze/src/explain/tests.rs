@@ -1,10 +1,12 @@
 //! Explanations of traces made by hand: one insert under WAL and DELETE, and somebody else's I/O.
 
 use iostep_model::class::{Class, Evidence, FileType};
+use iostep_model::durability::Durability;
 use iostep_model::event::Process;
 use iostep_model::identity::FileKey;
 use iostep_model::manifest::Filesystem;
 use iostep_model::operation::{Flags, Operation};
+use iostep_model::pragma::Synchronous;
 use iostep_model::sync::SyncKind;
 use iostep_model::table::{File, MarkerRow, Phase, Request, Segment, Sync, Trace};
 
@@ -226,18 +228,22 @@ fn checkpoint(recorder: &mut Recorder) {
     });
 }
 
-fn run(mode: &str, transactions: usize, fragile: bool) -> Run {
+fn run(mode: &str, transactions: usize) -> Run {
+    run_with(mode, transactions, Synchronous::Full)
+}
+
+fn run_with(mode: &str, transactions: usize, synchronous: Synchronous) -> Run {
     let asked = Asked {
         statements: vec!["INSERT INTO t VALUES (zeroblob(100))".into()],
         outcome: "committed".into(),
         rows: 1,
-        user_bytes: 100,
+        user_bytes: Some(100),
         elapsed_ns: 5_000_000,
     };
     Run {
         mode: mode.into(),
-        synchronous: "full".into(),
-        fragile,
+        synchronous: synchronous.name().into(),
+        durability: Durability::of(mode.parse().expect("a mode"), synchronous, None),
         transactions: vec![asked; transactions],
     }
 }
@@ -266,7 +272,9 @@ fn explained(runs: Vec<Run>) -> Explanation {
         database: "app.db".into(),
         sql_tgid: SQL_TGID,
         own_mode: "delete".into(),
+        cold_cache: false,
         runs,
+        not_run: Vec::new(),
     };
     explain(&recorder.trace, &experiment).expect("every milestone is there")
 }
@@ -278,7 +286,7 @@ fn bytes_of(cost: &Cost, part: Part) -> u64 {
 
 #[test]
 fn a_wal_insert_of_the_paper_is_counted_as_the_paper_does() {
-    let explanation = explained(vec![run("wal", 1, false)]);
+    let explanation = explained(vec![run("wal", 1)]);
     let transaction = &explanation.runs[0].transactions[0];
     assert_eq!(transaction.cost.data_bytes, 8192);
     assert_eq!(transaction.cost.journal_bytes, 12288);
@@ -297,8 +305,29 @@ fn a_wal_insert_of_the_paper_is_counted_as_the_paper_does() {
 }
 
 #[test]
+fn bytes_that_sqlite_does_not_tell_give_no_amplification() {
+    let mut unknown = run("wal", 1);
+    unknown.transactions[0].user_bytes = None;
+    let explanation = explained(vec![unknown]);
+    let json = serde_json::to_value(&explanation).expect("JSON");
+    let transaction = &json["runs"][0]["transactions"][0];
+    assert!(transaction["amplification"].is_null());
+    assert!(transaction["asked"]["user_bytes"].is_null());
+    assert_eq!(explanation.comparison[0].paper, None);
+    let text = text::render(&explanation);
+    assert!(
+        text.contains("asked: 1 row, bytes that SQLite does not tell;"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  JOJ 60 % of the bytes written\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn only_syncs_of_the_sqlite_journal_make_joj_and_others_io_is_background() {
-    let explanation = explained(vec![run("delete", 1, false)]);
+    let explanation = explained(vec![run("delete", 1)]);
     let cost = &explanation.runs[0].transactions[0].cost;
     assert_eq!(
         bytes_of(cost, Part::Log(Some(Owner::RollbackJournal))),
@@ -315,7 +344,7 @@ fn only_syncs_of_the_sqlite_journal_make_joj_and_others_io_is_background() {
 
 #[test]
 fn the_time_line_tells_each_sync_with_what_it_caused() {
-    let explanation = explained(vec![run("delete", 1, false)]);
+    let explanation = explained(vec![run("delete", 1)]);
     let lines = &explanation.runs[0].transactions[0].timeline;
     let texts: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(
@@ -333,25 +362,104 @@ fn the_time_line_tells_each_sync_with_what_it_caused() {
 
 #[test]
 fn advice_is_the_cheapest_mode_that_is_as_durable() {
-    let modes = |wal_is_fragile| vec![run("delete", 1, false), run("wal", 1, wal_is_fragile)];
-    let advice = explained(modes(false)).advice;
+    let advice = explained(vec![run("delete", 1), run("wal", 1)]).advice;
     assert_eq!(
         advice,
         "wal instead of delete writes 20 KB instead of 52 KB (62 % less) and flushes 1 instead of \
-         2 times, with the same durability; its checkpoint at the close wrote 4 KB more"
+         2 times, and loses less when the power fails (at worst nothing instead of: the last \
+         commit); its checkpoint at the close wrote 4 KB more"
     );
-    let advice = explained(modes(true)).advice;
+    let normal = run_with("wal", 1, Synchronous::Normal);
+    let advice = explained(vec![run("delete", 1), normal]).advice;
     assert!(!advice.contains("wal instead"), "{advice}");
 }
 
 #[test]
+fn the_same_durability_is_said_only_where_it_is_the_same() {
+    for (synchronous, words) in [
+        (Synchronous::Extra, ", with the same durability;"),
+        (
+            Synchronous::Normal,
+            ", and loses less when the power fails (at worst the commits since the last checkpoint \
+             instead of: the database may be damaged);",
+        ),
+        (
+            Synchronous::Off,
+            ", with the same durability (at worst, when the power fails: the database may be \
+             damaged);",
+        ),
+    ] {
+        let runs = ["delete", "wal"].map(|mode| run_with(mode, 1, synchronous));
+        let advice = explained(runs.to_vec()).advice;
+        assert!(advice.contains(words), "{synchronous}: {advice}");
+    }
+}
+
+#[test]
+fn a_mode_that_cannot_be_used_is_a_marked_row_and_reads_are_a_column() {
+    let mut explanation = explained(vec![run("delete", 1)]);
+    let text = text::render(&explanation);
+    assert!(!text.contains("KB written under each"), "{text}");
+    explanation.not_run.push(NotRun {
+        mode: "waldio".into(),
+        reason: "btrfs copies on write".into(),
+    });
+    let text = text::render(&explanation);
+    assert!(
+        text.contains("\nwaldio    not here: btrfs copies on write\n"),
+        "{text}"
+    );
+    assert!(!text.contains("   read"), "{text}");
+    explanation.comparison[0].read_bytes = 12288;
+    let text = text::render(&explanation);
+    assert!(text.contains("  close    read"), "{text}");
+    assert!(text.contains("       0      12"), "{text}");
+}
+
+#[test]
+fn a_read_is_part_of_the_cost_and_none_says_that_the_cache_was_warm() {
+    let select = |cold_cache, bytes| {
+        let mut recorder = Recorder::new();
+        recorder.step("delete", Subject::Transaction(1), |recorder| {
+            if bytes > 0 {
+                let piece = (Class::FileData, Some(DATABASE), None, bytes);
+                recorder.write(SQL, Flags::default(), None, &[piece]);
+                let last = recorder.trace.requests.last_mut().expect("it is there");
+                last.operation = Operation::Read;
+            }
+        });
+        recorder.step("delete", Subject::Close, |_| {});
+        let experiment = Experiment {
+            database: "app.db".into(),
+            sql_tgid: SQL_TGID,
+            own_mode: "delete".into(),
+            cold_cache,
+            runs: vec![run("delete", 1)],
+            not_run: Vec::new(),
+        };
+        explain(&recorder.trace, &experiment).expect("every milestone is there")
+    };
+    let cold = select(true, 8192);
+    let cost = &cold.runs[0].transactions[0].cost;
+    assert_eq!((cost.reads, cost.read_bytes, cost.bytes), (1, 8192, 0));
+    let text = text::render(&cold);
+    assert!(text.contains("; 8 KB read in 1 read\n"), "{text}");
+    assert!(!text.contains("--cold-cache"), "{text}");
+    let text = text::render(&select(false, 0));
+    assert!(
+        text.contains("no I/O: what it read was in memory"),
+        "{text}"
+    );
+}
+
+#[test]
 fn advice_for_one_mode_comes_from_its_own_numbers() {
-    let advice = explained(vec![run("delete", 1, false)]).advice;
+    let advice = explained(vec![run("delete", 1)]).advice;
     assert!(
         advice.starts_with("20 KB of 52 KB (38 %) are ext4 journaling"),
         "{advice}"
     );
-    let advice = explained(vec![run("delete", 3, false)]).advice;
+    let advice = explained(vec![run("delete", 3)]).advice;
     assert!(
         advice.contains("up to 4 sync calls and 4 flushes (104 KB) would be saved"),
         "{advice}"
@@ -364,7 +472,9 @@ fn a_trace_without_the_milestones_is_refused_by_name() {
         database: "app.db".into(),
         sql_tgid: SQL_TGID,
         own_mode: "wal".into(),
-        runs: vec![run("wal", 1, false)],
+        cold_cache: false,
+        runs: vec![run("wal", 1)],
+        not_run: Vec::new(),
     };
     let error = explain(&Recorder::new().trace, &experiment).expect_err("nothing is there");
     assert_eq!(error, MissingStep("wal: transaction 1 starts".into()));
@@ -372,7 +482,7 @@ fn a_trace_without_the_milestones_is_refused_by_name() {
 
 #[test]
 fn the_text_begins_with_what_makes_it_doubtful_and_ends_with_the_advice() {
-    let mut explanation = explained(vec![run("delete", 1, false), run("wal", 1, false)]);
+    let mut explanation = explained(vec![run("delete", 1), run("wal", 1)]);
     explanation.lost_events = 3;
     let text = text::render(&explanation);
     assert!(text.starts_with("lost 3 events"), "{text}");

@@ -13,9 +13,9 @@ const TRANSACTIONS: usize = 20;
 pub fn render(explanation: &Explanation) -> String {
     let mut text = warnings(explanation);
     for run in &explanation.runs {
-        text += &render_run(run, &explanation.filesystem);
+        text += &render_run(run, explanation);
     }
-    if explanation.comparison.len() > 1 {
+    if explanation.comparison.len() + explanation.not_run.len() > 1 {
         text += &render_comparison(explanation);
     }
     let _ = writeln!(text, "advice: {}", explanation.advice);
@@ -24,19 +24,25 @@ pub fn render(explanation: &Explanation) -> String {
 
 /// The table alone, with its legend.
 pub fn render_comparison(explanation: &Explanation) -> String {
-    let paper = explanation.comparison.iter().any(|row| row.paper.is_some());
+    let columns = Columns {
+        read: explanation.comparison.iter().any(|row| row.read_bytes > 0),
+        paper: explanation.comparison.iter().any(|row| row.paper.is_some()),
+    };
     let mut text = format!(
         "KB written under each journal mode ({}, Linux {})\n\n{}\n",
         explanation.filesystem,
         explanation.kernel,
-        header(paper)
+        header(columns)
     );
     for row in &explanation.comparison {
-        let _ = writeln!(text, "{}", render_row(row, paper));
+        let _ = writeln!(text, "{}", render_row(row, columns));
+    }
+    for row in &explanation.not_run {
+        let _ = writeln!(text, "{:<9} not here: {}", row.mode, row.reason);
     }
     text += "\n  data: outside the filesystem's journal; JOJ: filesystem journal for syncs of SQLite's own \
              journal;\n  later: written back when the filesystem was settled; close: checkpoint of a WAL\n";
-    if paper {
+    if columns.paper {
         text += "  paper: data / journal / JOJ / total of ATC'15 table 1 (Galaxy S5, ext4); other kernel \
                  and SQLite,\n  so compare the shape\n";
     }
@@ -60,18 +66,28 @@ pub fn warnings(explanation: &Explanation) -> String {
     text
 }
 
-fn header(paper: bool) -> String {
+/// Columns that a table can lack.
+#[derive(Clone, Copy)]
+struct Columns {
+    read: bool,
+    paper: bool,
+}
+
+fn header(columns: Columns) -> String {
     let mut text = format!(
         "{:<9} {:>7} {:>8} {:>7} {:>7} {:>7} {:>8} {:>7} {:>7}",
         "mode", "data", "journal", "JOJ", "total", "writes", "flushes", "later", "close"
     );
-    if paper {
+    if columns.read {
+        text += &format!(" {:>7}", "read");
+    }
+    if columns.paper {
         text += "   paper";
     }
     text
 }
 
-fn render_row(row: &Row, paper: bool) -> String {
+fn render_row(row: &Row, columns: Columns) -> String {
     let mut text = format!(
         "{:<9} {:>7} {:>8} {:>7} {:>7} {:>7} {:>8} {:>7} {:>7}",
         row.mode,
@@ -84,6 +100,9 @@ fn render_row(row: &Row, paper: bool) -> String {
         kb(row.later_bytes),
         kb(row.close_bytes),
     );
+    if columns.read {
+        let _ = write!(text, " {:>7}", kb(row.read_bytes));
+    }
     match row.paper {
         Some(p) => {
             let _ = write!(
@@ -92,13 +111,13 @@ fn render_row(row: &Row, paper: bool) -> String {
                 p.data_kb, p.journal_kb, p.joj_kb, p.total_kb
             );
         }
-        None if paper => text += "   -",
+        None if columns.paper => text += "   -",
         None => {}
     }
     text
 }
 
-fn render_run(run: &RunCost, filesystem: &str) -> String {
+fn render_run(run: &RunCost, explanation: &Explanation) -> String {
     let mut text = format!(
         "journal mode {}, synchronous {}\n",
         run.mode, run.synchronous
@@ -110,7 +129,11 @@ fn render_run(run: &RunCost, filesystem: &str) -> String {
             index + 1,
             transaction.asked.outcome
         );
-        text += &render_transaction(transaction, filesystem);
+        text += &render_transaction(transaction, &explanation.filesystem);
+        if !explanation.cold_cache && transaction.cost.is_nothing() {
+            text +=
+                "  no I/O: what it read was in memory; --cold-cache has it read from the device\n";
+        }
     }
     let hidden = run.transactions.len().saturating_sub(TRANSACTIONS);
     if hidden > 0 {
@@ -144,7 +167,11 @@ fn render_transaction(transaction: &TransactionCost, filesystem: &str) -> String
         text,
         "  asked: {}, {}; took {}",
         plural(asked.rows, "row"),
-        plural(asked.user_bytes, "byte"),
+        asked
+            .user_bytes
+            .map_or("bytes that SQLite does not tell".into(), |bytes| plural(
+                bytes, "byte"
+            )),
         time(asked.elapsed_ns)
     );
     let _ = writeln!(text, "  cost:  {}", sums(&transaction.cost));
@@ -157,10 +184,14 @@ fn render_transaction(transaction: &TransactionCost, filesystem: &str) -> String
             plural(row.writes, "write")
         );
     }
-    if let (Some(amplification), Some(joj)) = (transaction.amplification, transaction.joj_share) {
+    if let Some(joj) = transaction.joj_share {
+        let amplification = transaction
+            .amplification
+            .map(|times| format!("amplification {times:.0}x; "));
         let _ = writeln!(
             text,
-            "  amplification {amplification:.0}x; JOJ {:.0} % of the bytes written",
+            "  {}JOJ {:.0} % of the bytes written",
+            amplification.unwrap_or_default(),
             joj * 100.0
         );
     }
@@ -198,7 +229,12 @@ fn sums(cost: &Cost) -> String {
         let _ = write!(text, ", {} with FUA", cost.fua_writes);
     }
     if cost.read_bytes > 0 {
-        let _ = write!(text, "; {} read", size(cost.read_bytes));
+        let _ = write!(
+            text,
+            "; {} read in {}",
+            size(cost.read_bytes),
+            plural(cost.reads, "read")
+        );
     }
     if cost.background_bytes > 0 {
         let _ = write!(

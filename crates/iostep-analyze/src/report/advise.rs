@@ -144,11 +144,19 @@ fn ranking(advice: &Advice, style: Style) -> String {
     let measured = |row: &&Row| row.state == State::Measured;
     let rows = std::iter::once(&advice.present).chain(&advice.rows);
     let mut without_checkpoint = false;
+    let mut alike = false;
+    let mut above = "";
     for row in rows.filter(measured) {
         without_checkpoint |= row.device.without_checkpoint;
-        table.row(cells(row));
+        let like_above = row.not_told_from.iter().any(|key| key == above);
+        alike |= like_above;
+        table.row(cells(row, like_above));
+        above = &row.key;
     }
     let mut text = table.titled("Ranking: first what gives nothing up");
+    if alike {
+        text.push_str(" ~ the turns do not tell it from the row above\n");
+    }
     if without_checkpoint {
         text.push_str(
             " * without the checkpoint, which came after the runs only; the commits/s are with it. \
@@ -158,7 +166,7 @@ fn ranking(advice: &Advice, style: Style) -> String {
     text
 }
 
-fn cells(row: &Row) -> [String; 9] {
+fn cells(row: &Row, like_above: bool) -> [String; 9] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     let rate = row.commits_per_second.as_ref();
     let mark = if row.device.without_checkpoint {
@@ -177,7 +185,7 @@ fn cells(row: &Row) -> [String; 9] {
         percent(rate.and_then(|rate| rate.spread)),
         or_dash(row.gain.map(|gain| format!("{:.2}x", gain.ratio))),
         or_dash(interval.map(|i| format!("{:.2} to {:.2}", i.low, i.high))),
-        verdict(row.gain).into(),
+        verdict(row.gain).to_owned() + if like_above { " ~" } else { "" },
         or_dash(
             row.device
                 .written_bytes
@@ -203,10 +211,11 @@ fn recommendation(advice: &Advice, style: Style) -> String {
     let best = advice.rows.iter().find(is_best);
     let first = match best {
         Some(row) => format!(
-            "{} {}: {}; it gives nothing up",
+            "{} {}: {}; it gives nothing up{}",
             style.bold("Take"),
             row.name,
-            gain_words(row.gain)
+            gain_words(row.gain),
+            alike(advice, row)
         ),
         None => format!(
             "{} {}: nothing that gives no more up is faster for certain",
@@ -217,9 +226,11 @@ fn recommendation(advice: &Advice, style: Style) -> String {
     let faster = |row: &&Row| {
         row.gives_up && !row.only_shown && row.gain.is_some_and(|g| g.verdict == Verdict::Faster)
     };
-    let beyond = best.and_then(|row| row.gain).map_or(1.0, |gain| gain.ratio);
+    let beyond = best
+        .and_then(|row| row.gain)
+        .map_or(1.0, |gain| gain.at_least());
     let other = advice.rows.iter().find(faster);
-    let other = other.filter(|row| row.gain.is_some_and(|gain| gain.ratio > beyond));
+    let other = other.filter(|row| row.gain.is_some_and(|gain| gain.at_least() > beyond));
     let second = other.map(|row| {
         format!(
             "\nOr {}: {}, if a power loss may cost {}",
@@ -231,6 +242,21 @@ fn recommendation(advice: &Advice, style: Style) -> String {
     let third = least_written(advice);
     let rest = [second, third].into_iter().flatten().collect::<String>();
     format!("\n{first}{rest}\n")
+}
+
+/// What is as good as the best one, as far as the turns tell.
+fn alike(advice: &Advice, best: &Row) -> String {
+    let is_alike = |row: &&Row| best.not_told_from.contains(&row.key);
+    let names: Vec<&str> = advice
+        .rows
+        .iter()
+        .filter(is_alike)
+        .map(|row| row.name.as_str())
+        .collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("\nThe turns do not tell it from: {}", names.join("; ")),
+    }
 }
 
 /// The setting that gives nothing up and wears the device least, if that is a tenth less. Figures
@@ -359,6 +385,23 @@ mod tests {
         row(&mut advice, "wal-off", 10.0);
         let text = render(&advice, Style::default());
         let expected = "\nLeast written: waldio, full, 4 KiB a commit instead of 8 KiB\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn rows_that_cannot_be_told_apart_are_marked() {
+        let text = render(&fixture::advice_of(&|_, _| 3.0), Style::default());
+        assert!(text.contains("faster ~"), "{text}");
+        assert!(
+            text.contains("\n ~ the turns do not tell it from the row above\n"),
+            "{text}"
+        );
+        let mut advice = fixture::advice();
+        assert!(!render(&advice, Style::default()).contains("do not tell"));
+        let best = &mut advice.rows[0];
+        best.not_told_from = vec!["wal-normal".into()];
+        let text = render(&advice, Style::default());
+        let expected = "gives nothing up\nThe turns do not tell it from: wal, normal\n";
         assert!(text.contains(expected), "{text}");
     }
 

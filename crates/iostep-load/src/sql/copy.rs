@@ -5,18 +5,19 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::IFlags;
 
 use crate::error::{Error, Result};
 use crate::sql::runner::{check_is_file, connect, database_error};
 use iostep_model::pragma::Journal;
 
-/// How long to wait for somebody else's transaction.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long SQLite waits for somebody else's transaction before we look whether to go on.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(50);
 const CHUNK_BYTES: usize = 1 << 20;
 /// Where the header holds the versions for writing and reading; 2 is WAL
 /// (sqlite.org/fileformat2.html, section 1.3).
@@ -31,14 +32,22 @@ const VERSIONS_OFFSET: u64 = 18;
 /// +C`. A read transaction keeps other processes from changing the files meanwhile, and nothing
 /// that is left of the original changes.
 ///
-/// Errors: `Usage` for what is no file; `Database` for what SQLite cannot read, or if a crash left
-/// a rollback journal to play back; `Io`, such as a full disk.
-pub fn copy(original: &Path, directory: &Path) -> Result<PathBuf> {
+/// Waits `timeout` for somebody else's exclusive lock, unless `interrupted`.
+///
+/// Errors: `Usage` for what is no file; `Database` for what SQLite cannot read or is locked, or if
+/// a crash left a rollback journal to play back; `Io`, such as a full disk; `Interrupted`.
+pub fn copy(
+    original: &Path,
+    directory: &Path,
+    timeout: Duration,
+    interrupted: &AtomicBool,
+) -> Result<PathBuf> {
     check_is_file(original, false)?;
     // Closing any descriptor of a file drops all of a process's POSIX locks on it, SQLite's too,
     // so this one is opened first and closed last.
     let source = File::open(original).map_err(Error::io(original, "open"))?;
     let lock = lock(original, &source)?;
+    begin(original, &lock, timeout, interrupted)?;
     let name = original.file_name().unwrap_or_default();
     let target = directory.join(name);
     copy_file(original, &source, &target)?;
@@ -74,7 +83,7 @@ fn mode_of(path: &Path, file: &File) -> Result<Journal> {
     }
 }
 
-/// A connection inside a read transaction.
+/// A connection to read with.
 fn lock(path: &Path, file: &File) -> Result<Connection> {
     let failed = |error| database_error(path, &error);
     let mode = mode_of(path, file)?;
@@ -96,10 +105,32 @@ fn lock(path: &Path, file: &File) -> Result<Connection> {
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(failed)?;
     }
-    connection
-        .execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")
-        .map_err(|error| unreadable(path, &error))?;
     Ok(connection)
+}
+
+/// Begins a read transaction.
+fn begin(
+    path: &Path,
+    connection: &Connection,
+    timeout: Duration,
+    interrupted: &AtomicBool,
+) -> Result<()> {
+    let start = Instant::now();
+    let failed = |error| unreadable(path, &error);
+    connection.execute_batch("BEGIN").map_err(failed)?;
+    loop {
+        match connection.execute_batch("SELECT count(*) FROM sqlite_schema") {
+            Err(error) if is_busy(&error) && interrupted.load(Ordering::Relaxed) => {
+                return Err(Error::Interrupted);
+            }
+            Err(error) if is_busy(&error) && start.elapsed() < timeout => {}
+            done => return done.map_err(failed),
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn unreadable(path: &Path, error: &rusqlite::Error) -> Error {
@@ -148,7 +179,7 @@ fn keep_nocow(source: &File, target: &File) {
     }
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
@@ -199,6 +230,11 @@ mod tests {
         }
     }
 
+    fn copied(original: &Path, directory: &Path) -> Result<PathBuf> {
+        let never = AtomicBool::new(false);
+        copy(original, directory, Duration::ZERO, &never)
+    }
+
     fn rows(path: &Path) -> i64 {
         Connection::open(path)
             .and_then(|c| c.query_row("SELECT count(*) FROM t", [], |row| row.get(0)))
@@ -211,12 +247,12 @@ mod tests {
             let original = Original::new(mode);
             let before = original.files();
             let target = tempfile::tempdir().expect("a temporary directory");
-            let copied = copy(&original.path, target.path()).expect("it can be copied");
+            let path = copied(&original.path, target.path()).expect("it can be copied");
             assert_eq!(
-                std::fs::read(&copied).expect("read"),
+                std::fs::read(&path).expect("read"),
                 before[&OsString::from("app.db")]
             );
-            assert_eq!(rows(&copied), 1, "{mode}");
+            assert_eq!(rows(&path), 1, "{mode}");
             assert_eq!(original.files(), before, "{mode}");
             assert!(!with_suffix(&original.path, "-shm").exists(), "{mode}");
         }
@@ -231,8 +267,8 @@ mod tests {
             .expect("insert");
         let before = original.files();
         let target = tempfile::tempdir().expect("a temporary directory");
-        let copied = copy(&original.path, target.path()).expect("it can be copied");
-        assert_eq!(rows(&copied), 2);
+        let path = copied(&original.path, target.path()).expect("it can be copied");
+        assert_eq!(rows(&path), 2);
         assert_eq!(original.files(), before);
         drop(writer);
         assert_eq!(own_mode(&original.path).expect("a file"), Journal::Wal);
@@ -247,14 +283,14 @@ mod tests {
             .expect("insert");
         let crashed = tempfile::tempdir().expect("a temporary directory");
         let crashed = Original {
-            path: copy(&original.path, crashed.path()).expect("it can be copied"),
+            path: copied(&original.path, crashed.path()).expect("it can be copied"),
             directory: crashed,
         };
         let before = crashed.files();
         let target = tempfile::tempdir().expect("a temporary directory");
-        let copied = copy(&crashed.path, target.path()).expect("it can be copied");
+        let path = copied(&crashed.path, target.path()).expect("it can be copied");
         assert_eq!(crashed.files(), before);
-        assert_eq!(rows(&copied), 2);
+        assert_eq!(rows(&path), 2);
     }
 
     #[test]
@@ -279,7 +315,7 @@ mod tests {
         };
         let before = crashed.files();
         let target = tempfile::tempdir().expect("a temporary directory");
-        let error = copy(&crashed.path, target.path())
+        let error = copied(&crashed.path, target.path())
             .expect_err("it is hot")
             .to_string();
         assert!(error.contains("must be played back"), "{error}");
@@ -292,7 +328,29 @@ mod tests {
         let other = original.connect();
         other.execute_batch("BEGIN EXCLUSIVE").expect("the lock");
         let target = tempfile::tempdir().expect("a temporary directory");
-        let error = copy(&original.path, target.path()).expect_err("it is locked");
+        let error = copied(&original.path, target.path()).expect_err("it is locked");
         assert!(error.to_string().contains("database is locked"), "{error}");
+    }
+
+    #[test]
+    fn a_lock_that_goes_in_time_is_waited_for_and_a_signal_ends_the_wait() {
+        let original = Original::new("delete");
+        let other = original.connect();
+        other.execute_batch("BEGIN EXCLUSIVE").expect("the lock");
+        let target = tempfile::tempdir().expect("a temporary directory");
+        let long = Duration::from_secs(3600);
+        let signalled = AtomicBool::new(true);
+        let ended = copy(&original.path, target.path(), long, &signalled);
+        assert_eq!(ended, Err(Error::Interrupted));
+        let never = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| copy(&original.path, target.path(), long, &never));
+            // It has met the lock; were it not to wait, it would have ended.
+            std::thread::sleep(5 * BUSY_TIMEOUT);
+            assert!(!waiting.is_finished());
+            other.execute_batch("COMMIT").expect("the lock is gone");
+            let path = waiting.join().expect("no panic").expect("it waited");
+            assert_eq!(rows(&path), 1);
+        });
     }
 }

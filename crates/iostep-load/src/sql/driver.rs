@@ -1,13 +1,16 @@
 //! The measuring side of the pipe.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::Advice;
 
 use crate::error::{Error, Result};
+use crate::sql::copy::with_suffix;
 use crate::sql::protocol::{Answer, Closed, Database, Opened, Request};
 use crate::sql::runner::Transaction;
 
@@ -82,6 +85,18 @@ impl<'a> Driver<'a> {
     pub fn warm_up(&mut self) -> Result<()> {
         match self.ask(&Request::WarmUp)? {
             Answer::WarmedUp => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Has no page of the database in memory any more, neither SQLite nor the kernel has, so that
+    /// what is read next comes from the device. Only what is [settled](Driver::settle) can go.
+    ///
+    /// Errors: `Database`, `Io`; those of the pipe.
+    pub fn cool(&mut self, database: &Path) -> Result<()> {
+        match self.ask(&Request::Forget)? {
+            // Here and not in the child: to close a file would drop SQLite's locks on it.
+            Answer::Forgotten => drop_page_cache(database),
             other => Err(unexpected(&other)),
         }
     }
@@ -201,6 +216,20 @@ impl Drop for Driver<'_> {
         }
         let _ = self.child.wait();
     }
+}
+
+/// Takes a database and its journal or log out of the page cache.
+fn drop_page_cache(database: &Path) -> Result<()> {
+    for suffix in ["", "-journal", "-wal"] {
+        let path = with_suffix(database, suffix);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened.map_err(Error::io(&path, "open"))?,
+        };
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|errno| Error::io(&path, "drop the page cache of")(errno.into()))?;
+    }
+    Ok(())
 }
 
 fn unexpected(answer: &Answer) -> Error {

@@ -8,6 +8,7 @@
 //! `fdatasync` where it is enough (without `HAVE_FDATASYNC` SQLite calls `fsync` everywhere, which
 //! costs more of the filesystem's log).
 
+mod asked;
 mod copy;
 mod driver;
 mod protocol;

@@ -2,21 +2,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostep_model::pragma::{Journal, Synchronous};
-use rusqlite::hooks::{
-    Action, PreUpdateCase, PreUpdateNewValueAccessor, PreUpdateOldValueAccessor,
-};
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::sql::asked::Request;
 use crate::sql::protocol::Opened;
 use crate::sql::script;
 use crate::sql::settings::Settings;
-use crate::sql::size::stored_bytes;
 
 /// Characters of a statement that reports and errors show.
 const PREVIEW_CHARACTERS: usize = 80;
@@ -69,8 +66,8 @@ pub struct Executed {
     /// Rows that it returned.
     pub rows_returned: u64,
     /// Bytes that it asked to store: the new values of inserted rows, and of those columns of
-    /// updated rows that got another value.
-    pub user_bytes: u64,
+    /// updated rows that got another value. `None` where SQLite does not tell: see [`super::asked`].
+    pub user_bytes: Option<u64>,
 }
 
 impl Runner {
@@ -160,6 +157,15 @@ impl Runner {
             .map_err(|error| database_error(path, &error))
     }
 
+    /// Has no page in memory any more: SQLite reads what the next statement needs.
+    ///
+    /// Errors: `Database`.
+    pub fn forget_pages(&self, path: &Path) -> Result<()> {
+        self.connection
+            .release_memory()
+            .map_err(|error| database_error(path, &error))
+    }
+
     /// Runs the statements up to the end of the next transaction; `None` after the last.
     ///
     /// Errors: `Statement`; an open transaction is then rolled back.
@@ -232,31 +238,25 @@ impl Runner {
 
     fn execute(&mut self, index: usize) -> rusqlite::Result<Executed> {
         let sql = &self.statements[index];
-        let bytes = Arc::new(AtomicU64::new(0));
         let changes_before = self.connection.total_changes();
-        // Prepared before there is a hook: with one, SQLite does not cut a table off whole when
-        // all its rows are deleted, and we would measure ourselves.
-        let mut statement = self.connection.prepare(sql)?;
-        let counted = Arc::clone(&bytes);
-        self.hooks.preupdate_hook(Some(
-            move |_: Action, _: &str, _: &str, case: &PreUpdateCase| {
-                counted.fetch_add(asked_bytes(case), Ordering::Relaxed);
-            },
-        ))?;
+        let (mut statement, request) = Request::prepare(&self.connection, &mut self.hooks, sql)?;
+        // Set after the statement is prepared: with a hook, SQLite does not cut a table off whole
+        // when all its rows are deleted, and we would measure ourselves.
+        let told = request.listen(&mut self.hooks)?;
         let ran = run_to_end(&mut statement);
-        self.hooks
-            .preupdate_hook(None::<fn(Action, &str, &str, &PreUpdateCase)>)?;
+        told.stop(&mut self.hooks)?;
         let rows_returned = ran?;
+        // changes() is of the last statement that changed something, which may be another.
+        let rows_changed = match self.connection.total_changes() - changes_before {
+            0 => 0,
+            _ => self.connection.changes(),
+        };
         Ok(Executed {
             number: index + 1,
             text: preview(sql),
-            // changes() is of the last statement that changed something, which may be another.
-            rows_changed: match self.connection.total_changes() - changes_before {
-                0 => 0,
-                _ => self.connection.changes(),
-            },
+            rows_changed,
             rows_returned,
-            user_bytes: bytes.load(Ordering::Relaxed),
+            user_bytes: told.user_bytes(&self.connection, rows_changed)?,
         })
     }
 
@@ -291,36 +291,6 @@ pub(crate) fn connect(
     }
     waldio::register(false)?;
     Connection::open_with_flags_and_vfs(path, flags, waldio::VFS)
-}
-
-/// Bytes of the row that the statement itself stores: rows of triggers and of foreign key actions
-/// are deeper.
-fn asked_bytes(case: &PreUpdateCase) -> u64 {
-    match case {
-        PreUpdateCase::Insert(new) if new.get_query_depth() == 0 => inserted_bytes(new),
-        PreUpdateCase::Update {
-            old_value_accessor: old,
-            new_value_accessor: new,
-        } if new.get_query_depth() == 0 => updated_bytes(old, new),
-        _ => 0,
-    }
-}
-
-fn inserted_bytes(new: &PreUpdateNewValueAccessor) -> u64 {
-    (0..new.get_column_count())
-        .filter_map(|column| new.get_new_column_value(column).ok())
-        .map(stored_bytes)
-        .sum()
-}
-
-fn updated_bytes(old: &PreUpdateOldValueAccessor, new: &PreUpdateNewValueAccessor) -> u64 {
-    (0..new.get_column_count())
-        .filter_map(|column| {
-            let after = new.get_new_column_value(column).ok()?;
-            let before = old.get_old_column_value(column).ok()?;
-            (after != before).then(|| stored_bytes(after))
-        })
-        .sum()
 }
 
 fn run_to_end(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<u64> {
@@ -407,17 +377,4 @@ pub(crate) fn mono_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     // The monotonic clock starts at zero when the machine does.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-impl Opened {
-    /// True if a power failure can lose a transaction that was reported as committed, or worse.
-    pub fn is_fragile(&self) -> bool {
-        match self.journal {
-            Journal::Memory | Journal::Off => true,
-            Journal::Wal | Journal::Waldio => {
-                matches!(self.synchronous, Synchronous::Off | Synchronous::Normal)
-            }
-            _ => self.synchronous == Synchronous::Off,
-        }
-    }
 }

@@ -113,6 +113,11 @@ impl Server {
                 runner.warm_up(path)?;
                 Ok(Answer::WarmedUp)
             }
+            Request::Forget => {
+                let (runner, path) = self.runner()?;
+                runner.forget_pages(path)?;
+                Ok(Answer::Forgotten)
+            }
             Request::Step => Ok(Answer::Stepped(self.runner()?.0.step()?)),
             Request::Settle => self.settle(),
             Request::Close => self.close(),

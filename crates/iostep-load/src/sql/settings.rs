@@ -71,11 +71,10 @@ fn set_page_size(connection: &Connection, page_bytes: u32) -> rusqlite::Result<(
 }
 
 /// Why waldio left the log to SQLite.
-fn stock_log(path: &Path, connection: &Connection) -> Error {
+fn stock_log(connection: &Connection) -> Error {
     let sql = "SELECT reason FROM waldio_stat WHERE reason IS NOT NULL";
     let reason = connection.query_row(sql, [], |row| row.get::<_, String>(0));
-    Error::Database {
-        path: path.to_owned(),
+    Error::Unsupported {
         what: format!(
             "waldio leaves the log to SQLite: {}",
             reason.unwrap_or_else(|error| error.to_string())
@@ -92,7 +91,7 @@ fn set_journal(path: &Path, connection: &Connection, journal: Journal) -> Result
         return Ok(());
     }
     if journal == Journal::Waldio {
-        return Err(stock_log(path, connection));
+        return Err(stock_log(connection));
     }
     Err(Error::Database {
         path: path.to_owned(),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use iostep_analyze::bench::Comparison;
+use iostep_analyze::bench::{Comparison, Judged, Measure, Quantile};
 use iostep_analyze::report::bench::text::comparison;
-use iostep_model::bench::Document;
+use iostep_model::bench::{Document, Step};
 
 use super::{bad_input, report};
 use crate::input::{self, Kind};
@@ -18,8 +18,10 @@ use crate::terminal;
 Examples:
   iostep compare before.json after.json
   iostep compare before.json after.json --fail-above 5
+  iostep compare before.json after.json --fail-on written,flushes
 
-Exit status: 0, or 1 if the second result is worse than --fail-above allows.
+Exit status: 0, or 1 if the second result is worse than --fail-above allows,
+2 if the results cannot be compared.
 docs/compare.md explains when two results differ.")]
 pub struct Args {
     /// Result of iostep bench -o, or a trace directory
@@ -35,6 +37,41 @@ pub struct Args {
     /// Exit with 1 if the second is worse by more than this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
+
+    /// What has to be worse for that, by 0 % or --fail-above: written, read, flushes, p50, p99,
+    /// throughput
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
+}
+
+/// What can fail a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// Bytes that the device wrote for an operation.
+    Written,
+    /// Bytes that it read.
+    Read,
+    /// Its flushes.
+    Flushes,
+    /// The median time of an operation and its sync.
+    P50,
+    /// The 99th percentile.
+    P99,
+    /// Operations a second.
+    Throughput,
+}
+
+impl FailOn {
+    fn measure(self) -> Measure {
+        match self {
+            FailOn::Written => Measure::WrittenPerOperation,
+            FailOn::Read => Measure::ReadPerOperation,
+            FailOn::Flushes => Measure::FlushesPerOperation,
+            FailOn::P50 => Measure::Latency(Step::Total, Quantile::P50),
+            FailOn::P99 => Measure::Latency(Step::Total, Quantile::P99),
+            FailOn::Throughput => Measure::OperationsPerSecond,
+        }
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -53,18 +90,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         input::expect(&args.second, &taken)?,
     ];
     if kinds.contains(&Kind::Trace) {
-        return match (kinds, args.fail_above) {
-            ([Kind::Trace, Kind::Trace], None) => report::two(&args.first, &args.second, args.json),
-            ([Kind::Trace, Kind::Trace], Some(_)) => Err(bad_input(anyhow!(
-                "--fail-above is for results of iostep bench"
+        let judges = args.fail_above.is_some() || !args.fail_on.is_empty();
+        return match kinds {
+            [Kind::Trace, Kind::Trace] if judges => Err(bad_input(anyhow!(
+                "--fail-above and --fail-on are for results of iostep bench"
             ))),
-            ([Kind::Trace, _], _) => Err(input::unfit(&args.first, Kind::Trace)),
+            [Kind::Trace, Kind::Trace] => report::two(&args.first, &args.second, args.json),
+            [Kind::Trace, _] => Err(input::unfit(&args.first, Kind::Trace)),
             _ => Err(input::unfit(&args.second, Kind::Trace)),
         };
     }
     let first = Document::read(&args.first)?;
     let second = Document::read(&args.second)?;
-    let compared = Comparison::of(&first, &second);
+    let compared = Comparison::of(&first, &second).map_err(|error| {
+        let [first, second] = [&args.first, &args.second].map(|path| path.display());
+        bad_input(anyhow::Error::new(error).context(format!("{first} and {second}")))
+    })?;
     if args.json {
         let json =
             serde_json::to_string_pretty(&compared).expect("a comparison has only JSON's types");
@@ -74,7 +115,42 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let names = [&*names[0], &*names[1]];
         terminal::print(&comparison::render(&compared, names, terminal::style()))?;
     }
-    let worse_percent = compared.worse_by().unwrap_or(0.0) * 100.0;
-    let failed = args.fail_above.is_some_and(|bound| worse_percent > bound);
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(ExitCode::from(u8::from(is_worse(args, &compared)?)))
+}
+
+/// Whether the second result is worse than is allowed; what is, is told on standard error.
+fn is_worse(args: &Args, compared: &Comparison) -> anyhow::Result<bool> {
+    let mut worse = false;
+    for fail_on in &args.fail_on {
+        let measure = fail_on.measure();
+        let label = measure.label(compared.work);
+        match compared.judge(measure) {
+            Judged::WorseBy(share) if is_more(share, args.fail_above.unwrap_or(0.0)) => {
+                eprintln!("iostep: {label}: worse by {:.1} %", share * 100.0);
+                worse = true;
+            }
+            Judged::WorseBy(_) => {}
+            Judged::TooFewRuns(needed) => {
+                return Err(bad_input(anyhow!(
+                    "{label}: too few runs to tell; make {needed} of each with --repeat"
+                )));
+            }
+            Judged::Missing => {
+                return Err(bad_input(anyhow!(
+                    "{label}: not in both results; leave it out of --fail-on"
+                )));
+            }
+        }
+    }
+    let (true, Some(bound)) = (args.fail_on.is_empty(), args.fail_above) else {
+        return Ok(worse);
+    };
+    Ok(match compared.judge(compared.headline) {
+        Judged::WorseBy(share) => is_more(share, bound),
+        Judged::TooFewRuns(_) | Judged::Missing => false,
+    })
+}
+
+fn is_more(share: f64, bound_percent: f64) -> bool {
+    share * 100.0 > bound_percent
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::interrupt::Interrupt;
 use crate::terminal;
@@ -76,21 +77,15 @@ fn on_own_filesystem(kind: Kind, interrupt: &Interrupt) -> anyhow::Result<Explai
             "INSERT INTO records VALUES ('{}')",
             "x".repeat(RECORD_BYTES)
         ),
-        modes: modes(kind),
+        modes: Journal::ALL.to_vec(),
         synchronous: Some(Synchronous::Full),
         warm_up: true,
+        cold_cache: false,
+        timeout: Duration::ZERO,
         on: On::Copy,
         disposable: vec![mount.path().to_owned()],
     };
     explain(&plan, interrupt)
-}
-
-/// All of them; waldio leaves the log to SQLite where nothing is overwritten in place.
-fn modes(kind: Kind) -> Vec<Journal> {
-    let in_place = matches!(kind, Kind::Ext4 | Kind::Xfs | Kind::F2fs);
-    let mut modes = Journal::ALL.to_vec();
-    modes.retain(|mode| in_place || *mode != Journal::Waldio);
-    modes
 }
 
 /// The papers' block size; mkfs.ext4 would choose 1 KB for an image as small as this one.

@@ -5,6 +5,7 @@ mod run;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::interrupt::Interrupt;
 use crate::terminal;
@@ -12,6 +13,7 @@ use crate::terminal;
 use anyhow::Context;
 use iostep_load::sql;
 use iostep_model::pragma::{Journal, Synchronous};
+use iostep_model::units;
 
 pub use drive::{On, Plan, child_command};
 pub use run::{Explained, explain};
@@ -46,6 +48,14 @@ pub struct Args {
     /// PRAGMA synchronous: off, normal, full, extra
     #[arg(long, value_name = "SETTING")]
     sync: Option<Synchronous>,
+
+    /// Read every page that a transaction needs from the device, not from memory
+    #[arg(long)]
+    cold_cache: bool,
+
+    /// How long to wait for somebody else's lock on the database
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::parse_duration_ns)]
+    timeout: u64,
 
     /// Change the database itself instead of a copy
     #[arg(long, conflicts_with_all = ["journal", "keep"])]
@@ -105,6 +115,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         modes: without_repetition(&args.journal),
         synchronous: args.sync,
         warm_up: !args.cold && !args.in_place,
+        cold_cache: args.cold_cache,
+        timeout: Duration::from_nanos(args.timeout),
         on: match (args.in_place, args.keep) {
             (true, _) => On::Original,
             (false, true) => On::KeptCopy,
@@ -166,6 +178,7 @@ mod tests {
             &["a.db", "SELECT 1", "--in-place", "--keep"],
             &["a.db", "SELECT 1", "--journal", "walrus"],
             &["a.db", "SELECT 1", "--sync", "most"],
+            &["a.db", "SELECT 1", "--timeout", "soon"],
         ] {
             assert!(parse(arguments).is_err(), "{arguments:?}");
         }

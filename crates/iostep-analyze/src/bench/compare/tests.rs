@@ -25,8 +25,12 @@ fn long(factor: f64) -> Document {
     document
 }
 
+fn compared(first: &Document, second: &Document) -> Comparison {
+    Comparison::of(first, second).expect("the same work")
+}
+
 fn headline(first: &Document, second: &Document) -> Row {
-    *Comparison::of(first, second)
+    *compared(first, second)
         .headline()
         .expect("both have a throughput")
 }
@@ -35,9 +39,12 @@ fn headline(first: &Document, second: &Document) -> Row {
 fn nothing_differs_from_itself() {
     let several = [1, 4, 8].map(fixture::write_fdatasync);
     for document in several.into_iter().chain([long(1.0)]) {
-        let comparison = Comparison::of(&document, &document);
+        let comparison = compared(&document, &document);
         assert_eq!(comparison.differences, []);
-        assert_eq!(comparison.worse_by(), None);
+        for row in &comparison.rows {
+            let judged = comparison.judge(row.measure);
+            assert!(!matches!(judged, Judged::WorseBy(share) if share > 0.0));
+        }
         for row in &comparison.rows {
             assert!(
                 !matches!(row.verdict, Verdict::Better | Verdict::Worse),
@@ -61,11 +68,13 @@ fn five_runs_tell_a_tenth() {
         "{interval:?}"
     );
     assert!(interval.high < 1.0, "{interval:?}");
-    let comparison = Comparison::of(&slower(5, 1.0), &slower(5, 1.1));
-    let worse = comparison.worse_by().expect("it is worse");
+    let comparison = compared(&slower(5, 1.0), &slower(5, 1.1));
+    let Judged::WorseBy(worse) = comparison.judge(comparison.headline) else {
+        panic!("five runs tell");
+    };
     assert!((worse - (1.0 - 1.0 / 1.1)).abs() < 0.01, "{worse}");
-    let back = Comparison::of(&slower(5, 1.1), &slower(5, 1.0));
-    assert_eq!(back.worse_by(), None);
+    let back = compared(&slower(5, 1.1), &slower(5, 1.0));
+    assert_eq!(back.judge(back.headline), Judged::WorseBy(0.0));
 }
 
 #[test]
@@ -80,7 +89,7 @@ fn three_runs_on_each_side_are_too_few_however_far_apart() {
 
 #[test]
 fn single_runs_are_judged_by_their_seconds_and_only_where_these_tell() {
-    let comparison = Comparison::of(&long(1.0), &long(2.0));
+    let comparison = compared(&long(1.0), &long(2.0));
     let row = comparison.headline().expect("a throughput");
     assert_eq!((row.verdict, row.basis), (Verdict::Worse, Basis::Seconds));
     let time = comparison
@@ -102,10 +111,32 @@ fn single_runs_are_judged_by_their_seconds_and_only_where_these_tell() {
 
 #[test]
 fn files_and_sqlite_are_not_compared() {
-    let comparison = Comparison::of(&fixture::write_fdatasync(5), &fixture::sqlite_wal(5));
-    assert_eq!(comparison.rows, []);
-    let kind = &comparison.differences.iter().find(|d| d.name == "job.kind");
-    assert!(kind.is_some(), "{:?}", comparison.differences);
+    let [file, sqlite] = [fixture::write_fdatasync(5), fixture::sqlite_wal(5)];
+    assert_eq!(Comparison::of(&file, &sqlite), Err(DifferentWork));
+    assert_eq!(Comparison::of(&sqlite, &file), Err(DifferentWork));
+}
+
+#[test]
+fn one_run_tells_what_the_device_was_asked_for_and_no_latency() {
+    let first = fixture::write_fdatasync(1);
+    let mut second = first.clone();
+    let device = second.runs[0].device.as_mut().expect("it counted");
+    device.flush.ios *= 2;
+    let judged = compared(&first, &second);
+    let flushes = Measure::FlushesPerOperation;
+    assert_eq!(judged.judge(flushes), Judged::WorseBy(1.0));
+    let written = judged.judge(Measure::WrittenPerOperation);
+    assert_eq!(written, Judged::WorseBy(0.0));
+    let p99 = Measure::Latency(
+        iostep_model::bench::Step::Total,
+        crate::bench::Quantile::P99,
+    );
+    assert_eq!(judged.judge(p99), Judged::TooFewRuns(4));
+    let back = compared(&second, &first);
+    assert_eq!(back.judge(flushes), Judged::WorseBy(0.0));
+    second.runs[0].device = None;
+    let judged = compared(&first, &second);
+    assert_eq!(judged.judge(flushes), Judged::Missing);
 }
 
 #[test]
@@ -116,7 +147,7 @@ fn a_step_that_one_side_lacks_is_missing() {
         run.latencies
             .retain(|latency| latency.step != iostep_model::bench::Step::Sync);
     }
-    let comparison = Comparison::of(&first, &second);
+    let comparison = compared(&first, &second);
     let missing = comparison
         .rows
         .iter()
@@ -132,7 +163,7 @@ fn a_paced_job_is_judged_by_its_times() {
         panic!("a file job")
     };
     job.pace.operations_per_second = Some(100.0);
-    let comparison = Comparison::of(&first, &second);
+    let comparison = compared(&first, &second);
     assert_eq!(comparison.headline, Measure::TimePerOperation);
 }
 
@@ -141,7 +172,7 @@ fn broken_runs_are_counted_and_left_out() {
     let first = fixture::write_fdatasync(5);
     let mut second = first.clone();
     second.runs[0].state = iostep_model::bench::RunState::Failed;
-    let comparison = Comparison::of(&first, &second);
+    let comparison = compared(&first, &second);
     assert_eq!((comparison.runs, comparison.broken_runs), ([5, 4], [0, 1]));
 }
 

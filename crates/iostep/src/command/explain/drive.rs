@@ -5,16 +5,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context;
-use iostep_analyze::explain::{Asked, Edge, Experiment, Run, Step, Subject};
+use iostep_analyze::explain::{Asked, Edge, Experiment, NotRun, Run, Step, Subject};
 use iostep_load::sql::{Database, Driver, Opened, Outcome, Settings, Transaction, copy, own_mode};
 use iostep_model::directory::{Temporary, give_to_caller};
+use iostep_model::durability::Durability;
 use iostep_model::event::Marker;
 use iostep_model::pragma::{Journal, Synchronous};
-
-/// How long to wait for somebody else's lock on the database.
-const BUSY_TIMEOUT_MS: u32 = 1_000;
 
 /// What to run.
 #[derive(Debug)]
@@ -29,6 +28,10 @@ pub struct Plan {
     pub synchronous: Option<Synchronous>,
     /// Commit one transaction without changes first, so that no mode pays for its first file.
     pub warm_up: bool,
+    /// Read every page that a transaction needs from the device.
+    pub cold_cache: bool,
+    /// How long to wait for somebody else's lock on the database.
+    pub timeout: Duration,
     /// What to work on.
     pub on: On,
     /// Directories and mount points that are to go even if iostep is killed.
@@ -51,6 +54,7 @@ pub enum On {
 pub struct Prepared<'a> {
     plan: &'a Plan,
     driver: Driver<'a>,
+    interrupted: &'a AtomicBool,
     start: Option<Copy>,
     own_mode: Journal,
 }
@@ -70,7 +74,7 @@ impl<'a> Prepared<'a> {
             On::Copy | On::KeptCopy => {
                 let mut start = Copy::beside(&plan.database)?;
                 driver.dispose_of(start.directory.directory().name())?;
-                start.fill(&plan.database)?;
+                start.fill(&plan.database, plan.timeout, interrupted)?;
                 if own_mode == Journal::Waldio {
                     make_plain(&mut driver, &start.database)?;
                 }
@@ -80,6 +84,7 @@ impl<'a> Prepared<'a> {
         Ok(Prepared {
             plan,
             driver,
+            interrupted,
             start,
             own_mode,
         })
@@ -105,19 +110,29 @@ impl<'a> Prepared<'a> {
         };
         let mut sql_tgid = 0;
         let mut runs = Vec::new();
+        let mut not_run = Vec::new();
+        let is_alone = modes.len() == 1;
         for mode in modes {
-            let (opened, run) = self
-                .run_mode(mode, &mut mark)
-                .map_err(|error| self.on_what(error))?;
-            sql_tgid = opened.pid;
-            runs.push(run);
+            match (self.run_mode(mode, &mut mark), mode) {
+                (Ok((opened, run)), _) => {
+                    sql_tgid = opened.pid;
+                    runs.push(run);
+                }
+                (Err(error), Some(mode)) if !is_alone => not_run.push(NotRun {
+                    mode: mode.name().into(),
+                    reason: unsupported(error).map_err(|error| self.on_what(error))?,
+                }),
+                (Err(error), _) => return Err(self.on_what(error)),
+            }
         }
         let name = self.plan.database.file_name().unwrap_or_default();
         Ok(Experiment {
             database: name.to_string_lossy().into_owned(),
             sql_tgid,
             own_mode: self.own_mode.name().into(),
+            cold_cache: self.plan.cold_cache,
             runs,
+            not_run,
         })
     }
 
@@ -141,7 +156,7 @@ impl<'a> Prepared<'a> {
         if self.plan.on == On::Copy {
             self.driver.dispose_of(work.directory.directory().name())?;
         }
-        work.fill(&start.database)?;
+        work.fill(&start.database, self.plan.timeout, self.interrupted)?;
         Ok(Some(work))
     }
 
@@ -162,6 +177,7 @@ impl<'a> Prepared<'a> {
         }
         let mut steps = Steps {
             mode: opened.journal.name().into(),
+            cool: self.plan.cold_cache.then_some(path.as_path()),
             mark,
         };
         let transactions = steps.run_script(driver, &self.plan.script)?;
@@ -175,7 +191,7 @@ impl<'a> Prepared<'a> {
         let run = Run {
             mode: opened.journal.name().into(),
             synchronous: opened.synchronous.name().into(),
-            fragile: opened.is_fragile(),
+            durability: Durability::of(opened.journal, opened.synchronous, None),
             transactions,
         };
         Ok((opened, run))
@@ -187,16 +203,31 @@ impl<'a> Prepared<'a> {
             settings: Settings {
                 journal: mode,
                 synchronous: self.plan.synchronous,
-                busy_timeout_ms: BUSY_TIMEOUT_MS,
+                busy_timeout_ms: milliseconds(self.plan.timeout),
                 ..Settings::default()
             },
         }
     }
 }
 
+/// As SQLite takes it.
+fn milliseconds(timeout: Duration) -> u32 {
+    timeout.as_millis().min(i32::MAX as u128) as u32
+}
+
+/// Why a mode cannot be used here, if that is what went wrong.
+fn unsupported(error: anyhow::Error) -> anyhow::Result<String> {
+    match error.downcast_ref::<iostep_load::Error>() {
+        Some(iostep_load::Error::Unsupported { what, .. }) => Ok(what.clone()),
+        _ => Err(error),
+    }
+}
+
 /// The milestones of a run under one mode.
 struct Steps<'a> {
     mode: String,
+    /// The database, if no page of it is to be in memory before a transaction.
+    cool: Option<&'a Path>,
     mark: &'a mut dyn FnMut(Marker) -> anyhow::Result<()>,
 }
 
@@ -226,6 +257,9 @@ impl Steps<'_> {
             subject,
         };
         driver.settle()?;
+        if let (Some(database), Subject::Transaction(_)) = (self.cool, step.subject) {
+            driver.cool(database)?;
+        }
         (self.mark)(step.marker(Edge::Start))?;
         let done = action(driver)?;
         (self.mark)(step.marker(Edge::End))?;
@@ -254,8 +288,13 @@ impl Copy {
         })
     }
 
-    fn fill(&mut self, source: &Path) -> anyhow::Result<()> {
-        let made = copy(source, &self.directory.path())?;
+    fn fill(
+        &mut self,
+        source: &Path,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> anyhow::Result<()> {
+        let made = copy(source, &self.directory.path(), timeout, interrupted)?;
         let name = made.file_name().unwrap_or_default();
         self.database = self.directory.directory().name().join(name);
         Ok(())
@@ -281,10 +320,7 @@ impl Copy {
 fn make_plain(driver: &mut Driver<'_>, database: &Path) -> anyhow::Result<()> {
     driver.open(&Database {
         path: database.to_owned(),
-        settings: Settings {
-            busy_timeout_ms: BUSY_TIMEOUT_MS,
-            ..Settings::default()
-        },
+        settings: Settings::default(),
     })?;
     driver.close()?;
     Ok(())

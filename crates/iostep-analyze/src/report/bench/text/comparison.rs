@@ -29,9 +29,7 @@ pub fn render(comparison: &Comparison, names: [&str; 2], style: Style) -> String
     text.push_str(differences.untitled().trim_start_matches('\n'));
     let verdict = match comparison.headline() {
         Some(row) => sentence(comparison, row, &names),
-        None => "nothing to compare: the one is of files, the other of SQLite, or neither has a \
-                 complete run"
-            .into(),
+        None => "nothing to compare: neither has a complete run".into(),
     };
     if !text.is_empty() {
         text.push('\n');

@@ -161,7 +161,7 @@ fn two_results_are_compared_in_a_sentence_and_a_table() {
     for run in &mut second.runs {
         run.elapsed_ns = run.elapsed_ns * 5 / 4;
     }
-    let compared = Comparison::of(&first, &second);
+    let compared = Comparison::of(&first, &second).expect("the same work");
     let text = comparison::render(&compared, ["a.json", "b.json"], Style::default());
     insta::assert_snapshot!(text);
 }
@@ -169,7 +169,7 @@ fn two_results_are_compared_in_a_sentence_and_a_table() {
 #[test]
 fn too_few_runs_are_called_so() {
     let document = fixture::write_fdatasync(3);
-    let compared = Comparison::of(&document, &document);
+    let compared = Comparison::of(&document, &document).expect("the same work");
     let text = comparison::render(&compared, ["a", "b"], Style::default());
     assert!(
         text.starts_with("too few runs to tell (3 and 3): repeat both at least 4 times"),
@@ -182,7 +182,7 @@ fn one_run_each_is_a_weaker_statement() {
     let mut document = fixture::write_fdatasync(1);
     let seconds = &mut document.runs[0].seconds;
     seconds.extend_from_within(..6);
-    let compared = Comparison::of(&document, &document);
+    let compared = Comparison::of(&document, &document).expect("the same work");
     let text = comparison::render(&compared, ["a", "b"], Style::default());
     let first = text.lines().next().unwrap_or_default();
     assert!(
@@ -277,7 +277,7 @@ fn whatever_a_damaged_result_holds_is_shown() {
         fixture::write_fdatasync(5),
         fixture::write_fdatasync(0),
     ] {
-        let compared = Comparison::of(&document, &other);
+        let compared = Comparison::of(&document, &other).expect("the same work");
         let text = comparison::render(&compared, ["a", "b"], Style::default());
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
     }
