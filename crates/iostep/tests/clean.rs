@@ -194,10 +194,7 @@ fn bad_input_is_refused_and_nothing_is_written() {
     }
     for (words, object) in [
         (&["trace-info", "missing"][..], "missing: cannot open"),
-        (
-            &["trace-info", "app.strace"],
-            "app.strace: another tool's trace",
-        ),
+        (&["trace-info", "app.strace"], "app.strace: another tool"),
         (&["trace-info", "empty"], "empty: begins with"),
         (&["trace-info", "half.zst"], "half.zst: cannot read"),
         (
@@ -211,7 +208,7 @@ fn bad_input_is_refused_and_nothing_is_written() {
         (&["replay", "missing", "--to", "."], "missing: cannot open"),
         (
             &["replay", "app.strace", "--to", "."],
-            "app.strace: another tool's trace",
+            "app.strace: another tool",
         ),
         (
             &["replay", "half.zst", "--to", "."],
