@@ -163,7 +163,10 @@ fn the_room_that_is_asked_for_is_enough_and_not_far_too_much() {
 fn a_directory_that_is_missing_a_link_or_open_to_others_is_refused() {
     let directory = directory();
     let missing = refusal(&job(&directory.path().join("missing")));
-    assert!(missing.to_string().contains("no such directory"), "{missing}");
+    assert!(
+        missing.to_string().contains("no such directory"),
+        "{missing}"
+    );
 
     let elsewhere = super::directory();
     let link = directory.path().join("iostep-bench");

@@ -66,7 +66,7 @@ impl Told {
             root,
             what.to_owned(),
         ];
-        let flags = ["--settle", "--backend", backend];
+        let flags = ["--settle", "--full", "--backend", backend];
         let outcome = iostep::run(stage.trace(&output, &flags, &command))?.success()?;
         let line = outcome.stdout.lines().next().unwrap_or_default();
         let words = [Path::new("report"), "--json".as_ref(), &output];
