@@ -66,7 +66,7 @@ pub struct Executed {
     /// Rows that it returned.
     pub rows_returned: u64,
     /// Bytes that it asked to store: the new values of inserted rows, and of those columns of
-    /// updated rows that got another value. `None` where SQLite does not tell: see [`super::asked`].
+    /// updated rows that got another value. `None` where SQLite does not tell: see `asked.rs`.
     pub user_bytes: Option<u64>,
 }
 
