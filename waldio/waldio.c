@@ -836,14 +836,18 @@ static int wdRemark(WdDb *p, u8 eFrom, u8 eTo, int *pbChanged){
 }
 
 /*
-** All of the log is in the database, and it is about to be emptied.  The database
-** says so first, and for good: stock SQLite deletes an empty log.
+** All of the log is in the database, and it is about to be emptied or deleted.
+** The database says so first, and for good: stock SQLite deletes an empty log.
 */
 static int wdNeedNoLog(WdDb *p){
   int bChanged;
   int rc = wdRemark(p, WD_MARK, WD_MARK_EMPTY, &bChanged);
-  if( rc!=SQLITE_OK || !bChanged ) return rc;
-  return LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  if( rc==SQLITE_OK && bChanged ){
+    rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+    if( rc!=SQLITE_OK ) (void)wdRemark(p, WD_MARK_EMPTY, WD_MARK, &bChanged);
+  }
+  if( rc==SQLITE_OK ) p->bNeedsLog = 0;
+  return rc;
 }
 
 /*
@@ -3238,16 +3242,21 @@ static int wdOpen(
 ** file's directory need come before that: the log may be there already, as one
 ** that was kept is, or another connection may create it than the one that
 ** flushes it first.
+**
+** A log is deleted only if the database says that it needs none.
 */
 static int wdDelete(sqlite3_vfs *pVfs, const char *zName, int bSyncDir){
   sqlite3_vfs *pLower = LOWERVFS(pVfs);
-  const WdDb *p;
+  WdDb *p;
   u8 aVersion[2] = { 2, 2 };      /* Above 1 in a WAL database */
   int bLog = 0;
   pthread_mutex_lock(&wd.mutex);
-  for(p=wd.pDbs; p && p->zJournal!=zName; p=p->pNext){}
+  for(p=wd.pDbs; p && p->zJournal!=zName && p->zWal!=zName; p=p->pNext){}
   pthread_mutex_unlock(&wd.mutex);
-  if( p && !bSyncDir ){
+  if( p && p->zWal==zName ){
+    int rc = p->bMarked ? wdNeedNoLog(p) : SQLITE_OK;
+    if( rc!=SQLITE_OK ) return rc;
+  }else if( p && !bSyncDir ){
     (void)LOWER(p)->pMethods->xRead(LOWER(p), aVersion, 2, 18);
     if( p->zWal ){
       (void)pLower->xAccess(pLower, p->zWal, SQLITE_ACCESS_READWRITE, &bLog);

@@ -167,6 +167,52 @@ static void ignored(const char *zSync, int bGroup){
   CHECK( nError>0 );
 }
 
+/* A log is not deleted before the database says that it needs none, and a database
+** that says so is not refused for want of it: whichever call fails at the close. */
+static void deleted(int mOp, int rcFault){
+  long n, nFailed = 1;
+  for(n=0; nFailed; n++){
+    sqlite3 *db;
+    testBegin("close that deletes the log, operation %d, call %ld", mOp, n);
+    prepare("file:f.db?vfs=waldio");
+    accountBegin();
+    db = testOpen("file:f.db?vfs=waldio");
+    testExec(db, "PRAGMA waldio_recycle=0; PRAGMA synchronous=FULL");
+    CHECK_INT( commit(db), SQLITE_OK );
+    faultSet(mOp, n, rcFault, 0);
+    sqlite3_close(db);
+    nFailed = fault.nFailed;
+    faultSet(0, -1, 0, 0);
+    db = testOpen("file:f.db?vfs=waldio");
+    consistent(db);
+    CHECK_INT( commit(db), SQLITE_OK );
+    sqlite3_close(db);
+  }
+  CHECK( n>1 );
+}
+
+/* Whoever recovers a log and deletes it may begin another. */
+static void begunAgain(void){
+  sqlite3 *db;
+  testBegin("log recovered, deleted and begun again");
+  prepare("file:f.db?vfs=waldio");
+  accountBegin();
+  db = testOpen("file:f.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=FULL");
+  CHECK_INT( commit(db), SQLITE_OK );
+  CHECK_INT( testShell("rm -f keep/* && cp f.db f.db-wal keep"), 0 );
+  sqlite3_close(db);
+  CHECK_INT( testShell("rm -f f.db* && cp keep/* ."), 0 );
+  db = testOpen("file:f.db?vfs=waldio");
+  testExec(db, "PRAGMA waldio_recycle=0; PRAGMA locking_mode=EXCLUSIVE");
+  consistent(db);
+  CHECK_STR( testText(db, "PRAGMA journal_mode=delete"), "delete" );
+  CHECK_STR( testText(db, "PRAGMA journal_mode=wal"), "wal" );
+  CHECK_INT( commit(db), SQLITE_OK );
+  consistent(db);
+  sqlite3_close(db);
+}
+
 /* A full disk while the log is extended ahead: it is appended to instead. */
 static void noRoomAhead(void){
   sqlite3 *db;
@@ -269,6 +315,10 @@ int main(void){
   ignored("waldio_sync=persistent; PRAGMA synchronous=NORMAL", 0);
   ignored("waldio_sync=full; PRAGMA synchronous=FULL", 1);
   noRoomAhead();
+  deleted(FAULT_WRITE, SQLITE_IOERR_WRITE);
+  deleted(FAULT_SYNC, 0);
+  deleted(FAULT_NAME, 0);
+  begunAgain();
   for(i=0; i<3; i++){
     prepare(azUri[i]);
     spilled(azUri[i]);
