@@ -116,6 +116,7 @@ typedef struct WdShared WdShared;
 #define WD_MXPREALLOC      (4*1024*1024)
 #define WD_MXSTEP          (1024*1024)  /* 1000 frames need little over 4 MiB */
 #define WD_NWAIT           64     /* Places in the queue of writers */
+#define WD_YIELDS          20     /* Times a thread yields before it queues */
 #define WD_TURN_US         10000  /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
@@ -2309,6 +2310,7 @@ static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
   u32 iTicket;                    /* Its ticket there, or 0 */
   int bAsked;                     /* ... in the last call */
+  int bYielded;                   /* It yielded its CPU instead of taking one */
   int nFree;                      /* Times it was not held any more */
   i64 nOwed;                      /* Microseconds it was woken too early */
 } wdQueue;
@@ -2318,6 +2320,7 @@ static void wdNewQueue(void){
   wdQueue.iTicket = 0;
   wdQueue.nFree = 0;
   wdQueue.nOwed = 0;
+  wdQueue.bYielded = 0;
 }
 
 #define WD_LOCK    (SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
@@ -2380,6 +2383,20 @@ static int wdUnlockWrite(WdDb *p){
   rc = wdShmLock(p, WAL_WRITE_LOCK, 1, WD_UNLOCK);
   if( pNext && AtomicSwap(pNext, iNext, 0) ) wdFutexWake(pNext);
   return rc;
+}
+
+/*
+** True if the WRITE lock is free soon.  Where flushes are shared it is held for
+** less time than it takes to put a thread to sleep and to wake it.  Once for each
+** time that the lock is wanted: whoever came too late then waits its turn.
+** (Commits of tables writers and slow-flush.)
+*/
+static int wdFreeSoon(WdShared *pShared){
+  int i;
+  if( wdQueue.iTicket || wdQueue.bYielded ) return 0;
+  wdQueue.bYielded = 1;
+  for(i=0; i<WD_YIELDS && !wdIsFree(pShared); i++) sched_yield();
+  return i<WD_YIELDS;
 }
 
 /* Wait to be called, for nMicro or a little longer. */
@@ -3303,7 +3320,7 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   if( pShared==0 ) return LOWERVFS(pVfs)->xSleep(LOWERVFS(pVfs), nMicro);
   iBegin = wdNow();
   nWant = nMicro + wdQueue.nOwed;
-  wdWaitTurn(pShared, nWant);
+  if( !wdFreeSoon(pShared) ) wdWaitTurn(pShared, nWant);
   nWant -= wdNow() - iBegin;
   wdQueue.nOwed = nWant>0 ? nWant : 0;
   AtomicAdd(&p->nWaiting, -1);
