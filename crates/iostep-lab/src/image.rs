@@ -1,6 +1,6 @@
 //! A file that looks like a disk.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,10 @@ fn attach(backing: &File, options: &Options) -> Result<(File, PathBuf)> {
             options.direct_io,
         );
         match bound {
-            Ok(()) => return Ok((device, path)),
+            Ok(()) => {
+                use_default_scheduler(number)?;
+                return Ok((device, path));
+            }
             Err(Errno::BUSY) => {}
             Err(errno) => return Err(Error::io(&path, "attach an image to")(errno)),
         }
@@ -149,6 +152,18 @@ fn attach(backing: &File, options: &Options) -> Result<(File, PathBuf)> {
         what: format!("no free loop device after {ATTEMPTS} attempts"),
         hint: "see losetup --list for who holds them".into(),
     })
+}
+
+/// A loop device that is used again has the scheduler that somebody gave it, though by default it
+/// has none (`BLK_MQ_F_NO_SCHED_BY_DEFAULT` in drivers/block/loop.c): with bfq a commit of a
+/// filesystem's journal can wait for 20 ms.
+fn use_default_scheduler(number: u32) -> Result<()> {
+    let path = PathBuf::from(format!("/sys/block/loop{number}/queue/scheduler"));
+    let offered = fs::read_to_string(&path).unwrap_or_default();
+    match offered.contains("[none]") || !offered.contains("none") {
+        true => Ok(()),
+        false => fs::write(&path, "none").map_err(Error::io(&path, "write to")),
+    }
 }
 
 fn open(path: &Path) -> Result<File> {

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         trial("a_failed_mkfs_says_why", failed_mkfs),
         trial("direct_io_reaches_the_loop_driver", direct_io),
         trial("the_logical_block_size_is_the_one_asked_for", block_size),
+        trial("a_used_device_has_no_scheduler", scheduler),
     ];
     tests.extend(Kind::ALL.map(made_and_mounted));
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
@@ -299,8 +300,36 @@ fn block_size() -> Result<(), Failed> {
     check(size == "4096", &size)
 }
 
+fn scheduler() -> Result<(), Failed> {
+    let used = LoopImage::create(&small())?;
+    let path = used.device().to_owned();
+    let chosen = loop_attribute(&used, "queue/scheduler")?;
+    check(chosen.contains("[none]"), &chosen)?;
+    let mut offered = chosen.split(' ').filter(|name| !name.starts_with('['));
+    let other = offered.next().ok_or("the kernel has no scheduler")?;
+    fs::write(attribute_path(&used, "queue/scheduler"), other)?;
+    drop(used);
+    // Others may have taken it meanwhile, or the kernel may give another one first.
+    let mut images = Vec::new();
+    for _ in 0..64 {
+        let image = LoopImage::create(&small())?;
+        let chosen = loop_attribute(&image, "queue/scheduler")?;
+        check(chosen.contains("[none]"), &chosen)?;
+        if image.device() == path {
+            return Ok(());
+        }
+        images.push(image);
+    }
+    Err(format!("{} was not given again", path.display()).into())
+}
+
 fn loop_attribute(image: &LoopImage, name: &str) -> Result<String, Failed> {
+    Ok(fs::read_to_string(attribute_path(image, name))?
+        .trim()
+        .to_owned())
+}
+
+fn attribute_path(image: &LoopImage, name: &str) -> PathBuf {
     let device = image.device().file_name().expect("a device has a name");
-    let path = Path::new("/sys/block").join(device).join(name);
-    Ok(fs::read_to_string(path)?.trim().to_owned())
+    Path::new("/sys/block").join(device).join(name)
 }

@@ -224,10 +224,36 @@ fn of_queue(device: &Path, property: &str) -> PathBuf {
     queue.join(property)
 }
 
-/// Sets a property of a device's queue.
-pub fn set_queue(device: &Path, property: &str, value: &str) -> anyhow::Result<()> {
-    let path = of_queue(device, property);
-    std::fs::write(&path, value).with_context(|| format!("{value} to {}", path.display()))
+/// A property of a device's queue that has another value until the drop: it would outlive a loop
+/// device's image.
+#[must_use]
+pub struct QueueProperty {
+    path: PathBuf,
+    before: String,
+}
+
+impl QueueProperty {
+    /// Sets it.
+    pub fn set(device: &Path, property: &str, value: &str) -> anyhow::Result<QueueProperty> {
+        let path = of_queue(device, property);
+        let text = std::fs::read_to_string(&path)?;
+        let before = match text
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+        {
+            Some((chosen, _)) => chosen,
+            None => text.trim(),
+        };
+        let before = before.to_owned();
+        std::fs::write(&path, value).with_context(|| format!("{value} to {}", path.display()))?;
+        Ok(QueueProperty { path, before })
+    }
+}
+
+impl Drop for QueueProperty {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.path, &self.before);
+    }
 }
 
 /// The schedulers that a device can have.
@@ -246,7 +272,7 @@ fn schedulers() -> anyhow::Result<()> {
 fn on_schedulers(device: &Path, loads: &[(usize, usize)]) -> anyhow::Result<()> {
     for scheduler in schedulers_of(device)? {
         println!("    {scheduler}");
-        set_queue(device, "scheduler", &scheduler)?;
+        let _scheduler = QueueProperty::set(device, "scheduler", &scheduler)?;
         trace_all(device, device, loads)?;
     }
     Ok(())

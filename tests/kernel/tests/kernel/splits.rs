@@ -13,7 +13,7 @@ use iostep_model::Class;
 use iostep_model::store;
 use iostep_model::table::Trace;
 
-use crate::busy::{schedulers_of, set_queue};
+use crate::busy::{QueueProperty, schedulers_of};
 use crate::case::Case;
 use crate::stage::{self, Stage};
 
@@ -50,8 +50,8 @@ fn schedulers() -> anyhow::Result<()> {
 /// How many parts went before the part in front of them.
 fn split_on(scheduler: &str) -> anyhow::Result<usize> {
     let stage = Stage::new(Kind::Ext4, &[], "")?;
-    set_queue(stage.device(), "scheduler", scheduler)?;
-    set_queue(stage.device(), "max_sectors_kb", REQUEST_KIB)?;
+    let _scheduler = QueueProperty::set(stage.device(), "scheduler", scheduler)?;
+    let _size = QueueProperty::set(stage.device(), "max_sectors_kb", REQUEST_KIB)?;
     let started = MODES.map(|mode| format!("{} &", stage.workload(&[mode]).join(" ")));
     let script = format!("{} wait", started.join(" "));
     let directory = tempfile::tempdir()?;
