@@ -2382,34 +2382,47 @@ static int wdUnlockWrite(WdDb *p){
   return rc;
 }
 
-/* Wait to be called, for nMicro or a little longer. */
+/* Take a place in the queue; NULL if there is none. */
+static u32 *wdTakePlace(WdShared *pShared, u32 iTicket){
+  u32 *pPlace = 0;
+  int i;
+  for(i=0; i<WD_NWAIT && pPlace==0; i++){
+    pPlace = &pShared->aWait[(iTicket+(u32)i)%WD_NWAIT];
+    if( !AtomicSwap(pPlace, 0, iTicket) ) pPlace = 0;
+  }
+  AtomicStore(&pShared->bQueue, 1);
+  return pPlace;
+}
+
+/* Wait to be called, for nMicro or a little longer.  Whoever was called and missed
+** its turn goes on waiting: to return early would cost it a try of its busy timeout. */
 static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   i64 nLeft = nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro;
   i64 iUntil = wdNow() + nLeft;
   u32 *pMine = 0;
   u32 iMine = wdQueue.iTicket;
-  int i;
   while( iMine==0 ) iMine = AtomicAdd(&pShared->iTicket, 1);
   wdQueue.iTicket = iMine;
-  for(i=0; i<WD_NWAIT && pMine==0; i++){
-    pMine = &pShared->aWait[(iMine+(u32)i)%WD_NWAIT];
-    if( !AtomicSwap(pMine, 0, iMine) ) pMine = 0;
-  }
-  AtomicStore(&pShared->bQueue, 1);
-  if( pMine==0 ){
-    wd.pLower->xSleep(wd.pLower, 1000);
-    return;
-  }
-  while( nLeft>0 && AtomicLoad(pMine)==iMine ){
+  while( nLeft>0 ){
+    if( pMine && AtomicLoad(pMine)!=iMine ){
+      u64 iTurn = AtomicLoad(&pShared->iTurn);
+      pMine = 0;
+      if( (u32)(iTurn>>32)==iMine && wdTurnTaken(iTurn) ) break;
+    }
+    if( pMine==0 ) pMine = wdTakePlace(pShared, iMine);
     if( wdQueue.nFree<WD_MXFREE && wdIsFree(pShared) ){
       wdQueue.nFree++;            /* Just given up, and nobody was called */
       sched_yield();
       break;
     }
-    wdFutexWait(pMine, iMine, nLeft<WD_SLEEP_US ? nLeft : WD_SLEEP_US);
+    if( pMine ){
+      wdFutexWait(pMine, iMine, nLeft<WD_SLEEP_US ? nLeft : WD_SLEEP_US);
+    }else{
+      wd.pLower->xSleep(wd.pLower, 1000);
+    }
     nLeft = iUntil - wdNow();
   }
-  (void)AtomicSwap(pMine, iMine, 0);
+  if( pMine ) (void)AtomicSwap(pMine, iMine, 0);
 }
 
 /******************** Database: checkpoints of commits **********************/

@@ -593,16 +593,31 @@ static void inQueue(int bHolder){
   munmap(aShared-SHARED, 32768);
 }
 
+/* All places of the queue are taken, or who is in it is called and has no turn:
+** again and again. */
+static void *disturbMain(void *pArg){
+  unsigned char *a = mapShared();
+  int i, bFull = *(int*)pArg;
+  while( !__atomic_load_n(&bWritersEnd, __ATOMIC_RELAXED) ){
+    for(i=0; i<64; i++) put(a, SH_WAIT+4*i, bFull ? 0x7fff0000+(unsigned)i : 0);
+    usleep(100);
+  }
+  munmap(a-SHARED, 32768);
+  return 0;
+}
+
 /* The WRITE lock is held by somebody of whom the queue knows nothing.  Those who
 ** try it often are woken early at first, and wait no less in all for that. */
-static void unknownHolder(void){
+static void unknownHolder(const char *zQueue){
+  pthread_t disturb;
+  int bFull = strcmp(zQueue, "full")==0;
   struct flock lock;
   int aPipe[2], fd, st;
   char c = 0;
   unsigned iBegin;
   pid_t pid;
   sqlite3 *db;
-  testBegin("a holder that is not in the queue");
+  testBegin("a holder that is not in the queue, which is %s", zQueue);
   create();
   db = testOpen("file:p.db?vfs=waldio");
   testExec(db, "SELECT * FROM t");
@@ -620,10 +635,14 @@ static void unknownHolder(void){
     pause();
   }
   CHECK( read(aPipe[0], &c, 1)==1 );
+  bWritersEnd = strcmp(zQueue, "left alone")==0;
+  CHECK_INT( pthread_create(&disturb, 0, disturbMain, &bFull), 0 );
   sqlite3_busy_timeout(db, 300);
   iBegin = micros();
   CHECK_INT( testTry(db, "UPDATE n SET n=n+1"), SQLITE_BUSY );
   CHECK( micros()-iBegin>=300000 );
+  __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
+  CHECK_INT( pthread_join(disturb, 0), 0 );
   CHECK_INT( kill(pid, SIGKILL), 0 );
   CHECK( waitpid(pid, &st, 0)==pid && WIFSIGNALED(st) );
   close(aPipe[0]);
@@ -683,7 +702,9 @@ int main(void){
   together();
   inQueue(0);
   inQueue(1);
-  unknownHolder();
+  unknownHolder("left alone");
+  unknownHolder("full");
+  unknownHolder("called");
   hostile();
   restartedMeanwhile();
   restartedBefore();
