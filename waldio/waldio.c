@@ -2149,22 +2149,21 @@ static int wdLogIsOurs(WdDb *p, int *pRc){
 }
 
 /*
-** Byte 19 of the file: 0 if there is none.  Where power failed while page 1
-** was copied from the log, the log tells whose it is.
+** Byte 19 of the database: 0 if there is none, or the file is another one, such
+** as one that is encrypted.  Where power failed while page 1 was copied from the
+** log, the log tells whose it is.
 */
 static int wdReadVersion(WdDb *p, u8 *pVersion){
   u8 a[20];
   int rc = LOWER(p)->pMethods->xRead(LOWER(p), a, sizeof(a), 0);
-  *pVersion = a[19];
-  p->bNeedsLog = rc==SQLITE_OK && a[19]==WD_MARK;
-  if( rc==SQLITE_IOERR_SHORT_READ ){
-    *pVersion = 0;
-    rc = SQLITE_OK;
-  }else if( rc==SQLITE_OK && memcmp(a, "SQLite format 3", 16)!=0
-         && wdLogIsOurs(p, &rc) ){
+  *pVersion = 0;
+  if( rc==SQLITE_OK && memcmp(a, "SQLite format 3", 16)==0 ){
+    *pVersion = a[19];
+  }else if( rc==SQLITE_OK && wdLogIsOurs(p, &rc) ){
     *pVersion = WD_MARK;
   }
-  return rc;
+  p->bNeedsLog = *pVersion==WD_MARK;
+  return rc==SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc;
 }
 
 /*
@@ -2204,6 +2203,15 @@ static int wdAdopt(WdDb *p){
   return rc;
 }
 
+/* Take a SHARED lock, and look whether the database is marked. */
+static int wdLook(WdDb *p, u8 *pVersion){
+  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
+  if( rc==SQLITE_OK ) rc = wdReadVersion(p, pVersion);
+  p->bMarked = (u8)isMark(*pVersion);
+  if( p->bMarked ) wdReason(p, 0);
+  return rc;
+}
+
 /*
 ** Take the first SHARED lock of a session, and find out whether the database
 ** is waldio's; that cannot change while the lock is held.  Others of this
@@ -2213,9 +2221,7 @@ static int wdAdopt(WdDb *p){
 static int wdLockShared(WdDb *p){
   u8 eVersion = 0;
   int i;
-  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
-  if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
-  p->bMarked = (u8)isMark(eVersion);
+  int rc = wdLook(p, &eVersion);
   if( rc==SQLITE_OK && (eVersion!=2 || !p->bWant) ) return rc;
   for(i=0; i<8 && eVersion==2 && !p->bMarked && p->bWant; i++){
     /* Busy: another process tries the same just now. */
@@ -2223,9 +2229,7 @@ static int wdLockShared(WdDb *p){
     LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
     if( i>0 ) wd.pLower->xSleep(wd.pLower, 500*i);
     pthread_mutex_lock(&wd.adopt);
-    rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
-    if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
-    p->bMarked = (u8)isMark(eVersion);
+    rc = wdLook(p, &eVersion);
     if( rc==SQLITE_OK && eVersion==2 && wdAdopt(p)!=SQLITE_OK ){
       wdReason(p, "another connection uses the stock log");
     }
@@ -3156,7 +3160,7 @@ static int wdCheckName(const char *zWal){
     return SQLITE_CANTOPEN;
   }
   if( !p->bNeedsLog ) return SQLITE_OK;
-  if( wd.bUnix ? access(zWal, F_OK)==0
+  if( wd.bUnix ? stat(zWal, &st)==0
                : wdPeekLog(p, a, sizeof(a))!=SQLITE_CANTOPEN ) return SQLITE_OK;
   if( wd.bUnix && stat(p->zName, &st)==0 && st.st_nlink>1 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s has several names, and its log has "

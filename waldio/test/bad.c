@@ -357,6 +357,28 @@ static void swapped(void){
   checkRows("file:c.db?vfs=waldio", 2);
 }
 
+/* What is no database, be it encrypted or a picture, is left alone, whatever it has
+** where a database has its version. */
+static void noDatabase(void){
+  static const unsigned char az[] = { 2, 0x56, 0x57 };
+  unsigned i;
+  create(1024);
+  for(i=0; i<sizeof(az); i++){
+    unsigned char a[2048];
+    sqlite3 *db;
+    FILE *f = fopen("x.db", "wb");
+    testBegin("no database, byte 19 is %d", az[i]);
+    memset(a, 0xee, sizeof(a));
+    a[19] = az[i];
+    CHECK( f!=0 && fwrite(a, sizeof(a), 1, f)==1 && fclose(f)==0 );
+    db = testOpen("file:x.db?vfs=waldio");
+    CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_NOTADB );
+    CHECK_INT( byte19("x.db"), az[i] );
+    sqlite3_close(db);
+    CHECK_INT( byte19("x.db"), az[i] );
+  }
+}
+
 int main(int argc, char **argv){
   CHECK_INT( sqlite3_config(SQLITE_CONFIG_LOG, onLog, (void*)0), SQLITE_OK );
   if( argc>2 ){
@@ -376,6 +398,7 @@ int main(int argc, char **argv){
   strange(1);
   swapped();
   lostIndex();
+  noDatabase();
   pageSizes();
   attached("delete");
   attached("wal");
