@@ -2656,12 +2656,19 @@ static int wdPragmaError(char **az, const char *zWant){
   return SQLITE_ERROR;
 }
 
+/* A pragma's value: -1 if it is no number up to mx. */
+static int wdPragmaNumber(char **az, int mx){
+  char *zEnd;
+  long n = strtol(az[2], &zEnd, 10);
+  return zEnd==az[2] || *zEnd || n<0 || n>mx ? -1 : (int)n;
+}
+
 /* PRAGMA waldio_reserve=N: reserved bytes per page, from the next VACUUM on. */
 static int wdPragmaReserve(WdDb *p, char **az){
   if( az[2] ){
-    int n = atoi(az[2]);
+    int n = wdPragmaNumber(az, 255);
     const char *zSchema = p->ppDb && *p->ppDb ? wdSchema(p, *p->ppDb) : 0;
-    if( n<0 || n>255 || zSchema==0 ) return wdPragmaError(az, "0 to 255");
+    if( n<0 || zSchema==0 ) return wdPragmaError(az, "0 to 255");
     sqlite3_file_control(*p->ppDb, zSchema, SQLITE_FCNTL_RESERVE_BYTES, &n);
   }
   az[0] = sqlite3_mprintf("%d", p->nReserve);
@@ -2690,9 +2697,10 @@ static int wdPragmaOption(WdDb *p, char **az){
   };
   unsigned i;
   for(i=0; i<sizeof(a)/sizeof(a[0]); i++){
-    int n = az[2] ? atoi(az[2]) : *a[i].pValue;
+    int n = *a[i].pValue;
     if( sqlite3_stricmp(az[1], a[i].zName)!=0 ) continue;
-    if( n<a[i].mn || n>a[i].mx || (a[i].pValue==&p->szPad && n!=wdPadding(n)) ){
+    if( az[2] ) n = wdPragmaNumber(az, a[i].mx);
+    if( n<a[i].mn || (a[i].pValue==&p->szPad && n!=wdPadding(n)) ){
       return wdPragmaError(az, a[i].zWant);
     }
     *a[i].pValue = n;
