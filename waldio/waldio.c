@@ -123,6 +123,7 @@ typedef struct WdShared WdShared;
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_IDLE_US         60000000   /* The timer has nothing to do */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
+#define WD_STUCK_US        5000000    /* ... and on f2fs so long for stopped */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
 #define WD_GATHER_MIN_US   50     /* A flush for many waits so long, or not, */
 #define WD_GATHER_MAX_US   2000   /* for those who just committed, or this long */
@@ -873,16 +874,23 @@ static int wdSyncFile(WdLog *p){
 ** written meanwhile: the next fdatasync() then returns at once, and the data is
 ** in the cache of the disk (f2fs_do_sync_file() in Linux's fs/f2fs/file.c; seen
 ** by scripts/crash-states f2fs).  So the flushes of a log take turns there, and
-** so do durable writes, by a lock that ends with whoever has it.
+** so do durable writes, by a lock that ends with whoever has it: the process, or
+** its child after a fork().  One that is stopped just then is not waited for
+** longer than any flush takes.
 */
 static void wdLockFlush(WdLog *p, short eType){
   struct flock lock;
+  i64 iUntil;
   if( !p->bF2fs ) return;
   memset(&lock, 0, sizeof(lock));
   lock.l_type = eType;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
-  while( fcntl(p->fd, F_OFD_SETLKW, &lock)!=0 && errno==EINTR ){}
+  iUntil = wdNow() + WD_STUCK_US;
+  while( fcntl(p->fd, F_OFD_SETLK, &lock)!=0 && (errno==EAGAIN || errno==EACCES)
+      && wdNow()<iUntil ){
+    wd.pLower->xSleep(wd.pLower, 200);
+  }
 }
 static void wdTakeFlush(WdLog *p){ wdLockFlush(p, F_WRLCK); }
 static void wdLeaveFlush(WdLog *p){ wdLockFlush(p, F_UNLCK); }

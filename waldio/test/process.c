@@ -5,12 +5,16 @@
 ** The processes use different layouts, so each restart of the log may change
 ** its layout under the others.
 */
+#define _GNU_SOURCE
 #include "test.h"
 #include <sys/resource.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #define NTHREAD 4
@@ -696,6 +700,40 @@ static void hostile(void){
   munmap(aHostile-SHARED, 32768);
 }
 
+/* On f2fs flushes take turns.  A process is stopped in its turn, or a child of one
+** that was killed has its descriptor: commits go on all the same. */
+static int bF2fs;
+int fstatfs(int fd, struct statfs *p){
+  int rc = (int)syscall(SYS_fstatfs, fd, p);
+  if( rc==0 && bF2fs ) p->f_type = F2FS_SUPER_MAGIC;
+  return rc;
+}
+static void stoppedFlush(void){
+  struct flock lock;
+  sqlite3 *db;
+  int fd;
+  testBegin("a flush on f2fs that does not end");
+  create();
+  bF2fs = 1;
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=FULL; UPDATE n SET n=1");
+  testExec(db, "UPDATE n SET n=2");
+  bF2fs = 0;
+  fd = open("p.db-wal", O_RDWR);
+  memset(&lock, 0, sizeof(lock));
+  lock.l_type = F_RDLCK;
+  lock.l_len = 1;
+  /* The commits before have given it back. */
+  CHECK( fd>=0 && fcntl(fd, F_OFD_SETLK, &lock)==0 );
+  alarm(120);
+  testExec(db, "UPDATE n SET n=3");
+  close(fd);
+  testExec(db, "UPDATE n SET n=4");
+  alarm(0);
+  CHECK_STR( testText(db, "SELECT durable_writes>=3 FROM waldio_stat"), "1" );
+  sqlite3_close(db);
+}
+
 int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
@@ -706,6 +744,7 @@ int main(void){
   unknownHolder("full");
   unknownHolder("called");
   hostile();
+  stoppedFlush();
   restartedMeanwhile();
   restartedBefore();
   alone();
