@@ -286,6 +286,7 @@ struct WdDb {
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
   u8 bUnused;                     /* Marked, and no log was opened since */
+  u8 bReadonly;                   /* The database was opened read-only */
   u8 bLostLog;                    /* waldio_lost_log */
   u8 bStockWrite;                 /* A stock log was written and not flushed */
 };
@@ -1926,7 +1927,11 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
   i64 szFile = 0;
   int rc;
   int bStock = wdLogStock(p, &rc);
-  if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ) rc = wdNeedNoLog(p->pDb);
+  if( size==0 && p->pDb->bMarked ){
+    /* Who cannot say that the log is not needed leaves it as it is. */
+    if( p->pDb->bReadonly ) return rc;
+    if( rc==SQLITE_OK ) rc = wdNeedNoLog(p->pDb);
+  }
   if( bStock || p->lay.eKind==WD_NONE ){
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), size);
   }else{
@@ -3136,8 +3141,8 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
   p->bWant = zReason==0;
-  p->bLostLog = (flags & SQLITE_OPEN_READONLY)==0
-             && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
+  p->bReadonly = (flags & SQLITE_OPEN_READONLY)!=0;
+  p->bLostLog = !p->bReadonly && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){

@@ -323,6 +323,12 @@ static void readonly(void){
   testExec(db, "INSERT INTO t VALUES(2,2)");
   CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "2" );
   CHECK( testTry(db2, "INSERT INTO t VALUES(3,3)")==SQLITE_READONLY );
+  testBegin("read-only connection, a log that is in the database");
+  CHECK_STR( testText(db, "PRAGMA wal_checkpoint"), "0" );
+  CHECK_STR( testText(db2, "PRAGMA wal_checkpoint(TRUNCATE)"), "0" );
+  CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "2" );
+  testExec(db, "UPDATE t SET b=3 WHERE a=2");
+  CHECK_STR( testText(db2, "SELECT b FROM t WHERE a=2"), "3" );
   sqlite3_close(db2);
   sqlite3_close(db);
   testBegin("read-only connection alone");
