@@ -312,7 +312,7 @@ struct WdLog {
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
   u64 iNeeded;                    /* It was noted that the log is needed that has
-                                  ** these salts; 0 for none; atomic */
+                                  ** these salts; 0 for none */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -931,20 +931,22 @@ static u64 wdSalt(WdDb *p){
 }
 
 /*
-** Make the commits in the log durable.  From then on a log that is not there was
-** lost: should that not be noted, it will go unnoticed, no more.  It is noted once
-** for each log, since another connection may empty it.
+** Commits in the log are durable.  From now on a log that is not there was lost:
+** should that not be noted, it will go unnoticed, no more.  It is noted once for
+** each log, since another connection may empty it.
 */
-static int wdFlushCommits(WdLog *p, int flags){
-  int rc = wdFlush(p, flags);
+static void wdNeedLog(WdLog *p){
   u64 iSalt = wdSalt(p->pDb) | 1;
   int bChanged;
-  if( rc==SQLITE_OK && AtomicLoad(&p->iNeeded)!=iSalt
-   && AtomicLoad(&p->pDb->pShared->mLayout)!=0
+  if( p->iNeeded!=iSalt && AtomicLoad(&p->pDb->pShared->mLayout)!=0
    && wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK
   ){
-    AtomicStore(&p->iNeeded, iSalt);
+    p->iNeeded = iSalt;
   }
+}
+static int wdFlushCommits(WdLog *p, int flags){
+  int rc = wdFlush(p, flags);
+  if( rc==SQLITE_OK ) wdNeedLog(p);
   return rc;
 }
 
@@ -1020,7 +1022,7 @@ static int wdFlushAll(WdLog *p){
   nBefore = AtomicLoad(&pShared->nServed);
   nServed = AtomicLoad(&pShared->nAsked);
   AtomicStore(&pShared->nServed, nServed);
-  rc = wdFlushCommits(p, SQLITE_SYNC_NORMAL);
+  rc = wdFlush(p, SQLITE_SYNC_NORMAL);
   nTook = (u32)(wdNow() - iBegin);
   nOld = AtomicLoad(&pShared->nFlushUs);
   AtomicStore(&pShared->nFlushUs, nTook/4 + nOld/4*3);
@@ -1720,7 +1722,7 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   wdEncodeBlock0(a, aWalHdr, &lay);
   rc = wdLowWrite(p, a, WD_BLOCK0, 0);
   if( rc==SQLITE_OK ){
-    AtomicStore(&p->iNeeded, 0);
+    p->iNeeded = 0;
     AtomicStore(&pDb->pShared->mLayout, p->mLayout);
   }
   return rc;
@@ -2969,13 +2971,19 @@ static int wdPersistWal(WdDb *p, int *pArg){
 static int wdPhaseTwo(WdDb *p){
   WdLog *pLog = p->pLog;
   u64 iWait = p->iWait;
+  u64 iDurable = iWait;           /* What has to be, for the log to be needed */
   int rc = SQLITE_OK;
   if( pLog==0 ) return SQLITE_OK;
   wdCommitOver(pLog);
   p->iWait = 0;
-  if( iWait ){
-    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(pLog, iWait)
-                                 : wdWaitDurable(pLog, iWait);
+  if( iWait && p->eSync==WD_SYNC_GROUP ){
+    iDurable = pLog->iTimed;      /* The thread must not write the database */
+    rc = wdWaitGroup(pLog, iWait);
+  }else if( iWait ){
+    rc = wdWaitDurable(pLog, iWait);
+  }
+  if( rc==SQLITE_OK && iDurable && iDurable<=AtomicLoad(&p->pShared->iDurable) ){
+    wdNeedLog(pLog);
   }
   if( rc==SQLITE_OK && p->bStockWrite && p->eSync==WD_SYNC_PERSISTENT ){
     rc = wdLogSync(&pLog->base, SQLITE_SYNC_NORMAL);
