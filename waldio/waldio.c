@@ -57,6 +57,7 @@ SQLITE_EXTENSION_INIT1
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -1242,7 +1243,10 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
     errno = eErrno;
     if( nDone<=0 ){
       if( nDone<0 && errno==EINTR ) continue;
-      if( errno==EINVAL || errno==EOPNOTSUPP || errno==ENOSYS ){
+      /* EPERM: a sandbox; EFBIG: RLIMIT_FSIZE.  Nothing was written. */
+      if( errno==EINVAL || errno==EOPNOTSUPP || errno==ENOSYS || errno==EPERM
+       || errno==EFBIG
+      ){
         p->bDirect = 0;
         wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
         return SQLITE_NOTFOUND;
@@ -1286,10 +1290,12 @@ static int wdFlushesCommits(WdLog *p){
 ** Extend the file well beyond, so that the commits to come change no metadata.
 ** Its size is read again first: other processes extend it too, and zeros must
 ** never fall on their frames; with a restart they may have truncated it.  Without
-** room the log is appended to, as SQLite does.
+** room, by a quota or by RLIMIT_FSIZE, whose signal would end the process, the log
+** is appended to, as SQLite does.
 */
 static int wdPrealloc(WdLog *p, i64 iEnd){
   u64 iSalt = wdSalt(p->pDb);
+  struct rlimit limit;
   i64 szStep;
   int rc;
   if( iSalt!=p->iSized ) wdForgetSize(p);
@@ -1300,14 +1306,14 @@ static int wdPrealloc(WdLog *p, i64 iEnd){
   szStep = p->szFile<WD_MXSTEP ? p->szFile : WD_MXSTEP;
   if( szStep<p->pDb->szPrealloc ) szStep = p->pDb->szPrealloc;
   if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;
+  iEnd = roundUp(iEnd, WD_BLOCK0);
   wdCount(p->pDb, WD_STAT_PREALLOCS, 1);
-  rc = wdZeroFill(p, roundUp(iEnd, WD_BLOCK0));
-  if( rc==SQLITE_OK ) rc = wdFlush(p, SQLITE_SYNC_NORMAL);
-  if( (rc & 0xff)==SQLITE_FULL ){
+  if( (getrlimit(RLIMIT_FSIZE, &limit)==0 && limit.rlim_cur<(rlim_t)iEnd)
+   || wdZeroFill(p, iEnd)!=SQLITE_OK ){
     wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
-    rc = SQLITE_OK;
+    return SQLITE_OK;
   }
-  return rc;
+  return wdFlush(p, SQLITE_SYNC_NORMAL);
 }
 
 /**************************** Log: its layout *******************************/
@@ -3157,7 +3163,7 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
     p->pNext = wd.pDbs;
     wd.pDbs = p;
     p->base.pMethods = &p->methods;
-    wdReason(p, zReason);
+    if( p->pBase->nHandle==1 ) wdReason(p, zReason);
   }
   pthread_mutex_unlock(&wd.mutex);
   return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
