@@ -3564,6 +3564,9 @@ static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
   SQLITE_EXTENSION_INIT2(pApi);
   if( bDefault || sqlite3_vfs_find("waldio")==0 ){
     rc = waldio_register(bDefault);
+  }else if( sqlite3_vfs_find("waldio")==&wdVfs.base ){
+    /* sqlite3_shutdown() forgets it, and leaves the VFS. */
+    rc = sqlite3_auto_extension((void(*)(void))wdConnection);
   }
   /* The VFS outlives the connection that loaded it. */
   return rc==SQLITE_OK ? SQLITE_OK_LOAD_PERMANENTLY : rc;
@@ -3571,13 +3574,18 @@ static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
 
 /* sqlite3_auto_extension() takes SQLITE_OK_LOAD_PERMANENTLY for an error. */
 static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
+  int rcDb = SQLITE_OK;
   if( rc!=SQLITE_OK && rc!=SQLITE_OK_LOAD_PERMANENTLY ) return rc;
-#if defined(SQLITE_CORE)
-  rc = SQLITE_OK;
-#endif
   /* The waldio_stat of another build shows the databases of its VFS. */
-  if( sqlite3_vfs_find("waldio")!=&wdVfs.base ) return rc;
-  return wdConnection(db, pzErrMsg, 0)==SQLITE_OK ? rc : SQLITE_ERROR;
+  if( sqlite3_vfs_find("waldio")==&wdVfs.base ){
+    rcDb = wdConnection(db, pzErrMsg, 0);
+  }
+#if defined(SQLITE_CORE)
+  rc = rcDb;
+#endif
+  /* An error would have SQLite unload what is registered. */
+  (void)rcDb;
+  return rc;
 }
 
 int sqlite3_waldio_init(
