@@ -2786,13 +2786,14 @@ static void wdReleaseBase(WdBase *p){
 }
 
 /*
-** The database was marked, and no log opened: no transaction followed, or there
+** The database was marked, and no log begun: no transaction followed, or there
 ** can be none, as in a read-only directory.  So there is no log whose close
 ** would make the database a plain one.  Do so if nobody else has it.
 */
 static void wdUnmark(WdDb *p){
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
   const u8 eVersion = 2;
+  u8 a[WAL_HDRSIZE] = {1};
   u8 eNow = 0;
   int bLog = 1;
   int rc = pLow->xLock(LOWER(p), SQLITE_LOCK_SHARED);
@@ -2801,7 +2802,8 @@ static void wdUnmark(WdDb *p){
     rc = wd.pLower->xAccess(wd.pLower, p->zWal, SQLITE_ACCESS_EXISTS, &bLog);
   }
   if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eNow);
-  if( rc==SQLITE_OK && !bLog && eNow==WD_MARK_EMPTY
+  if( bLog ) (void)wdPeekLog(p, a, sizeof(a));
+  if( rc==SQLITE_OK && (!bLog || isZero(a, sizeof(a))) && eNow==WD_MARK_EMPTY
    && pLow->xWrite(LOWER(p), &eVersion, 1, 19)==SQLITE_OK
   ){
     (void)pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
@@ -2812,7 +2814,7 @@ static void wdUnmark(WdDb *p){
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb **pp;
-  if( p->bMarked && p->bUnused ) wdUnmark(p);
+  if( p->bMarked && (p->bUnused || AtomicLoad(&p->pBase->mLayout)==0) ) wdUnmark(p);
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp!=p; pp=&(*pp)->pNext){}
   *pp = p->pNext;
@@ -3097,7 +3099,7 @@ static WdBase *wdFindBase(const char *zName){
     iInode = (u64)st.st_ino;
   }
   for(p=wd.pBases; p; p=p->pNext){
-    if( p->iDev==iDev && p->iInode==iInode && p->pid==getpid()
+    if( p->nHandle>0 && p->iDev==iDev && p->iInode==iInode && p->pid==getpid()
      && (iInode || strcmp(p->zName, zName)==0) ) break;
   }
   if( p==0 ){
