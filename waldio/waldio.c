@@ -57,6 +57,7 @@ SQLITE_EXTENSION_INIT1
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -124,6 +125,7 @@ typedef struct WdShared WdShared;
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_IDLE_US         60000000   /* The timer has nothing to do */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
+#define WD_STUCK_US        5000000    /* ... and on f2fs so long for stopped */
 #define WD_GROUP_COMMITS   32     /* Commits without a wait that end a group */
 #define WD_GATHER_MIN_US   50     /* A flush for many waits so long, or not, */
 #define WD_GATHER_MAX_US   2000   /* for those who just committed, or this long */
@@ -286,6 +288,7 @@ struct WdDb {
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
   u8 bUnused;                     /* Marked, and no log was opened since */
+  u8 bReadonly;                   /* The database was opened read-only */
   u8 bLostLog;                    /* waldio_lost_log */
   u8 bStockWrite;                 /* A stock log was written and not flushed */
 };
@@ -311,7 +314,7 @@ struct WdLog {
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
   u64 iNeeded;                    /* It was noted that the log is needed that has
-                                  ** these salts; 0 for none; atomic */
+                                  ** these salts; 0 for none */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -874,16 +877,23 @@ static int wdSyncFile(WdLog *p){
 ** written meanwhile: the next fdatasync() then returns at once, and the data is
 ** in the cache of the disk (f2fs_do_sync_file() in Linux's fs/f2fs/file.c; seen
 ** by scripts/crash-states f2fs).  So the flushes of a log take turns there, and
-** so do durable writes, by a lock that ends with whoever has it.
+** so do durable writes, by a lock that ends with whoever has it: the process, or
+** its child after a fork().  One that is stopped just then is not waited for
+** longer than any flush takes.
 */
 static void wdLockFlush(WdLog *p, short eType){
   struct flock lock;
+  i64 iUntil;
   if( !p->bF2fs ) return;
   memset(&lock, 0, sizeof(lock));
   lock.l_type = eType;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
-  while( fcntl(p->fd, F_OFD_SETLKW, &lock)!=0 && errno==EINTR ){}
+  iUntil = wdNow() + WD_STUCK_US;
+  while( fcntl(p->fd, F_OFD_SETLK, &lock)!=0 && (errno==EAGAIN || errno==EACCES)
+      && wdNow()<iUntil ){
+    wd.pLower->xSleep(wd.pLower, 200);
+  }
 }
 static void wdTakeFlush(WdLog *p){ wdLockFlush(p, F_WRLCK); }
 static void wdLeaveFlush(WdLog *p){ wdLockFlush(p, F_UNLCK); }
@@ -923,20 +933,22 @@ static u64 wdSalt(WdDb *p){
 }
 
 /*
-** Make the commits in the log durable.  From then on a log that is not there was
-** lost: should that not be noted, it will go unnoticed, no more.  It is noted once
-** for each log, since another connection may empty it.
+** Commits in the log are durable.  From now on a log that is not there was lost:
+** should that not be noted, it will go unnoticed, no more.  It is noted once for
+** each log, since another connection may empty it.
 */
-static int wdFlushCommits(WdLog *p, int flags){
-  int rc = wdFlush(p, flags);
+static void wdNeedLog(WdLog *p){
   u64 iSalt = wdSalt(p->pDb) | 1;
   int bChanged;
-  if( rc==SQLITE_OK && AtomicLoad(&p->iNeeded)!=iSalt
-   && AtomicLoad(&p->pDb->pShared->mLayout)!=0
+  if( p->iNeeded!=iSalt && AtomicLoad(&p->pDb->pShared->mLayout)!=0
    && wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK
   ){
-    AtomicStore(&p->iNeeded, iSalt);
+    p->iNeeded = iSalt;
   }
+}
+static int wdFlushCommits(WdLog *p, int flags){
+  int rc = wdFlush(p, flags);
+  if( rc==SQLITE_OK ) wdNeedLog(p);
   return rc;
 }
 
@@ -1012,7 +1024,7 @@ static int wdFlushAll(WdLog *p){
   nBefore = AtomicLoad(&pShared->nServed);
   nServed = AtomicLoad(&pShared->nAsked);
   AtomicStore(&pShared->nServed, nServed);
-  rc = wdFlushCommits(p, SQLITE_SYNC_NORMAL);
+  rc = wdFlush(p, SQLITE_SYNC_NORMAL);
   nTook = (u32)(wdNow() - iBegin);
   nOld = AtomicLoad(&pShared->nFlushUs);
   AtomicStore(&pShared->nFlushUs, nTook/4 + nOld/4*3);
@@ -1232,7 +1244,10 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
     errno = eErrno;
     if( nDone<=0 ){
       if( nDone<0 && errno==EINTR ) continue;
-      if( errno==EINVAL || errno==EOPNOTSUPP || errno==ENOSYS ){
+      /* EPERM: a sandbox; EFBIG: RLIMIT_FSIZE.  Nothing was written. */
+      if( errno==EINVAL || errno==EOPNOTSUPP || errno==ENOSYS || errno==EPERM
+       || errno==EFBIG
+      ){
         p->bDirect = 0;
         wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
         return SQLITE_NOTFOUND;
@@ -1276,10 +1291,12 @@ static int wdFlushesCommits(WdLog *p){
 ** Extend the file well beyond, so that the commits to come change no metadata.
 ** Its size is read again first: other processes extend it too, and zeros must
 ** never fall on their frames; with a restart they may have truncated it.  Without
-** room the log is appended to, as SQLite does.
+** room, by a quota or by RLIMIT_FSIZE, whose signal would end the process, the log
+** is appended to, as SQLite does.
 */
 static int wdPrealloc(WdLog *p, i64 iEnd){
   u64 iSalt = wdSalt(p->pDb);
+  struct rlimit limit;
   i64 szStep;
   int rc;
   if( iSalt!=p->iSized ) wdForgetSize(p);
@@ -1290,14 +1307,14 @@ static int wdPrealloc(WdLog *p, i64 iEnd){
   szStep = p->szFile<WD_MXSTEP ? p->szFile : WD_MXSTEP;
   if( szStep<p->pDb->szPrealloc ) szStep = p->pDb->szPrealloc;
   if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;
+  iEnd = roundUp(iEnd, WD_BLOCK0);
   wdCount(p->pDb, WD_STAT_PREALLOCS, 1);
-  rc = wdZeroFill(p, roundUp(iEnd, WD_BLOCK0));
-  if( rc==SQLITE_OK ) rc = wdFlush(p, SQLITE_SYNC_NORMAL);
-  if( (rc & 0xff)==SQLITE_FULL ){
+  if( (getrlimit(RLIMIT_FSIZE, &limit)==0 && limit.rlim_cur<(rlim_t)iEnd)
+   || wdZeroFill(p, iEnd)!=SQLITE_OK ){
     wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
-    rc = SQLITE_OK;
+    return SQLITE_OK;
   }
-  return rc;
+  return wdFlush(p, SQLITE_SYNC_NORMAL);
 }
 
 /**************************** Log: its layout *******************************/
@@ -1712,7 +1729,7 @@ static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   wdEncodeBlock0(a, aWalHdr, &lay);
   rc = wdLowWrite(p, a, WD_BLOCK0, 0);
   if( rc==SQLITE_OK ){
-    AtomicStore(&p->iNeeded, 0);
+    p->iNeeded = 0;
     AtomicStore(&pDb->pShared->mLayout, p->mLayout);
   }
   return rc;
@@ -1919,7 +1936,11 @@ static int wdLogTruncate(sqlite3_file *pFile, i64 size){
   i64 szFile = 0;
   int rc;
   int bStock = wdLogStock(p, &rc);
-  if( rc==SQLITE_OK && size==0 && p->pDb->bMarked ) rc = wdNeedNoLog(p->pDb);
+  if( size==0 && p->pDb->bMarked ){
+    /* Who cannot say that the log is not needed leaves it as it is. */
+    if( p->pDb->bReadonly ) return rc;
+    if( rc==SQLITE_OK ) rc = wdNeedNoLog(p->pDb);
+  }
   if( bStock || p->lay.eKind==WD_NONE ){
     if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xTruncate(LOWER(p), size);
   }else{
@@ -2150,22 +2171,21 @@ static int wdLogIsOurs(WdDb *p, int *pRc){
 }
 
 /*
-** Byte 19 of the file: 0 if there is none.  Where power failed while page 1
-** was copied from the log, the log tells whose it is.
+** Byte 19 of the database: 0 if there is none, or the file is another one, such
+** as one that is encrypted.  Where power failed while page 1 was copied from the
+** log, the log tells whose it is.
 */
 static int wdReadVersion(WdDb *p, u8 *pVersion){
   u8 a[20];
   int rc = LOWER(p)->pMethods->xRead(LOWER(p), a, sizeof(a), 0);
-  *pVersion = a[19];
-  p->bNeedsLog = rc==SQLITE_OK && a[19]==WD_MARK;
-  if( rc==SQLITE_IOERR_SHORT_READ ){
-    *pVersion = 0;
-    rc = SQLITE_OK;
-  }else if( rc==SQLITE_OK && memcmp(a, "SQLite format 3", 16)!=0
-         && wdLogIsOurs(p, &rc) ){
+  *pVersion = 0;
+  if( rc==SQLITE_OK && memcmp(a, "SQLite format 3", 16)==0 ){
+    *pVersion = a[19];
+  }else if( rc==SQLITE_OK && wdLogIsOurs(p, &rc) ){
     *pVersion = WD_MARK;
   }
-  return rc;
+  p->bNeedsLog = *pVersion==WD_MARK;
+  return rc==SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc;
 }
 
 /*
@@ -2205,6 +2225,15 @@ static int wdAdopt(WdDb *p){
   return rc;
 }
 
+/* Take a SHARED lock, and look whether the database is marked. */
+static int wdLook(WdDb *p, u8 *pVersion){
+  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
+  if( rc==SQLITE_OK ) rc = wdReadVersion(p, pVersion);
+  p->bMarked = (u8)isMark(*pVersion);
+  if( p->bMarked ) wdReason(p, 0);
+  return rc;
+}
+
 /*
 ** Take the first SHARED lock of a session, and find out whether the database
 ** is waldio's; that cannot change while the lock is held.  Others of this
@@ -2214,9 +2243,7 @@ static int wdAdopt(WdDb *p){
 static int wdLockShared(WdDb *p){
   u8 eVersion = 0;
   int i;
-  int rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
-  if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
-  p->bMarked = (u8)isMark(eVersion);
+  int rc = wdLook(p, &eVersion);
   if( rc==SQLITE_OK && (eVersion!=2 || !p->bWant) ) return rc;
   for(i=0; i<8 && eVersion==2 && !p->bMarked && p->bWant; i++){
     /* Busy: another process tries the same just now. */
@@ -2224,9 +2251,7 @@ static int wdLockShared(WdDb *p){
     LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
     if( i>0 ) wd.pLower->xSleep(wd.pLower, 500*i);
     pthread_mutex_lock(&wd.adopt);
-    rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_SHARED);
-    if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eVersion);
-    p->bMarked = (u8)isMark(eVersion);
+    rc = wdLook(p, &eVersion);
     if( rc==SQLITE_OK && eVersion==2 && wdAdopt(p)!=SQLITE_OK ){
       wdReason(p, "another connection uses the stock log");
     }
@@ -2399,34 +2424,47 @@ static int wdFreeSoon(WdShared *pShared){
   return i<WD_YIELDS;
 }
 
-/* Wait to be called, for nMicro or a little longer. */
+/* Take a place in the queue; NULL if there is none. */
+static u32 *wdTakePlace(WdShared *pShared, u32 iTicket){
+  u32 *pPlace = 0;
+  int i;
+  for(i=0; i<WD_NWAIT && pPlace==0; i++){
+    pPlace = &pShared->aWait[(iTicket+(u32)i)%WD_NWAIT];
+    if( !AtomicSwap(pPlace, 0, iTicket) ) pPlace = 0;
+  }
+  AtomicStore(&pShared->bQueue, 1);
+  return pPlace;
+}
+
+/* Wait to be called, for nMicro or a little longer.  Whoever was called and missed
+** its turn goes on waiting: to return early would cost it a try of its busy timeout. */
 static void wdWaitTurn(WdShared *pShared, i64 nMicro){
   i64 nLeft = nMicro<WD_SLEEP_US ? WD_SLEEP_US : nMicro;
   i64 iUntil = wdNow() + nLeft;
   u32 *pMine = 0;
   u32 iMine = wdQueue.iTicket;
-  int i;
   while( iMine==0 ) iMine = AtomicAdd(&pShared->iTicket, 1);
   wdQueue.iTicket = iMine;
-  for(i=0; i<WD_NWAIT && pMine==0; i++){
-    pMine = &pShared->aWait[(iMine+(u32)i)%WD_NWAIT];
-    if( !AtomicSwap(pMine, 0, iMine) ) pMine = 0;
-  }
-  AtomicStore(&pShared->bQueue, 1);
-  if( pMine==0 ){
-    wd.pLower->xSleep(wd.pLower, 1000);
-    return;
-  }
-  while( nLeft>0 && AtomicLoad(pMine)==iMine ){
+  while( nLeft>0 ){
+    if( pMine && AtomicLoad(pMine)!=iMine ){
+      u64 iTurn = AtomicLoad(&pShared->iTurn);
+      pMine = 0;
+      if( (u32)(iTurn>>32)==iMine && wdTurnTaken(iTurn) ) break;
+    }
+    if( pMine==0 ) pMine = wdTakePlace(pShared, iMine);
     if( wdQueue.nFree<WD_MXFREE && wdIsFree(pShared) ){
       wdQueue.nFree++;            /* Just given up, and nobody was called */
       sched_yield();
       break;
     }
-    wdFutexWait(pMine, iMine, nLeft<WD_SLEEP_US ? nLeft : WD_SLEEP_US);
+    if( pMine ){
+      wdFutexWait(pMine, iMine, nLeft<WD_SLEEP_US ? nLeft : WD_SLEEP_US);
+    }else{
+      wd.pLower->xSleep(wd.pLower, 1000);
+    }
     nLeft = iUntil - wdNow();
   }
-  (void)AtomicSwap(pMine, iMine, 0);
+  if( pMine ) (void)AtomicSwap(pMine, iMine, 0);
 }
 
 /******************** Database: checkpoints of commits **********************/
@@ -2656,12 +2694,19 @@ static int wdPragmaError(char **az, const char *zWant){
   return SQLITE_ERROR;
 }
 
+/* A pragma's value: -1 if it is no number up to mx. */
+static int wdPragmaNumber(char **az, int mx){
+  char *zEnd;
+  long n = strtol(az[2], &zEnd, 10);
+  return zEnd==az[2] || *zEnd || n<0 || n>mx ? -1 : (int)n;
+}
+
 /* PRAGMA waldio_reserve=N: reserved bytes per page, from the next VACUUM on. */
 static int wdPragmaReserve(WdDb *p, char **az){
   if( az[2] ){
-    int n = atoi(az[2]);
+    int n = wdPragmaNumber(az, 255);
     const char *zSchema = p->ppDb && *p->ppDb ? wdSchema(p, *p->ppDb) : 0;
-    if( n<0 || n>255 || zSchema==0 ) return wdPragmaError(az, "0 to 255");
+    if( n<0 || zSchema==0 ) return wdPragmaError(az, "0 to 255");
     sqlite3_file_control(*p->ppDb, zSchema, SQLITE_FCNTL_RESERVE_BYTES, &n);
   }
   az[0] = sqlite3_mprintf("%d", p->nReserve);
@@ -2690,9 +2735,10 @@ static int wdPragmaOption(WdDb *p, char **az){
   };
   unsigned i;
   for(i=0; i<sizeof(a)/sizeof(a[0]); i++){
-    int n = az[2] ? atoi(az[2]) : *a[i].pValue;
+    int n = *a[i].pValue;
     if( sqlite3_stricmp(az[1], a[i].zName)!=0 ) continue;
-    if( n<a[i].mn || n>a[i].mx || (a[i].pValue==&p->szPad && n!=wdPadding(n)) ){
+    if( az[2] ) n = wdPragmaNumber(az, a[i].mx);
+    if( n<a[i].mn || (a[i].pValue==&p->szPad && n!=wdPadding(n)) ){
       return wdPragmaError(az, a[i].zWant);
     }
     *a[i].pValue = n;
@@ -2757,13 +2803,14 @@ static void wdReleaseBase(WdBase *p){
 }
 
 /*
-** The database was marked, and no log opened: no transaction followed, or there
+** The database was marked, and no log begun: no transaction followed, or there
 ** can be none, as in a read-only directory.  So there is no log whose close
 ** would make the database a plain one.  Do so if nobody else has it.
 */
 static void wdUnmark(WdDb *p){
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
   const u8 eVersion = 2;
+  u8 a[WAL_HDRSIZE] = {1};
   u8 eNow = 0;
   int bLog = 1;
   int rc = pLow->xLock(LOWER(p), SQLITE_LOCK_SHARED);
@@ -2772,7 +2819,8 @@ static void wdUnmark(WdDb *p){
     rc = wd.pLower->xAccess(wd.pLower, p->zWal, SQLITE_ACCESS_EXISTS, &bLog);
   }
   if( rc==SQLITE_OK ) rc = wdReadVersion(p, &eNow);
-  if( rc==SQLITE_OK && !bLog && eNow==WD_MARK_EMPTY
+  if( bLog ) (void)wdPeekLog(p, a, sizeof(a));
+  if( rc==SQLITE_OK && (!bLog || isZero(a, sizeof(a))) && eNow==WD_MARK_EMPTY
    && pLow->xWrite(LOWER(p), &eVersion, 1, 19)==SQLITE_OK
   ){
     (void)pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
@@ -2783,7 +2831,7 @@ static void wdUnmark(WdDb *p){
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb **pp;
-  if( p->bMarked && p->bUnused ) wdUnmark(p);
+  if( p->bMarked && (p->bUnused || AtomicLoad(&p->pBase->mLayout)==0) ) wdUnmark(p);
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp!=p; pp=&(*pp)->pNext){}
   *pp = p->pNext;
@@ -2948,13 +2996,19 @@ static int wdPersistWal(WdDb *p, int *pArg){
 static int wdPhaseTwo(WdDb *p){
   WdLog *pLog = p->pLog;
   u64 iWait = p->iWait;
+  u64 iDurable = iWait;           /* What has to be, for the log to be needed */
   int rc = SQLITE_OK;
   if( pLog==0 ) return SQLITE_OK;
   wdCommitOver(pLog);
   p->iWait = 0;
-  if( iWait ){
-    rc = p->eSync==WD_SYNC_GROUP ? wdWaitGroup(pLog, iWait)
-                                 : wdWaitDurable(pLog, iWait);
+  if( iWait && p->eSync==WD_SYNC_GROUP ){
+    iDurable = pLog->iTimed;      /* The thread must not write the database */
+    rc = wdWaitGroup(pLog, iWait);
+  }else if( iWait ){
+    rc = wdWaitDurable(pLog, iWait);
+  }
+  if( rc==SQLITE_OK && iDurable && iDurable<=AtomicLoad(&p->pShared->iDurable) ){
+    wdNeedLog(pLog);
   }
   if( rc==SQLITE_OK && p->bStockWrite && p->eSync==WD_SYNC_PERSISTENT ){
     rc = wdLogSync(&pLog->base, SQLITE_SYNC_NORMAL);
@@ -3062,7 +3116,7 @@ static WdBase *wdFindBase(const char *zName){
     iInode = (u64)st.st_ino;
   }
   for(p=wd.pBases; p; p=p->pNext){
-    if( p->iDev==iDev && p->iInode==iInode && p->pid==getpid()
+    if( p->nHandle>0 && p->iDev==iDev && p->iInode==iInode && p->pid==getpid()
      && (iInode || strcmp(p->zName, zName)==0) ) break;
   }
   if( p==0 ){
@@ -3120,15 +3174,15 @@ static int wdOpenDb(WdDb *p, const char *zName, int flags){
   }
   if( p->methods.xShmMap==0 ) zReason = "no shared memory";
   p->bWant = zReason==0;
-  p->bLostLog = (flags & SQLITE_OPEN_READONLY)==0
-             && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
+  p->bReadonly = (flags & SQLITE_OPEN_READONLY)!=0;
+  p->bLostLog = !p->bReadonly && sqlite3_uri_boolean(zName, "waldio_lost_log", 0);
   pthread_mutex_lock(&wd.mutex);
   p->pBase = wdFindBase(zName);
   if( p->pBase ){
     p->pNext = wd.pDbs;
     wd.pDbs = p;
     p->base.pMethods = &p->methods;
-    wdReason(p, zReason);
+    if( p->pBase->nHandle==1 ) wdReason(p, zReason);
   }
   pthread_mutex_unlock(&wd.mutex);
   return p->pBase ? SQLITE_OK : SQLITE_NOMEM;
@@ -3160,7 +3214,7 @@ static int wdCheckName(const char *zWal){
     return SQLITE_CANTOPEN;
   }
   if( !p->bNeedsLog ) return SQLITE_OK;
-  if( wd.bUnix ? access(zWal, F_OK)==0
+  if( wd.bUnix ? stat(zWal, &st)==0
                : wdPeekLog(p, a, sizeof(a))!=SQLITE_CANTOPEN ) return SQLITE_OK;
   if( wd.bUnix && stat(p->zName, &st)==0 && st.st_nlink>1 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s has several names, and its log has "
@@ -3529,6 +3583,9 @@ static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
   SQLITE_EXTENSION_INIT2(pApi);
   if( bDefault || sqlite3_vfs_find("waldio")==0 ){
     rc = waldio_register(bDefault);
+  }else if( sqlite3_vfs_find("waldio")==&wdVfs.base ){
+    /* sqlite3_shutdown() forgets it, and leaves the VFS. */
+    rc = sqlite3_auto_extension((void(*)(void))wdConnection);
   }
   /* The VFS outlives the connection that loaded it. */
   return rc==SQLITE_OK ? SQLITE_OK_LOAD_PERMANENTLY : rc;
@@ -3536,13 +3593,18 @@ static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
 
 /* sqlite3_auto_extension() takes SQLITE_OK_LOAD_PERMANENTLY for an error. */
 static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
+  int rcDb = SQLITE_OK;
   if( rc!=SQLITE_OK && rc!=SQLITE_OK_LOAD_PERMANENTLY ) return rc;
-#if defined(SQLITE_CORE)
-  rc = SQLITE_OK;
-#endif
   /* The waldio_stat of another build shows the databases of its VFS. */
-  if( sqlite3_vfs_find("waldio")!=&wdVfs.base ) return rc;
-  return wdConnection(db, pzErrMsg, 0)==SQLITE_OK ? rc : SQLITE_ERROR;
+  if( sqlite3_vfs_find("waldio")==&wdVfs.base ){
+    rcDb = wdConnection(db, pzErrMsg, 0);
+  }
+#if defined(SQLITE_CORE)
+  rc = rcDb;
+#endif
+  /* An error would have SQLite unload what is registered. */
+  (void)rcDb;
+  return rc;
 }
 
 int sqlite3_waldio_init(

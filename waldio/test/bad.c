@@ -117,7 +117,8 @@ static void links(void){
 }
 
 static void moved(void){
-  sqlite3 *db;
+  sqlite3 *db, *db2;
+  sqlite3_stmt *pStmt;
   testBegin("renamed while it is open");
   create(1024);
   db = testOpen("file:b.db?vfs=waldio");
@@ -130,6 +131,18 @@ static void moved(void){
   CHECK_INT( testShell("mv b.db-wal m.db-wal"), 0 );
   checkRows("file:m.db?vfs=waldio", 4);
   checkRows("file:m.db?vfs=unix", 4);
+  testBegin("moved while a statement reads its row of waldio_stat");
+  db = testOpen("file:m.db?vfs=waldio");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "4" );
+  CHECK_INT( sqlite3_open(":memory:", &db2), SQLITE_OK );
+  CHECK_INT( sqlite3_prepare_v2(db2, "SELECT * FROM waldio_stat", -1, &pStmt, 0),
+             SQLITE_OK );
+  CHECK_INT( sqlite3_step(pStmt), SQLITE_ROW );
+  sqlite3_close(db);
+  CHECK_INT( testShell("mv m.db b.db; mv m.db-wal b.db-wal"), 0 );
+  checkRows("file:b.db?vfs=waldio", 4);
+  CHECK_INT( sqlite3_finalize(pStmt), SQLITE_OK );
+  sqlite3_close(db2);
   testBegin("moved after a crash, without its log");
   CHECK_INT( testShell("mv c.db n.db; cp n.db o.db"), 0 );
   refused("file:n.db?vfs=waldio", "n.db", SQLITE_CANTOPEN);
@@ -164,18 +177,25 @@ static void asNobody(void (*x)(void)){
   CHECK_INT( st, 0 );
 }
 static void inReadOnly(void){
+  sqlite3 *db;
   testBegin("read-only directory, closed database");
   refused("file:ro/b.db?vfs=waldio", "ro/b.db", SQLITE_READONLY_DIRECTORY);
   CHECK_INT( byte19("ro/b.db"), 2 );
   refused("file:ro/b.db?vfs=unix", "ro/b.db", SQLITE_READONLY_DIRECTORY);
   checkRows("file:ro/b.db?vfs=waldio&immutable=1", 2);
+  testBegin("read-only directory, closed database with a log that was kept");
+  db = testOpen("file:ro/d.db?vfs=waldio");
+  CHECK( testTry(db, "SELECT * FROM t")!=SQLITE_OK );
+  sqlite3_close(db);
+  CHECK_INT( byte19("ro/d.db"), 2 );
   testBegin("read-only directory, crashed database");
   refused("file:ro/c.db?vfs=waldio", "ro/c.db", SQLITE_CANTOPEN);
 }
 static void readOnly(void){
   create(1024);
   CHECK_INT( testShell("chmod 755 . && mkdir ro && cp b.db c.db c.db-wal ro &&"
-                       "chmod 666 ro/b.db ro/c.db && chmod 444 ro/c.db-wal &&"
+                       "cp b.db ro/d.db && cp b.db-wal ro/d.db-wal &&"
+                       "chmod 666 ro/?.db ro/d.db-wal && chmod 444 ro/c.db-wal &&"
                        "chmod 555 ro"), 0 );
   asNobody(inReadOnly);
   CHECK_INT( testShell("chmod 755 ro && chmod 644 ro/*"), 0 );
@@ -357,6 +377,28 @@ static void swapped(void){
   checkRows("file:c.db?vfs=waldio", 2);
 }
 
+/* What is no database, be it encrypted or a picture, is left alone, whatever it has
+** where a database has its version. */
+static void noDatabase(void){
+  static const unsigned char az[] = { 2, 0x56, 0x57 };
+  unsigned i;
+  create(1024);
+  for(i=0; i<sizeof(az); i++){
+    unsigned char a[2048];
+    sqlite3 *db;
+    FILE *f = fopen("x.db", "wb");
+    testBegin("no database, byte 19 is %d", az[i]);
+    memset(a, 0xee, sizeof(a));
+    a[19] = az[i];
+    CHECK( f!=0 && fwrite(a, sizeof(a), 1, f)==1 && fclose(f)==0 );
+    db = testOpen("file:x.db?vfs=waldio");
+    CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_NOTADB );
+    CHECK_INT( byte19("x.db"), az[i] );
+    sqlite3_close(db);
+    CHECK_INT( byte19("x.db"), az[i] );
+  }
+}
+
 int main(int argc, char **argv){
   CHECK_INT( sqlite3_config(SQLITE_CONFIG_LOG, onLog, (void*)0), SQLITE_OK );
   if( argc>2 ){
@@ -376,6 +418,7 @@ int main(int argc, char **argv){
   strange(1);
   swapped();
   lostIndex();
+  noDatabase();
   pageSizes();
   attached("delete");
   attached("wal");

@@ -126,6 +126,31 @@ static void poisonedLater(void){
   sqlite3_close(db);
 }
 
+/* That thread flushes the log, and leaves the file of the database, which is
+** marked once something is durable, to the thread that uses it. */
+static void foreign(void){
+  unsigned char c = 0;
+  sqlite3 *db;
+  int i, n = 0, fd;
+  testBegin("files used by one thread");
+  prepare("file:f.db?vfs=waldio");
+  accountBegin();
+  db = testOpen("file:f.db?vfs=waldio");
+  testExec(db, "PRAGMA waldio_sync='group'; PRAGMA waldio_group_ms=1;"
+               "PRAGMA waldio_group_frames=1000000; PRAGMA waldio_prealloc=0");
+  for(i=1; i<=5; i++){
+    CHECK_INT( commit(db), SQLITE_OK );
+    while( atoi(testText(db, "SELECT flushes FROM waldio_stat"))==n ) usleep(100);
+    n = atoi(testText(db, "SELECT flushes FROM waldio_stat"));
+  }
+  CHECK_INT( faultForeign(), 0 );
+  fd = open("f.db", O_RDONLY);
+  CHECK( pread(fd, &c, 1, 19)==1 );
+  CHECK_INT( c, 0x57 );
+  close(fd);
+  sqlite3_close(db);
+}
+
 /* The next commits of a database find that several connections commit at once:
 ** WdShared.nGroup, in the guard region of the wal-index. */
 static void asGroup(const char *zShm){
@@ -312,6 +337,7 @@ int main(void){
   lacking();
   poisoned();
   poisonedLater();
+  foreign();
   ignored("waldio_sync=persistent; PRAGMA synchronous=NORMAL", 0);
   ignored("waldio_sync=full; PRAGMA synchronous=FULL", 1);
   noRoomAhead();

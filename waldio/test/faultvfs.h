@@ -67,13 +67,25 @@ static UNUSED void faultSet(int mOp, long n, int rc, int bForever){
 static int faultClose(sqlite3_file *p){
   return FAULT_LOWER(p)->pMethods->xClose(FAULT_LOWER(p));
 }
+/* Reads and writes by another thread than the first one. */
+static int faultForeign(void){
+  static pthread_t first;
+  static int nForeign;
+  pthread_mutex_lock(&faultMutex);
+  if( first==0 ) first = pthread_self();
+  if( !pthread_equal(first, pthread_self()) ) nForeign++;
+  pthread_mutex_unlock(&faultMutex);
+  return nForeign;
+}
 static int faultRead(sqlite3_file *p, void *pBuf, int n, sqlite3_int64 i){
+  (void)faultForeign();
   if( faultNow(FAULT_READ) ) return SQLITE_IOERR_READ;
   return FAULT_LOWER(p)->pMethods->xRead(FAULT_LOWER(p), pBuf, n, i);
 }
 /* A write that fails has written a half. */
 static int faultWrite(sqlite3_file *p, const void *pBuf, int n, sqlite3_int64 i){
   sqlite3_file *pLow = FAULT_LOWER(p);
+  (void)faultForeign();
   CHECK( n<128*1024 );
   if( faultNow(FAULT_WRITE) ){
     if( n>1 ) (void)pLow->pMethods->xWrite(pLow, pBuf, n/2, i);

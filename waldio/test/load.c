@@ -57,6 +57,69 @@ static UNUSED void loadBoth(const char *zUnused, int bUnused){
   sqlite3_close(db);
 }
 
+/* Any allocation fails while waldio.so is loaded: what is registered stays. */
+static sqlite3_mem_methods memReal;
+static int nMemLeft = -1, nMemFailed;
+static void *memMalloc(int n){
+  if( nMemLeft==0 ) nMemFailed++;
+  if( nMemLeft>=0 && nMemLeft--==0 ) return 0;
+  return memReal.xMalloc(n);
+}
+static UNUSED void loadNoMemory(const char *zUnused, int nLeft){
+  sqlite3_mem_methods mem;
+  sqlite3 *db;
+  char zSo[600];
+  (void)zUnused;
+  testBegin("load_extension, allocation %d fails", nLeft);
+  CHECK_INT( sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memReal), SQLITE_OK );
+  mem = memReal;
+  mem.xMalloc = memMalloc;
+  CHECK_INT( sqlite3_config(SQLITE_CONFIG_MALLOC, &mem), SQLITE_OK );
+  CHECK_INT( sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK );
+  db = testOpen(":memory:");
+  snprintf(zSo, sizeof(zSo), "%s/waldio", testHome);
+  CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1,
+                               (int*)0), SQLITE_OK );
+  nMemLeft = nLeft;
+  (void)sqlite3_load_extension(db, zSo, "sqlite3_waldio_init", 0);
+  nMemLeft = -1;
+  if( nMemFailed==0 ) exit(9);    /* That was all of them */
+  CHECK_INT( sqlite3_load_extension(db, zSo, "sqlite3_waldio_init", 0), SQLITE_OK );
+  sqlite3_close(db);
+  db = testOpen("file:load.db?vfs=waldio");
+  CHECK_STR( testText(db, "SELECT count(*) FROM waldio_stat"), "1" );
+  sqlite3_close(db);
+  exit(0);
+}
+static UNUSED void noMemory(void){
+  int i, st = 0;
+  for(i=0; st==0; i++){
+    pid_t pid = fork();
+    CHECK( pid>=0 );
+    if( pid==0 ) loadNoMemory(0, i);
+    CHECK( waitpid(pid, &st, 0)==pid );
+  }
+  testBegin("load_extension without memory");
+  CHECK( WIFEXITED(st) );
+  CHECK_INT( WEXITSTATUS(st), 9 );
+  CHECK( i>2 );
+}
+
+/* SQLite is shut down, and loads waldio.so again. */
+static UNUSED void loadAgain(const char *zEntry, int bDefault){
+  sqlite3 *db;
+  loadShared(zEntry, bDefault);
+  CHECK_INT( sqlite3_shutdown(), SQLITE_OK );
+  loadShared(zEntry, bDefault);
+  testBegin("loaded again after sqlite3_shutdown()");
+  CHECK_INT( testShell("rm -f load.db*"), 0 );
+  db = testOpen("file:load.db?vfs=waldio");
+  CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
+  testExec(db, "CREATE TABLE t(a)");
+  CHECK_STR( testText(db, "SELECT layout FROM waldio_stat"), "W" );
+  sqlite3_close(db);
+}
+
 static void inChild(void (*x)(const char*,int), const char *z, int b){
   int st = 0;
   pid_t pid = fork();
@@ -170,6 +233,8 @@ int main(void){
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   inChild(loadShared, 0, 0);
   inChild(loadShared, "sqlite3_waldio_default_init", 1);
+  noMemory();
+  inChild(loadAgain, 0, 0);
   inChild(loadBoth, 0, 0);
   twoFormats();
 #endif

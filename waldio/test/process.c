@@ -5,12 +5,16 @@
 ** The processes use different layouts, so each restart of the log may change
 ** its layout under the others.
 */
+#define _GNU_SOURCE
 #include "test.h"
 #include <sys/resource.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #define NTHREAD 4
@@ -593,16 +597,31 @@ static void inQueue(int bHolder){
   munmap(aShared-SHARED, 32768);
 }
 
+/* All places of the queue are taken, or who is in it is called and has no turn:
+** again and again. */
+static void *disturbMain(void *pArg){
+  unsigned char *a = mapShared();
+  int i, bFull = *(int*)pArg;
+  while( !__atomic_load_n(&bWritersEnd, __ATOMIC_RELAXED) ){
+    for(i=0; i<64; i++) put(a, SH_WAIT+4*i, bFull ? 0x7fff0000+(unsigned)i : 0);
+    usleep(100);
+  }
+  munmap(a-SHARED, 32768);
+  return 0;
+}
+
 /* The WRITE lock is held by somebody of whom the queue knows nothing.  Those who
 ** try it often are woken early at first, and wait no less in all for that. */
-static void unknownHolder(void){
+static void unknownHolder(const char *zQueue){
+  pthread_t disturb;
+  int bFull = strcmp(zQueue, "full")==0;
   struct flock lock;
   int aPipe[2], fd, st;
   char c = 0;
   unsigned iBegin;
   pid_t pid;
   sqlite3 *db;
-  testBegin("a holder that is not in the queue");
+  testBegin("a holder that is not in the queue, which is %s", zQueue);
   create();
   db = testOpen("file:p.db?vfs=waldio");
   testExec(db, "SELECT * FROM t");
@@ -620,10 +639,14 @@ static void unknownHolder(void){
     pause();
   }
   CHECK( read(aPipe[0], &c, 1)==1 );
+  bWritersEnd = strcmp(zQueue, "left alone")==0;
+  CHECK_INT( pthread_create(&disturb, 0, disturbMain, &bFull), 0 );
   sqlite3_busy_timeout(db, 300);
   iBegin = micros();
   CHECK_INT( testTry(db, "UPDATE n SET n=n+1"), SQLITE_BUSY );
   CHECK( micros()-iBegin>=300000 );
+  __atomic_store_n(&bWritersEnd, 1, __ATOMIC_RELAXED);
+  CHECK_INT( pthread_join(disturb, 0), 0 );
   CHECK_INT( kill(pid, SIGKILL), 0 );
   CHECK( waitpid(pid, &st, 0)==pid && WIFSIGNALED(st) );
   close(aPipe[0]);
@@ -677,14 +700,51 @@ static void hostile(void){
   munmap(aHostile-SHARED, 32768);
 }
 
+/* On f2fs flushes take turns.  A process is stopped in its turn, or a child of one
+** that was killed has its descriptor: commits go on all the same. */
+static int bF2fs;
+int fstatfs(int fd, struct statfs *p){
+  int rc = (int)syscall(SYS_fstatfs, fd, p);
+  if( rc==0 && bF2fs ) p->f_type = F2FS_SUPER_MAGIC;
+  return rc;
+}
+static void stoppedFlush(void){
+  struct flock lock;
+  sqlite3 *db;
+  int fd;
+  testBegin("a flush on f2fs that does not end");
+  create();
+  bF2fs = 1;
+  db = testOpen("file:p.db?vfs=waldio");
+  testExec(db, "PRAGMA synchronous=FULL; UPDATE n SET n=1");
+  testExec(db, "UPDATE n SET n=2");
+  bF2fs = 0;
+  fd = open("p.db-wal", O_RDWR);
+  memset(&lock, 0, sizeof(lock));
+  lock.l_type = F_RDLCK;
+  lock.l_len = 1;
+  /* The commits before have given it back. */
+  CHECK( fd>=0 && fcntl(fd, F_OFD_SETLK, &lock)==0 );
+  alarm(120);
+  testExec(db, "UPDATE n SET n=3");
+  close(fd);
+  testExec(db, "UPDATE n SET n=4");
+  alarm(0);
+  CHECK_STR( testText(db, "SELECT durable_writes>=3 FROM waldio_stat"), "1" );
+  sqlite3_close(db);
+}
+
 int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   together();
   inQueue(0);
   inQueue(1);
-  unknownHolder();
+  unknownHolder("left alone");
+  unknownHolder("full");
+  unknownHolder("called");
   hostile();
+  stoppedFlush();
   restartedMeanwhile();
   restartedBefore();
   alone();

@@ -4,6 +4,12 @@
 ** its wal-index.
 */
 #include "test.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 static long fileSize(const char *zName){
   struct stat st;
@@ -52,6 +58,9 @@ static void options(void){
     { "waldio_padding=1000", 0 },       { "waldio_padding", "8192" },
     { "waldio_prealloc", "65536" },     { "waldio_prealloc=5000", "5000" },
     { "waldio_prealloc=-1", 0 },        { "waldio_prealloc=0", "0" },
+    { "waldio_prealloc=much", 0 },      { "waldio_prealloc=4294967296", 0 },
+    { "waldio_durable_reads=on", 0 },   { "waldio_durable_reads", "1" },
+    { "waldio_reserve=none", 0 },
     { "waldio_recycle", "1" },          { "waldio_recycle=0", "0" },
     { "waldio_reserve", "24" },         { "waldio_reserve=300", 0 },
     { "waldio_layout", "W" },           { "journal_mode", "wal" },
@@ -320,6 +329,12 @@ static void readonly(void){
   testExec(db, "INSERT INTO t VALUES(2,2)");
   CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "2" );
   CHECK( testTry(db2, "INSERT INTO t VALUES(3,3)")==SQLITE_READONLY );
+  testBegin("read-only connection, a log that is in the database");
+  CHECK_STR( testText(db, "PRAGMA wal_checkpoint"), "0" );
+  CHECK_STR( testText(db2, "PRAGMA wal_checkpoint(TRUNCATE)"), "0" );
+  CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "2" );
+  testExec(db, "UPDATE t SET b=3 WHERE a=2");
+  CHECK_STR( testText(db2, "SELECT b FROM t WHERE a=2"), "3" );
   sqlite3_close(db2);
   sqlite3_close(db);
   testBegin("read-only connection alone");
@@ -486,6 +501,72 @@ static void mapped(void){
   plain("u.db", 4);
 }
 
+/* In a child that has given up some rights: commits go on as without waldio. */
+static void confined(const char *zHow){
+  int i, st;
+  pid_t pid;
+  sqlite3 *db = create("file:u.db?vfs=waldio");
+  testBegin("commits within %s", zHow);
+  CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal"), 0 );
+  CHECK_INT( byte19("v.db"), 0x57 );
+  sqlite3_close(db);
+  pid = fork();
+  CHECK( pid>=0 );
+  if( pid==0 ){
+    db = testOpen("file:v.db?vfs=waldio");
+    if( strcmp(zHow, "a limit of file sizes")==0 ){
+      struct rlimit limit = { 150000, 150000 };
+      CHECK_INT( setrlimit(RLIMIT_FSIZE, &limit), 0 );
+    }else{
+      struct sock_filter a[] = {
+        BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, SYS_pwritev2, 2, 0),
+        BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, SYS_faccessat, 1, 0),
+#ifdef SYS_access
+        BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, SYS_access, 0, 1),
+#else
+        BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, SYS_faccessat, 0, 1),
+#endif
+        BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ERRNO|EPERM),
+        BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ALLOW)
+      };
+      struct sock_fprog prog = { sizeof(a)/sizeof(a[0]), a };
+      CHECK_INT( prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0 );
+      CHECK_INT( prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0 );
+    }
+    testExec(db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0");
+    for(i=2; i<=30; i++) testExec(db, "INSERT INTO t VALUES(%d,1)", i);
+    CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
+    CHECK_STR( testText(db, "SELECT fallbacks>0 FROM waldio_stat"), "1" );
+    sqlite3_close(db);
+    _exit(0);
+  }
+  CHECK( waitpid(pid, &st, 0)==pid );
+  CHECK_INT( st, 0 );
+  plain("v.db", 30);
+}
+
+/* What one connection cannot have does not say what the log of all is. */
+static void reasonOfAll(void){
+  static const char *const az[] = { "&mode=ro", "&waldio=off" };
+  char zUri[100];
+  sqlite3 *db, *db2;
+  int i, j;
+  for(i=0; i<4; i++){
+    testBegin("a second connection with %s, %s", az[i/2], i%2 ? "reads" : "open");
+    db = create("file:u.db?vfs=waldio");
+    snprintf(zUri, sizeof(zUri), "file:u.db?vfs=waldio%s", az[i/2]);
+    db2 = testOpen(zUri);
+    if( i%2 ) CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "1" );
+    for(j=0; j<2; j++){
+      CHECK_STR( testText(j ? db2 : db, "SELECT layout || ' ' || (reason IS NULL)"
+                                        "  FROM waldio_stat"), "W 1" );
+    }
+    sqlite3_close(db2);
+    sqlite3_close(db);
+  }
+}
+
 /* A log in another version of the format is not touched. */
 static void otherFormat(int cVersion){
   sqlite3 *db2;
@@ -543,6 +624,9 @@ int main(void){
   truncatedByAnother();
   flushedOnce();
   keptMode();
+  confined("a limit of file sizes");
+  confined("a sandbox without pwritev2() and access()");
+  reasonOfAll();
   readAhead();
   otherFormat('1');
   otherFormat('3');
