@@ -1,6 +1,8 @@
 //! `iostep advise`: the settings that make a database faster here, measured.
 
+pub(super) mod guard;
 mod measure;
+mod mounted;
 mod remount;
 mod subject;
 
@@ -301,7 +303,7 @@ fn plan(args: &Args, place: &Place, subject: &Subject) -> anyhow::Result<Vec<Pla
     }
     let skipped = |candidate: &Candidate| {
         let option = candidate.setting.mount?;
-        remount::reason_against(option, subject, args.remount)
+        remount::reason_against(&option, subject, args.remount)
     };
     Ok(all
         .into_iter()
