@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use iostep_model::publish;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Signals that ask for the end, as a flag: whoever sees it returns, and so cleans up. Another
@@ -16,6 +17,7 @@ impl Interrupt {
     /// it, stays so.
     pub fn install() -> anyhow::Result<Interrupt> {
         let flag = Arc::new(AtomicBool::new(false));
+        publish::end_when(Arc::clone(&flag));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;

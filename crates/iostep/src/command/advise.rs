@@ -189,10 +189,11 @@ fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
     if let Some(path) = &args.output {
         publish::write(path, json().as_bytes())?;
     }
-    terminal::print(&match args.json {
+    let text = match args.json {
         true => json(),
         false => report::advise::render(advice, terminal::style()),
-    })
+    };
+    terminal::print_beside(&args.output, &text)
 }
 
 /// What a recording says of the database, or of the one with the most transactions.
