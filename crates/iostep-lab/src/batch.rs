@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use iostep_model::directory::Temporary;
 use iostep_model::lab::{Cell, CellResult, Lab, State};
 
 use crate::error::{Error, Result};
@@ -158,16 +159,15 @@ impl Guests<'_> {
         directory: &Path,
         listener: &mut dyn Listener,
     ) -> Result<Option<Fault>> {
-        let share = tempfile::Builder::new()
-            .prefix(".guest-")
-            .tempdir_in(directory)
-            .map_err(Error::io(directory, "create a directory in"))?;
+        let directory = std::path::absolute(directory).map_err(Error::io(directory, "find"))?;
+        let share = Temporary::new(&directory, ".guest-")?;
+        let share = share.directory().name();
         let lab = Lab {
             name: name.to_owned(),
             title: name.to_owned(),
             cells: cells.iter().copied().cloned().collect(),
         };
-        lab.write(&results::lab_path(share.path()))?;
+        lab.write(&results::lab_path(share))?;
         let watch = Watch::new(self.interrupted, self.time_limit + SLACK);
         let disks = disks(cells, MEMORY_BYTES)?;
         let qemu = guest::qemu();
@@ -177,16 +177,16 @@ impl Guests<'_> {
             }
             listener.result(result)
         };
-        let mut inbox = Inbox::new(share.path(), &lab.cells, &watch, &mut keep);
+        let mut inbox = Inbox::new(share, &lab.cells, &watch, &mut keep);
         let mut complaints = Tail::default();
         let ended = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch.look());
             let ended = guest::run(
                 &Options {
                     filesystems: filesystems(cells),
-                    ..self.options(device, &disks, share.path())
+                    ..self.options(device, &disks, share)
                 },
-                &self.command(device, &lab, share.path()),
+                &self.command(device, &lab, share),
                 &mut Output {
                     stdout: &mut inbox,
                     stderr: &mut complaints,

@@ -1,11 +1,11 @@
 //! Mounts that go away by themselves.
 
 use std::ffi::CString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use iostep_model::directory::Temporary;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
-use tempfile::TempDir;
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub fn enter_private_mounts() -> Result<()> {
 /// point.
 #[derive(Debug)]
 pub struct Mount {
-    directory: TempDir,
+    point: Temporary,
 }
 
 impl Mount {
@@ -44,7 +44,7 @@ impl Mount {
     /// `options` are as `mount -o` has them.
     /// Errors: `Io`, with the kernel's reason; `Usage` if the options hold a zero byte.
     pub fn new(kind: Kind, disk: &impl Disk, options: &str) -> Result<Mount> {
-        let directory = mount_point()?;
+        let point = mount_point()?;
         let (flags, own) = split(options);
         let data = CString::new(own).map_err(|_| Error::Usage {
             what: "a zero byte in the mount options".into(),
@@ -52,29 +52,30 @@ impl Mount {
         })?;
         rustix::mount::mount(
             disk.device(),
-            directory.path(),
+            point.directory().name(),
             kind.mount_type(),
             MountFlags::NODEV | MountFlags::NOSUID | flags,
             data.as_c_str(),
         )
         .map_err(Error::io(disk.device(), "mount"))?;
-        Ok(Mount { directory })
+        Ok(Mount { point })
     }
 
     /// Mounts an empty tmpfs.
     ///
     /// Errors: `Io`.
     pub(crate) fn memory() -> Result<Mount> {
-        let directory = mount_point()?;
+        let point = mount_point()?;
         let flags = MountFlags::NODEV | MountFlags::NOSUID;
-        rustix::mount::mount("iostep", directory.path(), "tmpfs", flags, c"mode=700")
-            .map_err(Error::io(directory.path(), "mount memory at"))?;
-        Ok(Mount { directory })
+        let path = point.directory().name();
+        rustix::mount::mount("iostep", path, "tmpfs", flags, c"mode=700")
+            .map_err(Error::io(path, "mount memory at"))?;
+        Ok(Mount { point })
     }
 
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        self.point.directory().name()
     }
 
     /// Writes everything that waits to be written.
@@ -96,7 +97,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let path = self.directory.path();
+        let path = self.path();
         // EINVAL after `unmount`: it is no mount point any more, which is what we want.
         if rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) == Err(rustix::io::Errno::BUSY) {
             let _ = rustix::mount::unmount(path, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
@@ -104,12 +105,15 @@ impl Drop for Mount {
     }
 }
 
-fn mount_point() -> Result<TempDir> {
-    let parent = std::env::temp_dir();
-    tempfile::Builder::new()
-        .prefix("iostep-")
-        .tempdir_in(&parent)
-        .map_err(Error::io(&parent, "create a directory in"))
+/// Its mark lies below what is mounted there: seen, and its directory swept, where that is not.
+fn mount_point() -> Result<Temporary> {
+    Ok(Temporary::new(&temporary_directory()?, "iostep-mount-")?)
+}
+
+/// The directory for temporary files, from the root.
+pub(crate) fn temporary_directory() -> Result<PathBuf> {
+    let directory = std::env::temp_dir();
+    std::path::absolute(&directory).map_err(Error::io(&directory, "find"))
 }
 
 /// The options that are the kernel's own, and the rest, which the filesystem reads: mount(8)

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use iostep_model::directory::Temporary;
 
-use crate::error::{Error, Result};
-use crate::mount::Mount;
+use crate::error::Result;
+use crate::mount::{Mount, temporary_directory};
 
 /// Directories in memory that every user may write to.
 const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
@@ -15,8 +15,8 @@ const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
 pub(crate) enum Scratch {
     /// A tmpfs of its own, which a mount namespace of its own takes with it after a SIGKILL, too.
     Mounted(Mount),
-    /// A directory on one that was there.
-    Directory(TempDir),
+    /// A directory on one that was there. The next one sweeps what a SIGKILL leaves.
+    Directory(Temporary),
 }
 
 impl Scratch {
@@ -32,19 +32,16 @@ impl Scratch {
     /// Errors: `Io`.
     pub fn directory() -> Result<Scratch> {
         let memory = MEMORY.iter().map(PathBuf::from).find(|path| path.is_dir());
-        let parent = memory.unwrap_or_else(std::env::temp_dir);
-        tempfile::Builder::new()
-            .prefix("iostep-cell-")
-            .tempdir_in(&parent)
-            .map(Scratch::Directory)
-            .map_err(Error::io(&parent, "create a directory in"))
+        let parent = memory.map_or_else(temporary_directory, Ok)?;
+        let directory = Temporary::new(&parent, "iostep-cell-")?;
+        Ok(Scratch::Directory(directory))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         match self {
             Scratch::Mounted(mount) => mount.path(),
-            Scratch::Directory(directory) => directory.path(),
+            Scratch::Directory(directory) => directory.directory().name(),
         }
     }
 }

@@ -5,12 +5,20 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
+use rustix::pipe::PIPE_BUF;
 
 use crate::directory::{self, Found};
 use crate::error::{Error, Result};
+
+/// Standard output as the name of a file.
+const STANDARD_OUTPUT: &str = "-";
 
 /// Who may read a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +29,21 @@ enum Access {
     Private,
 }
 
-/// Standard output as the name of a file.
+/// True for the name of standard output: `-`, or what leads to it, as `/dev/stdout`.
 pub fn is_standard_output(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    path.as_os_str() == STANDARD_OUTPUT || directory::find(path).is_ok_and(|it| is_own_output(&it))
+}
+
+/// How long a reader may let wait whoever was asked to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(50);
+
+static END: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+
+/// From now on nobody waits long for the reader of a FIFO once this is true. A signal that is caught
+/// does not end a call that waits for one.
+pub fn end_when(flag: Arc<AtomicBool>) {
+    *END.lock().unwrap_or_else(PoisonError::into_inner) = Some(flag);
 }
 
 /// Publishes `bytes` at `path`: see [`write_with()`].
@@ -96,9 +116,11 @@ fn write_into<E: From<Error>>(
     reader_may_leave: bool,
     fill: impl FnOnce(&mut BufWriter<Sink<'_>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
+    let stat = rustix::fs::fstat(file).map_err(|errno| Error::io(path, "look at")(errno.into()))?;
     let sink = Sink {
         file,
         reader_may_leave,
+        is_fifo: FileType::from_raw_mode(stat.st_mode) == FileType::Fifo,
     };
     let mut writer = BufWriter::with_capacity(1 << 20, sink);
     fill(&mut writer)?;
@@ -111,11 +133,56 @@ fn write_into<E: From<Error>>(
 pub struct Sink<'a> {
     file: &'a File,
     reader_may_leave: bool,
+    is_fifo: bool,
+}
+
+impl Sink<'_> {
+    /// A part that a FIFO has room for, once it has. As much as that is always taken at once.
+    fn write_part(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_fifo {
+            return self.file.write(bytes);
+        }
+        let part = &bytes[..bytes.len().min(PIPE_BUF)];
+        let mut wait = Wait::default();
+        loop {
+            let tick = Timespec::try_from(TICK).map_err(io::Error::other)?;
+            let mut room = [PollFd::new(self.file, PollFlags::OUT)];
+            match poll(&mut room, Some(&tick)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(_) => match self.file.write(part) {
+                    // Somebody else was faster.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return done,
+                },
+            }
+            wait.check()?;
+        }
+    }
+}
+
+/// Of somebody who was asked to end, since when.
+#[derive(Default)]
+struct Wait(Option<Instant>);
+
+impl Wait {
+    /// Errors: this process is to end, and was given a moment.
+    fn check(&mut self) -> io::Result<()> {
+        let end = END.lock().unwrap_or_else(PoisonError::into_inner);
+        if !end.as_ref().is_some_and(|end| end.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        // Not `Interrupted`, after which a write is tried again.
+        match self.0.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+            true => Ok(()),
+            false => Err(io::Error::other("a signal came while nobody read it")),
+        }
+    }
 }
 
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.file.write(bytes) {
+        match self.write_part(bytes) {
             Err(error) if self.reader_may_leave && error.kind() == io::ErrorKind::BrokenPipe => {
                 Ok(bytes.len())
             }
@@ -142,7 +209,7 @@ enum Target {
 
 impl Target {
     fn of(path: &Path) -> io::Result<Target> {
-        if is_standard_output(path) {
+        if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Target::Through(standard_output()?));
         }
         let found = directory::find(path)?;
@@ -176,11 +243,7 @@ impl Target {
 
 /// What somebody already writes to is not truncated: their text stays before ours.
 fn through(found: &Found) -> io::Result<File> {
-    let same = |fd: BorrowedFd<'_>| {
-        let (own, found) = (rustix::fs::fstat(fd).ok()?, found.object?);
-        Some((own.st_dev, own.st_ino) == (found.st_dev, found.st_ino))
-    };
-    if found.is_descriptor && same(io::stdout().as_fd()) == Some(true) {
+    if is_own_output(found) {
         return standard_output();
     }
     let name = found.name.as_deref().unwrap_or(OsStr::new("."));
@@ -188,8 +251,26 @@ fn through(found: &Found) -> io::Result<File> {
     if !found.is_descriptor {
         flags |= OFlags::NOFOLLOW;
     }
-    let fd = rustix::fs::openat(&found.directory, name, flags, Mode::empty())?;
-    Ok(fd.into())
+    let is_fifo = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
+    if found.object.is_some_and(is_fifo) {
+        flags |= OFlags::NONBLOCK;
+    }
+    let mut wait = Wait::default();
+    loop {
+        match rustix::fs::openat(&found.directory, name, flags, Mode::empty()) {
+            // It has no reader yet.
+            Err(Errno::NXIO) if flags.contains(OFlags::NONBLOCK) => wait.check()?,
+            opened => return Ok(opened?.into()),
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+fn is_own_output(found: &Found) -> bool {
+    let own = rustix::fs::fstat(io::stdout()).ok();
+    let same =
+        |(own, found): (Stat, Stat)| (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino);
+    found.is_descriptor && own.zip(found.object).is_some_and(same)
 }
 
 fn standard_output() -> io::Result<File> {

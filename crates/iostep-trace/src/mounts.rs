@@ -1,15 +1,34 @@
-//! Where a filesystem can be seen.
+//! Where a filesystem can be seen, and with which options.
 
 use std::path::Path;
 
 use iostep_model::manifest::MountPlace;
 use procfs::process::{MountInfo, Process};
+use rustix::fs::{AtFlags, CWD, StatxFlags};
+
+use crate::error::{Error, Result};
+
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+/// Every mount that this process sees.
+///
+/// Errors: `Unsupported` without /proc.
+pub(crate) fn all() -> Result<Vec<MountInfo>> {
+    let infos = Process::myself().and_then(|me| me.mountinfo());
+    let infos = infos.map_err(|error| Error::unsupported(MOUNTINFO, error))?;
+    Ok(infos.0.into_iter().map(with_plain_names).collect())
+}
+
+fn with_plain_names(mut info: MountInfo) -> MountInfo {
+    info.root = unescaped(&info.root);
+    info.mount_point = unescaped(&info.mount_point.to_string_lossy()).into();
+    info
+}
 
 /// Every mount of the filesystem that is mounted at `point`, that one first; none where it is not
 /// mounted there any more. Bind mounts and a btrfs filesystem's subvolumes are among them.
 pub fn of_filesystem_at(point: &Path) -> Vec<MountPlace> {
-    let infos = Process::myself().and_then(|me| me.mountinfo());
-    infos.map_or(Vec::new(), |infos| same_filesystem(&infos.0, point))
+    all().map_or(Vec::new(), |infos| same_filesystem(&infos, point))
 }
 
 fn same_filesystem(infos: &[MountInfo], point: &Path) -> Vec<MountPlace> {
@@ -25,9 +44,70 @@ fn same_filesystem(infos: &[MountInfo], point: &Path) -> Vec<MountPlace> {
 
 fn place(info: &MountInfo) -> MountPlace {
     MountPlace {
-        root: unescaped(&info.root),
-        point: unescaped(&info.mount_point.to_string_lossy()),
+        root: info.root.clone(),
+        point: info.mount_point.to_string_lossy().into_owned(),
     }
+}
+
+/// What the filesystem of a mount was told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The mount, which no other one is while it is there.
+    pub mount_id: u64,
+    /// `ext4`, `xfs`, `btrfs`, ...
+    pub kind: String,
+    /// Its options as the kernel shows them, in its order.
+    pub shown: Vec<String>,
+    /// Its options in force, separated by commas: also those that are not shown since they are the
+    /// filesystem's own, as tune2fs(8) sets them.
+    pub in_force: String,
+}
+
+impl Superblock {
+    /// That of the mount which a path lies on.
+    ///
+    /// Errors: `Io` if the path is not there; `Unsupported` without /proc.
+    pub fn of(path: &Path) -> Result<Superblock> {
+        let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)
+            .map_err(Error::io(path, "look at"))?;
+        let table = std::fs::read_to_string(MOUNTINFO).map_err(Error::io(MOUNTINFO, "read"))?;
+        let (kind, shown) = described(&table, stat.stx_mnt_id)
+            .ok_or_else(|| Error::unsupported(path.display(), "no mount holds it"))?;
+        let mut in_force = shown.join(",");
+        if kind == "ext4" {
+            in_force.push(',');
+            in_force.push_str(&ext4_options(stat.stx_dev_major, stat.stx_dev_minor));
+        }
+        Ok(Superblock {
+            mount_id: stat.stx_mnt_id,
+            kind,
+            shown,
+            in_force,
+        })
+    }
+}
+
+/// The kind and the options of a mount's filesystem (proc_pid_mountinfo(5)).
+fn described(table: &str, mount_id: u64) -> Option<(String, Vec<String>)> {
+    let id = mount_id.to_string();
+    let line = table
+        .lines()
+        .find(|line| line.split(' ').next() == Some(&id))?;
+    let (_, filesystem) = line.split_once(" - ")?;
+    let mut fields = filesystem.split(' ');
+    let kind = unescaped(fields.next()?);
+    let options = fields.nth(1)?.split(',').map(unescaped);
+    Some((kind, options.collect()))
+}
+
+/// All options of ext4 on a device, separated by commas; nothing where it does not tell them
+/// (`ext4_seq_options_show`, fs/ext4/super.c).
+fn ext4_options(major: u32, minor: u32) -> String {
+    let device = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")).unwrap_or_default();
+    let name = device.file_name().unwrap_or_default();
+    let path = Path::new("/proc/fs/ext4").join(name).join("options");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().collect::<Vec<_>>().join(",")
 }
 
 /// The kernel writes blanks and backslashes as octal numbers (`mangle_path`, fs/seq_file.c).
@@ -45,7 +125,7 @@ mod tests {
 
     fn info(id: i32, device: &str, root: &str, point: &str) -> MountInfo {
         let line = format!("{id} 1 {device} {root} {point} rw - btrfs /dev/vda rw");
-        MountInfo::from_line(&line).expect("a line of mountinfo")
+        with_plain_names(MountInfo::from_line(&line).expect("a line of mountinfo"))
     }
 
     #[test]
@@ -54,7 +134,7 @@ mod tests {
             info(21, "0:40", "/", "/top"),
             info(22, "0:41", "/", "/home"),
             info(23, "0:40", "/@home", "/home"),
-            info(24, "0:40", "/a\\040b", "/bind"),
+            info(24, "0:40", "/a\\040b", "/bind\\0402"),
         ];
         let places = same_filesystem(&infos, Path::new("/home"));
         let found: Vec<_> = places
@@ -63,8 +143,40 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            [("/@home", "/home"), ("/", "/top"), ("/a b", "/bind")]
+            [("/@home", "/home"), ("/", "/top"), ("/a b", "/bind 2")]
         );
         assert!(same_filesystem(&infos, Path::new("/gone")).is_empty());
+    }
+
+    #[test]
+    fn options_are_those_of_the_mount_with_that_number() {
+        let table = "\
+7 1 7:0 / /mnt rw,noatime shared:1 - ext4 /dev/loop0 rw,nobarrier,stripe=4
+77 1 7:1 / /mnt/a\\040b rw - f2fs none rw,fsync_mode=posix
+78 1 0:5 / /proc rw - proc  rw";
+        let of = |id| described(table, id);
+        let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+        let ext4 = words(["rw", "nobarrier", "stripe=4"]);
+        assert_eq!(of(7), Some(("ext4".to_owned(), ext4)));
+        assert_eq!(
+            of(77).map(|(kind, options)| (kind, options.len())),
+            Some(("f2fs".into(), 2))
+        );
+        // A source without a name.
+        assert_eq!(of(78), Some(("proc".to_owned(), vec!["rw".to_owned()])));
+        assert_eq!(of(8), None);
+    }
+
+    #[test]
+    fn the_root_has_a_superblock() {
+        let root = Superblock::of(Path::new("/")).expect("it is mounted");
+        assert!(
+            root.shown
+                .iter()
+                .any(|option| option == "rw" || option == "ro")
+        );
+        assert!(root.in_force.starts_with(&root.shown.join(",")));
+        let below = Superblock::of(Path::new("/proc/self")).expect("proc is mounted");
+        assert!(below.kind == "proc" && below.mount_id != root.mount_id);
     }
 }

@@ -5,10 +5,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use iostep_model::manifest::{Device, Holds, TracedDevice};
-use procfs::process::{MountInfo, Process};
+use procfs::process::MountInfo;
 
 use crate::devices::{self, Part};
 use crate::error::{Error, Result};
+use crate::mounts;
 use crate::stack::{Layer, Sysfs};
 
 /// A block device's number.
@@ -65,7 +66,7 @@ impl Mount {
     /// Errors: `Io` if the path is not there; `Unsupported` without /proc.
     pub fn of(path: &Path) -> Result<Mount> {
         let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
-        mount_of(path, &metadata, &mounts()?).map(describe)
+        mount_of(path, &metadata, &mounts::all()?).map(describe)
     }
 }
 
@@ -96,7 +97,7 @@ impl Target {
     /// device of its own (tmpfs, overlay, network).
     pub fn resolve(path: &Path) -> Result<Target> {
         let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
-        let mounts = mounts()?;
+        let mounts = mounts::all()?;
         let mut found = if metadata.file_type().is_block_device() {
             on_device(DeviceNumber::of(metadata.rdev()), &mounts)?
         } else {
@@ -204,13 +205,6 @@ fn on_device(
     }
     // Of several filesystems none is the one.
     Ok((all, found.filter(|_| above.len() == 1)))
-}
-
-fn mounts() -> Result<Vec<MountInfo>> {
-    Process::myself()
-        .and_then(|me| me.mountinfo())
-        .map(|infos| infos.0)
-        .map_err(|error| Error::unsupported("/proc/self/mountinfo", error))
 }
 
 fn describe(mount: &MountInfo) -> Mount {

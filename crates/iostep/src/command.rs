@@ -58,6 +58,9 @@ pub enum Command {
     /// The first process of a guest
     #[command(name = iostep_lab::guest::agent::COMMAND, hide = true)]
     GuestAgent,
+    /// The process that takes a mount option back
+    #[command(name = advise::guard::COMMAND, hide = true)]
+    MountGuard(advise::guard::Args),
     /// The process in which `explain` and `demo` run SQL
     #[command(name = "__sql-child", hide = true)]
     SqlChild(sql_child::Args),
@@ -75,6 +78,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
         Command::Import(args) => import::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::MountGuard(args) => advise::guard::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),

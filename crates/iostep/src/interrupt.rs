@@ -1,39 +1,61 @@
 //! Signals that ask for the end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Context;
+use iostep_model::publish;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Signals that ask for the end, as a flag: whoever sees it returns, and so cleans up. Another
 /// signal changes nothing, so it cannot come between and leave things behind.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    flag: Arc<AtomicBool>,
+    /// The number of the last one; 0 before any.
+    signal: Arc<AtomicUsize>,
+}
 
 impl Interrupt {
     /// Catches SIGINT, SIGTERM and SIGHUP from now on; a SIGHUP that is ignored, as nohup(1) has
     /// it, stays so.
     pub fn install() -> anyhow::Result<Interrupt> {
         let flag = Arc::new(AtomicBool::new(false));
+        let number = Arc::new(AtomicUsize::new(0));
+        publish::end_when(Arc::clone(&flag));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
             }
-            signal_hook::flag::register(signal, Arc::clone(&flag))
+            // The number first: whoever sees the flag asks for it.
+            signal_hook::flag::register_usize(signal, Arc::clone(&number), signal as usize)
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
                 .context("cannot catch signals")?;
         }
-        Ok(Interrupt(flag))
+        Ok(Interrupt {
+            flag,
+            signal: number,
+        })
     }
 
     /// The flag.
     pub fn flag(&self) -> &AtomicBool {
-        &self.0
+        &self.flag
     }
 
     /// True once a signal came.
     pub fn came(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// The exit status of what a signal ended before its time and which is of use as it is: 0 after
+    /// Ctrl-C, with which the user says that it is enough; 128 and the signal's number after another
+    /// one, as a shell has it of a process that it killed.
+    pub fn status(&self) -> u8 {
+        match self.signal.load(Ordering::Relaxed) {
+            number if number == SIGINT as usize => 0,
+            number => u8::try_from(128 + number).unwrap_or(u8::MAX),
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use iostep_analyze::report::text::Style;
+use iostep_model::publish;
 
 /// On a terminal colours, unless `NO_COLOR` is set to anything (no-color.org), and its width.
 pub fn style() -> Style {
@@ -34,6 +36,23 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to standard output"),
     }
+}
+
+/// Prints text beside the results in these files. A result on standard output has it for itself: the
+/// text then goes to standard error.
+///
+/// Errors: as [`print`].
+pub fn print_beside<P: AsRef<Path>>(
+    results: impl IntoIterator<Item = P>,
+    text: &str,
+) -> anyhow::Result<()> {
+    let mut results = results.into_iter();
+    if results.any(|path| publish::is_standard_output(path.as_ref())) {
+        // As all that is said there: nobody has to listen.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    print(text)
 }
 
 /// The look of a bar. `{left}` is the time that is left, as `, 12s left`, once that is known.

@@ -77,6 +77,11 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
+    /// True once it said this on standard error.
+    pub fn says(&self, words: &str) -> bool {
+        read(&self.stderr).is_ok_and(|said| said.contains(words))
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         Ok(kill_process(self.pid(), signal)?)

@@ -52,7 +52,7 @@ impl Candidate {
 pub fn candidates(
     present: &Setting,
     workload: &Workload,
-    options: &[&'static MountOption],
+    options: &[MountOption],
 ) -> Vec<Candidate> {
     let of = |journal, synchronous| Setting::new(journal, synchronous, present.page_bytes);
     let full = |journal| of(journal, Synchronous::Full);
@@ -88,7 +88,7 @@ pub fn candidates(
     candidates.extend(page_sizes(present, workload));
     candidates.extend(options.iter().map(|option| {
         let setting = Setting {
-            mount: Some(option),
+            mount: Some(*option),
             ..*present
         };
         let name = format!("present, mounted with {}", option.option);

@@ -17,7 +17,7 @@ pub(super) fn lines(
     mount: &Path,
 ) -> Vec<String> {
     if let Some(option) = setting.mount {
-        return vec![mounting(option, mount)];
+        return vec![mounting(&option, mount)];
     }
     let mut lines = Vec::new();
     let is_waldio = setting.journal == Journal::Waldio;

@@ -29,7 +29,7 @@ pub(crate) mod fixture;
 pub use advice::{Advice, DeviceCosts, Place, Planned, Row, SCHEMA_VERSION, State};
 pub use candidate::{Candidate, candidates};
 pub use gain::{Gain, Verdict};
-pub use mount_option::{MountOption, mount_options};
+pub use mount_option::{MountOption, is_in_force, mount_options};
 pub use setting::Setting;
 pub use turns::{Observation, Setback, Turn, Turns, order};
 pub use workload::Workload;

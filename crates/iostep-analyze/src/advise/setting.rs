@@ -24,7 +24,7 @@ pub struct Setting {
     /// `PRAGMA page_size`, bytes.
     pub page_bytes: u32,
     /// An option that the filesystem is mounted with beside those that it has.
-    pub mount: Option<&'static MountOption>,
+    pub mount: Option<MountOption>,
 }
 
 impl Setting {

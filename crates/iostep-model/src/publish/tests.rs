@@ -196,3 +196,35 @@ fn a_strangers_link_does_not_lead_root_elsewhere() {
     }
     assert_eq!(fs::read(victim.join("file")).expect("read"), b"precious");
 }
+
+#[test]
+fn whoever_is_to_end_does_not_wait_for_a_reader() {
+    let dir = place();
+    let path = dir.path().join("fifo");
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(CWD, &path, FileType::Fifo, mode, 0).expect("a FIFO");
+    end_when(Arc::new(AtomicBool::new(true)));
+    let nobody = write(&path, b"x").expect_err("no reader");
+    // Holds both ends, and reads nothing.
+    let both = File::options().read(true).write(true).open(&path);
+    let full = write(&path, &vec![7; 8 << 20]).expect_err("nobody reads");
+    end_when(Arc::new(AtomicBool::new(false)));
+    drop(both.expect("a FIFO"));
+    for error in [nobody, full] {
+        assert!(error.to_string().contains("a signal came"), "{error}");
+    }
+}
+
+#[test]
+fn standard_output_has_more_than_one_name() {
+    for name in ["-", "/dev/stdout", "/proc/self/fd/1"] {
+        assert!(is_standard_output(Path::new(name)), "{name}");
+    }
+    let dir = place();
+    let link = dir.path().join("link");
+    symlink("/dev/stdout", &link).expect("a link");
+    assert!(is_standard_output(&link));
+    for name in ["./-", "/dev/null", "/no/such/file"] {
+        assert!(!is_standard_output(Path::new(name)), "{name}");
+    }
+}

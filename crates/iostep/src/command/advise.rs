@@ -1,6 +1,8 @@
 //! `iostep advise`: the settings that make a database faster here, measured.
 
+pub(super) mod guard;
 mod measure;
+mod mounted;
 mod remount;
 mod subject;
 
@@ -187,10 +189,11 @@ fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
     if let Some(path) = &args.output {
         publish::write(path, json().as_bytes())?;
     }
-    terminal::print(&match args.json {
+    let text = match args.json {
         true => json(),
         false => report::advise::render(advice, terminal::style()),
-    })
+    };
+    terminal::print_beside(&args.output, &text)
 }
 
 /// What a recording says of the database, or of the one with the most transactions.
@@ -301,7 +304,7 @@ fn plan(args: &Args, place: &Place, subject: &Subject) -> anyhow::Result<Vec<Pla
     }
     let skipped = |candidate: &Candidate| {
         let option = candidate.setting.mount?;
-        remount::reason_against(option, subject, args.remount)
+        remount::reason_against(&option, subject, args.remount)
     };
     Ok(all
         .into_iter()

@@ -54,11 +54,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let explained = on_own_filesystem(args.fs, &interrupt)?;
     explained.write_html(&args.keep)?;
-    if args.json {
-        terminal::print(&format!("{}\n", explained.json()))?;
-    } else {
-        terminal::print(&summary(&explained, &args.keep))?;
-    }
+    let text = match args.json {
+        true => format!("{}\n", explained.json()),
+        false => summary(&explained, &args.keep),
+    };
+    terminal::print_beside([&args.keep], &text)?;
     Ok(explained.exit_code(false))
 }
 

@@ -90,11 +90,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
         explained.write_html(path)?;
     }
-    if args.json {
-        terminal::print(&format!("{}\n", explained.json()))?;
-    } else {
-        terminal::print(&explained.text())?;
-    }
+    let text = match args.json {
+        true => format!("{}\n", explained.json()),
+        false => explained.text(),
+    };
+    terminal::print_beside(&args.html, &text)?;
     Ok(explained.exit_code(args.allow_loss))
 }
 

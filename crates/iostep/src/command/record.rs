@@ -126,11 +126,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Via::Ptrace => record_ptrace(args, directory, keeper, &interrupt)?,
     };
     let summary = write(args, via, recorded, ended)?;
-    if args.json {
-        terminal::print(&format!("{}\n", summary.json(&args.output)))?;
-    } else {
-        terminal::print(&summary.text(&args.output))?;
-    }
+    let text = match args.json {
+        true => format!("{}\n", summary.json(&args.output)),
+        false => summary.text(&args.output),
+    };
+    terminal::print_beside([&args.output], &text)?;
     Ok(match summary.is_whole() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -127,7 +127,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let about = About::of(&recording, &args.file, load_ns);
     let document = Document::new(arguments(), about, targets);
     publish_all(args, &document)?;
-    show::print(&document, args.json)?;
+    let files = [&args.output, &args.html];
+    show::print(&document, args.json, files.into_iter().flatten())?;
     // What was measured before is kept.
     if let Some(error) = failure {
         return Err(error);
@@ -148,7 +149,7 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
         publish::write(path, html::render(&document).as_bytes())?;
     }
     if page.is_none() || as_json {
-        show::print(&document, as_json)?;
+        show::print(&document, as_json, page)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -39,8 +38,9 @@ Examples:
   iostep trace /var/lib/app -o app.iostep --settle -- ./app --once
   iostep trace /dev/nvme0n1 --duration 30s
 
-Exit status: the command's, 128 and its number if a signal killed it; else 0,
-or 1 if events were lost or sums do not agree.
+Exit status: the command's, 128 and its number if a signal killed it, or if
+SIGTERM or SIGHUP ended the recording before its time; else 0, or 1 if events
+were lost or sums do not agree.
 The trace directory is for `iostep report`; docs/format-trace.md describes it.
 Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.")]
 pub struct Args {
@@ -140,7 +140,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let started = recording::start(&args.target, &directory, backend, args.fault);
     let mut session = started.inspect_err(|error| show_log(&args, error))?;
     tell(&args, session.target());
-    let ended = match watch(&args, &mut session, interrupt.flag()) {
+    let ended = match watch(&args, &mut session, &interrupt) {
         Ok(ended) => ended,
         // A recording whose command could not be run is worth nothing; any other is.
         Err(error) if error.is::<NotRun>() => {
@@ -187,13 +187,11 @@ fn show_log(args: &Args, error: &anyhow::Error) {
     }
 }
 
-/// Runs the command or waits, then settles. Gives the status that the command ended with.
-fn watch(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<u8> {
-    let ended = if args.command.is_empty() {
-        wait(args.duration, session, stop);
-        0
-    } else {
-        run_command(args, session, stop)?
+/// Runs the command or waits, then settles. Gives the status that it ended with.
+fn watch(args: &Args, session: &mut Session, interrupt: &Interrupt) -> anyhow::Result<u8> {
+    let ended = match args.command.is_empty() {
+        true => wait(args.duration, session, interrupt),
+        false => run_command(args, session, interrupt)?,
     };
     if args.settle {
         session.mark(Marker::SettleStart)?;
@@ -205,15 +203,15 @@ fn watch(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Resul
     Ok(ended)
 }
 
-/// Runs the command. Gives the status that it ended with, as a shell has it; 0 if it was asked to
-/// end.
-fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow::Result<u8> {
+/// Runs the command. Gives the status that it ended with, as a shell has it; 0 if its time was over,
+/// and that of the signal if one ended it.
+fn run_command(args: &Args, session: &mut Session, interrupt: &Interrupt) -> anyhow::Result<u8> {
     session.mark(Marker::CommandStart)?;
     let spawned = Child::spawn(&args.command);
     let mut child = spawned.map_err(|error| error.context(NotRun))?;
     session.set_command(child.description(&args.command));
     let end = args.duration.map(|duration| Instant::now() + duration);
-    let over = || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
+    let over = || interrupt.came() || end.is_some_and(|end| Instant::now() >= end);
     let mut told = false;
     while !child.wait(TICK)? && !over() {
         if !told && !session.is_recording() {
@@ -221,10 +219,8 @@ fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow:
             eprintln!("iostep: recording stopped; the command goes on, and is waited for");
         }
     }
-    // Ctrl-C reaches the command too; it ends the recording, and is no failure.
-    let status = child
-        .shell_status()
-        .filter(|_| !stop.load(Ordering::Relaxed));
+    // Ctrl-C reaches the command too: what that makes of it is no failure.
+    let ended = child.shell_status().filter(|_| !interrupt.came());
     if over() {
         child.terminate();
     }
@@ -239,16 +235,25 @@ fn run_command(args: &Args, session: &mut Session, stop: &AtomicBool) -> anyhow:
     if let Some(signal) = child.signal() {
         eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
     }
-    Ok(status.unwrap_or(0))
+    Ok(match ended {
+        None | Some(0) if interrupt.came() => interrupt.status(),
+        ended => ended.unwrap_or(0),
+    })
 }
 
-/// Waits for the time to be over or for Ctrl-C.
-fn wait(duration: Option<Duration>, session: &Session, stop: &AtomicBool) {
+/// Waits for the time to be over or for a signal, whose status it gives if there was a time.
+fn wait(duration: Option<Duration>, session: &Session, interrupt: &Interrupt) -> u8 {
     let begin = Instant::now();
     let bar = progress(duration);
-    while !stop.load(Ordering::Relaxed) && session.is_recording() {
+    let mut cut = false;
+    while session.is_recording() {
         let elapsed = begin.elapsed();
         if duration.is_some_and(|duration| elapsed >= duration) {
+            break;
+        }
+        if interrupt.came() {
+            // Without a time a signal is the only end.
+            cut = duration.is_some();
             break;
         }
         bar.set_position(elapsed.as_millis() as u64);
@@ -256,6 +261,10 @@ fn wait(duration: Option<Duration>, session: &Session, stop: &AtomicBool) {
         std::thread::sleep(left.min(TICK));
     }
     bar.finish_and_clear();
+    match cut {
+        true => interrupt.status(),
+        false => 0,
+    }
 }
 
 fn progress(duration: Option<Duration>) -> ProgressBar {

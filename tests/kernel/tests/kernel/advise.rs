@@ -5,6 +5,7 @@ mod lines;
 mod measured;
 mod recorded;
 mod refused;
+mod remounted;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,6 +41,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(measured::cases());
     all.extend(recorded::cases());
     all.extend(refused::cases());
+    all.extend(remounted::cases());
     all.into_iter().map(|case| case.about("advise")).collect()
 }
 
@@ -78,6 +80,13 @@ fn row<'a>(advice: &'a Value, key: &str) -> anyhow::Result<&'a Value> {
     let mut all = rows.iter().chain([&advice["present"]]);
     let found = all.find(|row| row["key"] == key);
     found.with_context(|| format!("no row {key}"))
+}
+
+/// A figure of the device, of a commit.
+fn number(row: &Value, name: &str) -> anyhow::Result<f64> {
+    row["device"][name]
+        .as_f64()
+        .with_context(|| format!("no {name} in {row}"))
 }
 
 /// What the sqlite3 shell prints, in a directory.

@@ -51,6 +51,7 @@ pub fn cases() -> Vec<Case> {
             duration,
         ),
         case("Ctrl-C keeps what was recorded", interrupted),
+        case("what a signal cut short has the signal's status", signals),
         case("after kill -9, report recovers what was recorded", killed),
         case(
             "a full disk is an error, and the command goes on",
@@ -213,6 +214,39 @@ fn start_and_wait(ground: &Ground) -> anyhow::Result<(Running, Stray)> {
     let running = Running::start(ground.shell(&[], &script))?;
     wait_until("the workload", || note.exists())?;
     Ok((running, Stray::read(&note)?))
+}
+
+/// Starts a trace without a command, until it records.
+fn start_open(ground: &Ground, flags: &[&str]) -> anyhow::Result<Running> {
+    let words = [Path::new("trace"), ground.stage.root(), Path::new("-o")];
+    let output = ground.output();
+    let flags = flags.iter().map(Path::new);
+    let running = Running::start(words.into_iter().chain([&*output]).chain(flags))?;
+    wait_until("the recording", || running.says("recording"))?;
+    Ok(running)
+}
+
+fn signals() -> anyhow::Result<()> {
+    const HOUR: &[&str] = &["--duration", "1h"];
+    for (signal, cut) in [(Signal::INT, 0), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        for (flags, status) in [(&[][..], 0), (HOUR, cut)] {
+            let ground = Ground::new()?;
+            let running = start_open(&ground, flags)?;
+            running.signal(signal)?;
+            running.finish()?.status(status)?;
+            let state = store::read(&ground.output())?.manifest.state;
+            anyhow::ensure!(state == State::Complete, "{state:?}");
+        }
+    }
+    for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let ground = Ground::new()?;
+        let (running, _command) = start_and_wait(&ground)?;
+        running.signal(signal)?;
+        running.finish()?.status(status)?;
+        let state = store::read(&ground.output())?.manifest.state;
+        anyhow::ensure!(state == State::Complete, "{state:?}");
+    }
+    Ok(())
 }
 
 fn interrupted() -> anyhow::Result<()> {

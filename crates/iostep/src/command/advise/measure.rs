@@ -19,6 +19,7 @@ use iostep_model::pragma::Journal;
 
 use super::remount::Remounted;
 use crate::command::bench::{bar, child};
+use crate::command::describe;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -152,13 +153,16 @@ impl<'a> Session<'a> {
     ) -> Result<Turn, Stop> {
         let place = self.place;
         let mount = candidate.setting.mount;
-        let mounted = mount.map(|option| Remounted::new(&place.mount_point, option));
-        let mounted = mounted.transpose().map_err(Setback::Failed)?;
+        let mounted = mount
+            .map(|option| Remounted::new(&place.mount_point, &place.directory, &option))
+            .transpose()
+            .map_err(|error| Setback::Failed(describe(&error)))?;
         let own = [
             self.run(&candidate.setting, &candidate.name)?,
             self.run(&candidate.setting, &candidate.name)?,
         ];
-        drop(mounted);
+        // What is measured from here on would not be the present setting.
+        mounted.map_or(Ok(()), Remounted::take_back)?;
         Ok(Turn {
             candidate: number,
             before,

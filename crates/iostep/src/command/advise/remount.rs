@@ -1,13 +1,19 @@
 //! Options of a mounted filesystem, set for a while.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use anyhow::{Context, bail};
 use iostep_analyze::advise::MountOption;
 use iostep_load::Error;
 use iostep_model::durability::Loss;
 
+use super::guard;
+use super::mounted::Mounted;
 use super::subject::Subject;
+use crate::command::describe;
 
 /// Makes sure that filesystems can be mounted.
 ///
@@ -37,56 +43,89 @@ pub fn reason_against(option: &MountOption, subject: &Subject, wanted: bool) -> 
     }
 }
 
-/// An option that is in force until the drop.
+/// An option that is in force until the drop: also when this process dies, since another one takes
+/// it back then.
 #[derive(Debug)]
 pub struct Remounted {
-    point: PathBuf,
+    mounted: Mounted,
+    name: PathBuf,
     undo: &'static str,
+    /// The other process; nothing once the option is taken back.
+    guard: Option<Child>,
 }
 
 impl Remounted {
-    /// Remounts a filesystem with an option.
+    /// Sets an option on what is mounted at `point`, which has to hold `directory`.
     ///
-    /// Errors: mount(8)'s own words.
-    pub fn new(point: &Path, option: &MountOption) -> Result<Remounted, String> {
-        let undo = option.undo.unwrap_or("defaults");
+    /// Errors: the kernel's own words; the mount is not the one that was looked at.
+    pub fn new(point: &Path, directory: &Path, option: &MountOption) -> anyhow::Result<Remounted> {
+        let undo = option.undo.context("a remount does not change it")?;
+        let mounted = Mounted::open(point)?;
+        mounted.check_holds(directory)?;
+        let mut guard = Command::new("/proc/self/exe")
+            .arg0("iostep")
+            .arg(guard::COMMAND)
+            .arg(mounted.root().path_for_others())
+            .arg(point)
+            .args([option.option, undo])
+            // What is measured must not be kept busy by it.
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the process that takes the option back")?;
+        let said = guard.stdout.take();
         let remounted = Remounted {
-            point: point.to_owned(),
+            mounted,
+            name: point.to_owned(),
             undo,
+            guard: Some(guard),
         };
-        // What went wrong half-way is undone too.
-        remount(point, option.option)?;
-        Ok(remounted)
+        let mut line = String::new();
+        if let Some(said) = said {
+            BufReader::new(said).read_line(&mut line)?;
+        }
+        match line.trim_end() {
+            guard::READY => Ok(remounted),
+            "" => bail!("the process that takes the option back was ended"),
+            reason => bail!("{reason}"),
+        }
+    }
+
+    /// Takes the option back.
+    ///
+    /// Errors: the kernel refuses it.
+    pub fn take_back(mut self) -> anyhow::Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        let Some(mut guard) = self.guard.take() else {
+            return Ok(());
+        };
+        // The end of its input is what it waits for.
+        drop(guard.stdin.take());
+        if guard.wait().is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+        // It was killed, or could not do it.
+        let undone = self
+            .mounted
+            .lock()
+            .and_then(|()| self.mounted.set(self.undo));
+        undone.with_context(|| {
+            let name = self.name.display();
+            format!("{name}: {} is not in force again", self.undo)
+        })
     }
 }
 
 impl Drop for Remounted {
     fn drop(&mut self) {
-        if let Err(error) = remount(&self.point, self.undo) {
-            let point = self.point.display();
-            eprintln!(
-                "iostep: {point}: cannot take the mount option back: {error}; do it with: mount -o \
-                 remount,{} {point}",
-                self.undo
-            );
+        if let Err(error) = self.end() {
+            eprintln!("iostep: {}", describe(&error));
         }
     }
-}
-
-fn remount(point: &Path, option: &str) -> Result<(), String> {
-    let output = Command::new("mount")
-        .arg("-o")
-        .arg(format!("remount,{option}"))
-        .arg(point)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("mount: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    Err(line.map_or_else(|| output.status.to_string(), |line| line.trim().to_owned()))
 }
 
 #[cfg(test)]

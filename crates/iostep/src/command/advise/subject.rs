@@ -8,6 +8,7 @@ use anyhow::Context;
 use iostep_analyze::advise::Place;
 use iostep_load::{Error, sqlite::facts};
 use iostep_model::database::DatabaseFacts;
+use iostep_trace::mounts::Superblock;
 use iostep_trace::target::{Mount, Target};
 
 /// How long tables are read for.
@@ -27,7 +28,7 @@ pub struct Subject {
     pub filesystem: String,
     /// Where it is mounted.
     pub mount_point: PathBuf,
-    /// With which options.
+    /// With which options in force.
     pub mount_options: String,
     /// True on a loop device.
     pub is_loop: bool,
@@ -51,11 +52,12 @@ impl Subject {
             }
         };
         let mount = Mount::of(&directory).ok();
+        let superblock = Superblock::of(&directory).ok();
         let device = Target::resolve(&directory).ok();
         Ok(Subject {
             filesystem: mount.as_ref().map_or_else(String::new, |m| m.kind.clone()),
-            mount_point: mount.as_ref().map_or("/".into(), |m| m.point.clone()),
-            mount_options: mount.map_or_else(String::new, |m| m.options),
+            mount_point: mount.map_or("/".into(), |m| m.point),
+            mount_options: superblock.map_or_else(String::new, |found| found.in_force),
             is_loop: device.is_some_and(|target| target.upper().name.starts_with("loop")),
             directory,
             database,

@@ -78,10 +78,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
-    terminal::print(&match args.json {
+    let text = match args.json {
         true => json(&rows),
         false => tables(&rows),
-    })?;
+    };
+    terminal::print_beside(&args.html, &text)?;
     if let Some(path) = &args.html {
         publish::write(path, results.page(&rows).as_bytes())?;
     }

@@ -113,11 +113,12 @@ fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()
         return Ok(());
     }
     let (document, summary) = result;
-    terminal::print(&match (output.json, output.csv) {
+    let text = match (output.json, output.csv) {
         (true, _) => json(result) + "\n",
         (_, true) => csv_of(result),
         _ => text::render(document, summary, output.verbose, terminal::style()),
-    })
+    };
+    terminal::print_beside(output.files(), &text)
 }
 
 fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Result<()> {

@@ -17,10 +17,11 @@ pub(super) struct Cleaned<'a> {
 
 impl Cleaned<'_> {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        terminal::print(&match json {
+        let text = match json {
             true => format!("{}\n", self.json()),
             false => self.text(),
-        })
+        };
+        terminal::print_beside([self.output], &text)
     }
 
     /// The table: every line of the inputs in one of its lines.

@@ -1,5 +1,7 @@
 //! What is printed at the end.
 
+use std::path::Path;
+
 use iostep_analyze::replay::Document;
 use iostep_analyze::report::replay::{comparison, text};
 
@@ -10,15 +12,20 @@ pub fn json(document: &Document) -> String {
     serde_json::to_string_pretty(document).expect("a result has only JSON's types") + "\n"
 }
 
-/// Prints the result. Of several runs, those that went wrong come first, a line each complaint;
+/// Prints the result beside those in files. Of several runs, those that went wrong come first, a line each complaint;
 /// details are the last run's of each directory.
 ///
 /// Errors: those of the terminal.
-pub fn print(document: &Document, as_json: bool) -> anyhow::Result<()> {
-    if as_json {
-        return terminal::print(&json(document));
-    }
-    terminal::print(&whole(document))
+pub fn print<P: AsRef<Path>>(
+    document: &Document,
+    as_json: bool,
+    files: impl IntoIterator<Item = P>,
+) -> anyhow::Result<()> {
+    let text = match as_json {
+        true => json(document),
+        false => whole(document),
+    };
+    terminal::print_beside(files, &text)
 }
 
 fn whole(document: &Document) -> String {

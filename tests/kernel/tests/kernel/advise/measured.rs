@@ -7,7 +7,7 @@ use iostep_kernel_tests::iostep::Running;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{CONTENT, advice, ensure_same, ext4, files, needs, row, sqlite3, words};
+use super::{CONTENT, advice, ensure_same, ext4, files, needs, number, row, sqlite3, words};
 use crate::case::Case;
 use crate::faults::wait_until;
 
@@ -18,11 +18,6 @@ pub fn cases() -> Vec<Case> {
             "every candidate is measured, and logs write less than journals",
             needs(),
             candidates,
-        ),
-        Case::new(
-            "a remount without barriers flushes nothing and is taken back",
-            needs(),
-            remount,
         ),
         Case::new(
             "Ctrl-C keeps what was measured, marks it, and cleans up",
@@ -49,12 +44,6 @@ const KEYS: [&str; 14] = [
     "mount-barrier=0",
     "mount-data=writeback",
 ];
-
-fn number(row: &Value, name: &str) -> anyhow::Result<f64> {
-    row["device"][name]
-        .as_f64()
-        .with_context(|| format!("no {name} in {row}"))
-}
 
 fn candidates() -> anyhow::Result<()> {
     let stage = ext4()?;
@@ -93,35 +82,6 @@ fn candidates() -> anyhow::Result<()> {
     for key in ["wal-normal", "delete-off", "waldio-group"] {
         anyhow::ensure!(row(&found, key)?["durability"]["power_loss"] != "nothing");
     }
-    Ok(())
-}
-
-fn mount_options(point: &std::path::Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let point = point.to_string_lossy();
-    let line = text
-        .lines()
-        .find(|line| line.split(' ').nth(4) == Some(&point));
-    Ok(line.context("not mounted")?.to_owned())
-}
-
-fn remount() -> anyhow::Result<()> {
-    let stage = ext4()?;
-    let before = mount_options(stage.root())?;
-    let found = advice(
-        stage.root(),
-        "--candidates mount-barrier=0 --remount --journal wal",
-    )?;
-    anyhow::ensure!(mount_options(stage.root())? == before, "{before} changed");
-    let flushes = number(row(&found, "mount-barrier=0")?, "flushes")?;
-    let present = number(row(&found, "present")?, "flushes")?;
-    println!("    {flushes} flushes a commit, with barriers {present}");
-    anyhow::ensure!(flushes < 0.1 && present > 0.9);
-    let loss = &row(&found, "mount-barrier=0")?["durability"]["power_loss"];
-    anyhow::ensure!(
-        loss == "filesystem" && found["recommended"].is_null(),
-        "{loss}"
-    );
     Ok(())
 }
 

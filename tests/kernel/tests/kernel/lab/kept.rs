@@ -6,13 +6,15 @@ use std::process::Command;
 
 use iostep_kernel_tests::iostep::{self, Running};
 use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::Kind;
 use iostep_model::lab::{CellResult, State};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use super::{Bench, LOOP, QUICK, at, ensure_complete};
 use crate::case::Case;
 use crate::faults::wait_until;
+use crate::stage::{self, Stage};
 
 pub fn cases() -> Vec<Case> {
     let terminal = [LOOP, &[Requirement::Program("script")]].concat();
@@ -35,6 +37,11 @@ pub fn cases() -> Vec<Case> {
             interrupted,
         ),
         Case::new("after kill -9 the same command goes on", LOOP, killed),
+        Case::new(
+            "what kill -9 leaves is swept by the next run",
+            stage::requirements(Kind::Ext4),
+            swept,
+        ),
     ]
 }
 
@@ -207,5 +214,58 @@ fn killed() -> anyhow::Result<()> {
             .iter()
             .all(|(path, time)| after.get(path) == Some(time))
     );
+    Ok(())
+}
+
+/// Directories that a run made for itself.
+fn made_by(pid: Pid) -> Vec<PathBuf> {
+    let own =
+        ["iostep-mount-", "iostep-cell-"].map(|kind| format!("{kind}{}-", pid.as_raw_nonzero()));
+    let places = [std::env::temp_dir(), PathBuf::from("/dev/shm")];
+    let entries = places
+        .iter()
+        .filter_map(|place| std::fs::read_dir(place).ok());
+    let names = entries.flatten().flatten().map(|entry| entry.path());
+    names
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            own.iter().any(|own| name.starts_with(own))
+        })
+        .collect()
+}
+
+/// True while a process is told to write there.
+fn is_written_to(directory: &Path) -> bool {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let directory = directory.to_string_lossy();
+    lines
+        .into_iter()
+        .any(|line| String::from_utf8_lossy(&line).contains(&*directory))
+}
+
+fn swept() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let directory = stage.root().to_string_lossy();
+    for on in ["tmpfs", &directory] {
+        let bench = Bench::new(LONG)?;
+        let running = Running::start(bench.words("out", &["--on", on]))?;
+        let (pid, cells) = (running.pid(), bench.path("out").join("cells"));
+        wait_until("the second cell", || {
+            let first_is_there = std::fs::read_dir(&cells).is_ok_and(|all| all.count() == 1);
+            first_is_there && made_by(pid).iter().any(|path| is_written_to(path))
+        })?;
+        running.signal(Signal::KILL)?;
+        running.finish()?;
+        let left = made_by(pid);
+        println!("    {left:?}");
+        anyhow::ensure!(!left.is_empty(), "nothing was left");
+        wait_until("the end of its child", || {
+            !left.iter().any(|path| is_written_to(path))
+        })?;
+        let flags = ["--on", on, "--time-limit", "1s"];
+        bench.run("out", &flags)?.status(1)?;
+        anyhow::ensure!(made_by(pid).is_empty(), "{left:?}: not swept");
+    }
     Ok(())
 }
