@@ -20,6 +20,8 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use iostep_model::Error as Unreadable;
+use iostep_model::printable;
+use iostep_model::printable::printable_lines;
 
 /// Bad usage.
 const USAGE: u8 = 2;
@@ -154,15 +156,19 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
 }
 
-/// An error with its causes in one line. Most of our errors name their cause themselves: what
-/// was said already is not said again.
+/// An error with its causes in one line, which the console of a guest follows. Most of our errors
+/// name their cause themselves: what was said already is not said again.
 pub fn describe(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let cause = cause.to_string();
+        let text = cause.to_string();
+        let cause = match cause.downcast_ref() {
+            Some(iostep_lab::Error::Guest { .. }) => printable_lines(&text),
+            _ => printable(&text),
+        };
         if line.is_empty() {
-            line = cause;
-        } else if !line.ends_with(&cause) {
+            line = cause.into_owned();
+        } else if !line.ends_with(&*cause) {
             line.push_str(": ");
             line.push_str(&cause);
         }

@@ -182,15 +182,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
-    let json =
-        || serde_json::to_string_pretty(advice).expect("advice has only JSON's types") + "\n";
+    let json = || serde_json::to_string_pretty(advice).expect("advice has only JSON's types");
     if let Some(path) = &args.output {
-        publish::write(path, json().as_bytes())?;
+        publish::write(path, (json() + "\n").as_bytes())?;
     }
-    terminal::print(&match args.json {
-        true => json(),
-        false => report::advise::render(advice, terminal::style()),
-    })
+    match args.json {
+        true => terminal::print_json(&json()),
+        false => terminal::print(&report::advise::render(advice, terminal::style())),
+    }
 }
 
 /// What a recording says of the database, or of the one with the most transactions.

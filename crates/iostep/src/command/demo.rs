@@ -14,6 +14,7 @@ use iostep_lab::image::Options;
 use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs};
 use iostep_load::sql::{Database, Driver, Settings};
 use iostep_model::pragma::{Journal, Synchronous};
+use iostep_model::printable;
 
 use super::explain::{Explained, On, Plan, child_command, explain};
 
@@ -55,7 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let explained = on_own_filesystem(args.fs, &interrupt)?;
     explained.write_html(&args.keep)?;
     if args.json {
-        terminal::print(&format!("{}\n", explained.json()))?;
+        terminal::print_json(&explained.json())?;
     } else {
         terminal::print(&summary(&explained, &args.keep))?;
     }
@@ -114,13 +115,12 @@ fn make_table(path: &Path, interrupted: &AtomicBool) -> anyhow::Result<()> {
 
 fn summary(explained: &Explained, report: &Path) -> String {
     let explanation = &explained.explanation;
+    let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
     format!(
         "{}One {RECORD_BYTES}-byte insert into an empty table\n{}advice: {}\nreport: {}\n",
         text::warnings(explanation),
         text::render_comparison(explanation),
         explanation.advice,
-        std::path::absolute(report)
-            .unwrap_or_else(|_| report.to_owned())
-            .display(),
+        printable(&report.display().to_string()),
     )
 }

@@ -91,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         explained.write_html(path)?;
     }
     if args.json {
-        terminal::print(&format!("{}\n", explained.json()))?;
+        terminal::print_json(&explained.json())?;
     } else {
         terminal::print(&explained.text())?;
     }

@@ -8,6 +8,7 @@ use iostep_load::Error;
 use iostep_model::durability::Loss;
 
 use super::subject::Subject;
+use crate::terminal::say;
 
 /// Makes sure that filesystems can be mounted.
 ///
@@ -64,7 +65,7 @@ impl Drop for Remounted {
     fn drop(&mut self) {
         if let Err(error) = remount(&self.point, self.undo) {
             let point = self.point.display();
-            eprintln!(
+            say!(
                 "iostep: {point}: cannot take the mount option back: {error}; do it with: mount -o \
                  remount,{} {point}",
                 self.undo

@@ -14,7 +14,7 @@ use super::generator::Generator;
 use super::measure_args::{OutputArgs, usage};
 use super::session::{self, Measured};
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content};
 
 /// The file of a result: what was measured, and the numbers made of it.
 #[derive(Serialize)]
@@ -102,22 +102,19 @@ fn json((result, summary): &(Document, Summary)) -> String {
         .expect("a result has only JSON's types")
 }
 
-fn csv_of((document, summary): &(Document, Summary)) -> String {
-    let mut lines = Vec::new();
-    csv::runs(&mut lines, document, summary).expect("memory takes everything");
-    String::from_utf8(lines).expect("CSV is text")
-}
-
 fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()> {
     if output.quiet {
         return Ok(());
     }
     let (document, summary) = result;
-    terminal::print(&match (output.json, output.csv) {
-        (true, _) => json(result) + "\n",
-        (_, true) => csv_of(result),
-        _ => text::render(document, summary, output.verbose, terminal::style()),
-    })
+    let style = terminal::style();
+    match (output.json, output.csv) {
+        (true, _) => terminal::print_json(&json(result)),
+        (_, true) => terminal::write(Content::Data, |out| {
+            csv::runs(&mut &mut *out, document, summary)
+        }),
+        _ => terminal::print(&text::render(document, summary, output.verbose, style)),
+    }
 }
 
 fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use iostep_model::printable;
 use iostep_model::syscall::Ledger;
 
 use crate::terminal;
@@ -17,10 +18,10 @@ pub(super) struct Cleaned<'a> {
 
 impl Cleaned<'_> {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        terminal::print(&match json {
-            true => format!("{}\n", self.json()),
-            false => self.text(),
-        })
+        match json {
+            true => terminal::print_json(&self.json().to_string()),
+            false => terminal::print(&self.text()),
+        }
     }
 
     /// The table: every line of the inputs in one of its lines.
@@ -47,7 +48,7 @@ impl Cleaned<'_> {
             lines.extend(self.unreadable.iter().map(|line| format!("  {line}")));
         }
         lines.push(format!("wrote {}", self.output.display()));
-        lines.join("\n") + "\n"
+        lines.iter().map(|line| printable(line) + "\n").collect()
     }
 
     fn json(&self) -> serde_json::Value {

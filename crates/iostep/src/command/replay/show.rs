@@ -3,11 +3,13 @@
 use iostep_analyze::replay::Document;
 use iostep_analyze::report::replay::{comparison, text};
 
+use iostep_model::printable;
+
 use crate::terminal;
 
 /// The whole result for programs.
 pub fn json(document: &Document) -> String {
-    serde_json::to_string_pretty(document).expect("a result has only JSON's types") + "\n"
+    serde_json::to_string_pretty(document).expect("a result has only JSON's types")
 }
 
 /// Prints the result. Of several runs, those that went wrong come first, a line each complaint;
@@ -16,7 +18,7 @@ pub fn json(document: &Document) -> String {
 /// Errors: those of the terminal.
 pub fn print(document: &Document, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        return terminal::print(&json(document));
+        return terminal::print_json(&json(document));
     }
     terminal::print(&whole(document))
 }
@@ -37,7 +39,7 @@ fn whole(document: &Document) -> String {
         for (number, run) in (1..).zip(earlier) {
             for complaint in text::complaints(&run.summary) {
                 let line = format!("{}, run {number}: {complaint}", target.directory);
-                parts.push(style.alarm(&line) + "\n");
+                parts.push(style.alarm(&printable(&line)) + "\n");
             }
         }
         let kind = target.filesystem.as_deref().unwrap_or("?");
