@@ -88,6 +88,13 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// The exit status for an error: the first cause that knows its own decides.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    // Whatever could not be read for want of a descriptor may be good.
+    if error
+        .chain()
+        .any(|cause| is_of_descriptors(&cause.to_string()))
+    {
+        return ExitCode::FAILURE;
+    }
     let status = error.chain().find_map(status);
     status.map_or(ExitCode::FAILURE, ExitCode::from)
 }
@@ -173,5 +180,13 @@ pub fn describe(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
+    if is_of_descriptors(&line) {
+        line.push_str("; allow this process more of them, as with ulimit -n 4096");
+    }
     line
+}
+
+/// True if descriptors ran out, whoever says so: some errors come through a pipe, as text.
+fn is_of_descriptors(text: &str) -> bool {
+    text.contains(&std::io::Error::from(rustix::io::Errno::MFILE).to_string())
 }
