@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use iostep_model::printable;
 use rustix::process::{
     Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal,
 };
@@ -134,7 +135,7 @@ fn first_complaint(mut stderr: impl Read) -> Option<String> {
     let text = String::from_utf8_lossy(&kept);
     let line = text.lines().next()?;
     let line = line.strip_prefix("iostep: ").unwrap_or(line);
-    Some(line.chars().filter(|c| !c.is_control()).collect())
+    Some(printable(line).into_owned())
 }
 
 #[cfg(test)]

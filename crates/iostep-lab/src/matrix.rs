@@ -12,6 +12,7 @@
 //! What a key means is not known here: each becomes an argument, `--size=1MiB`, and `true` the
 //! flag without a value.
 
+use iostep_model::printable::excerpt;
 use toml::{Table, Value};
 
 /// More cells than anybody waits for.
@@ -195,10 +196,9 @@ pub fn check_name(name: &str) -> Result<(), Problem> {
     Err((what, "use up to 64 letters, digits, and - _ . inside"))
 }
 
-/// The beginning of a text from outside, without what moves a terminal.
+/// The beginning of a text from outside, as a part of a line.
 pub fn shown(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    plain.take(MAX_NAME).collect()
+    excerpt(text, MAX_NAME)
 }
 
 /// The parser's reason with the line, without the picture of the place.

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
+use iostep_model::printable::excerpt;
+
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
@@ -190,7 +192,7 @@ pub fn version(kind: Kind) -> Option<String> {
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().map(str::trim);
     let line = lines.find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
-    Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+    Some(excerpt(line, 200))
 }
 
 fn arguments<S: AsRef<OsStr>>(kind: Kind, device: &Path, options: &[S]) -> Vec<OsString> {

@@ -8,6 +8,7 @@ use std::hash::Hasher;
 use std::path::Path;
 
 use iostep_model::lab::{Cell, Lab, Storage, Workload, WorkloadKind};
+use iostep_model::printable::excerpt;
 use toml::{Table, Value};
 use twox_hash::XxHash64;
 
@@ -70,7 +71,7 @@ fn names(file: &Path, rest: &mut Table) -> Result<(String, String), Problem> {
 }
 
 fn shown_line(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(200).collect()
+    excerpt(text, 200)
 }
 
 fn refuse_twins(cells: &[Cell]) -> Result<(), (String, String)> {

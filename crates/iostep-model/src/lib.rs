@@ -20,6 +20,7 @@ pub mod manifest;
 mod names;
 pub mod operation;
 pub mod pragma;
+pub mod printable;
 pub mod publish;
 pub mod replay;
 pub mod spool;
@@ -34,6 +35,7 @@ pub use error::{Error, Result};
 pub use identity::{FileKey, SyncKey};
 pub use names::UnknownName;
 pub use operation::{Flags, Operation};
+pub use printable::printable;
 pub use sync::SyncKind;
 
 /// Bytes in a sector: the unit of every `sector` field, whatever the device's own block size is.

@@ -20,6 +20,8 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use iostep_model::Error as Unreadable;
+use iostep_model::printable;
+use iostep_model::printable::printable_lines;
 
 /// Bad usage.
 const USAGE: u8 = 2;
@@ -90,6 +92,13 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// The exit status for an error: the first cause that knows its own decides.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    // Whatever could not be read for want of a descriptor may be good.
+    if error
+        .chain()
+        .any(|cause| is_of_descriptors(&cause.to_string()))
+    {
+        return ExitCode::FAILURE;
+    }
     let status = error.chain().find_map(status);
     status.map_or(ExitCode::FAILURE, ExitCode::from)
 }
@@ -158,18 +167,30 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
 }
 
-/// An error with its causes in one line. Most of our errors name their cause themselves: what
-/// was said already is not said again.
+/// An error with its causes in one line, which the console of a guest follows. Most of our errors
+/// name their cause themselves: what was said already is not said again.
 pub fn describe(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let cause = cause.to_string();
+        let text = cause.to_string();
+        let cause = match cause.downcast_ref() {
+            Some(iostep_lab::Error::Guest { .. }) => printable_lines(&text),
+            _ => printable(&text),
+        };
         if line.is_empty() {
-            line = cause;
-        } else if !line.ends_with(&cause) {
+            line = cause.into_owned();
+        } else if !line.ends_with(&*cause) {
             line.push_str(": ");
             line.push_str(&cause);
         }
     }
+    if is_of_descriptors(&line) {
+        line.push_str("; allow this process more of them, as with ulimit -n 4096");
+    }
     line
+}
+
+/// True if descriptors ran out, whoever says so: some errors come through a pipe, as text.
+fn is_of_descriptors(text: &str) -> bool {
+    text.contains(&std::io::Error::from(rustix::io::Errno::MFILE).to_string())
 }

@@ -1,6 +1,9 @@
 //! The `iostep` command: where every byte of a database's I/O goes, and how to take the waste
 //! away.
 
+// What is printed goes through `terminal`, which keeps it from steering one.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod command;
 mod input;
 mod interrupt;
@@ -11,6 +14,7 @@ mod trace_dir;
 use std::process::ExitCode;
 
 use clap::Parser;
+use iostep_model::printable;
 
 /// Shows where every byte of a database's I/O goes, and takes the waste away.
 #[derive(Debug, Parser)]
@@ -34,11 +38,29 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match command::run(Cli::parse().command) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => refuse(&error),
+    };
+    match command::run(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("iostep: {}", command::describe(&error));
+            terminal::say_lines(&format!("iostep: {}\n", command::describe(&error)));
             command::exit_code(&error)
+        }
+    }
+}
+
+/// Shows the help that was asked for, or what is wrong with the arguments, and ends.
+fn refuse(error: &clap::Error) -> ! {
+    // What clap quotes is told apart from its colours only before it is quoted.
+    let arguments = std::env::args_os();
+    let shown = arguments.map(|word| printable(&word.to_string_lossy()).into_owned());
+    match Cli::try_parse_from(shown) {
+        Err(shown) if shown.kind() == error.kind() => shown.exit(),
+        _ => {
+            terminal::say_lines(&error.render().to_string());
+            std::process::exit(error.exit_code())
         }
     }
 }

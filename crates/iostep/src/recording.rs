@@ -16,6 +16,8 @@ use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
 
+use crate::terminal::say;
+
 /// Directories in memory, where a recording does not write to the device that it records.
 const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
 
@@ -146,7 +148,7 @@ fn filesystem(target: &Target) -> Option<Filesystem> {
         .map_err(|error| anyhow::anyhow!("{}: cannot open: {error}", node.display()))
         .and_then(|device| Ok(iostep_fs::layout(&device)?));
     let found = found.unwrap_or_else(|error| {
-        eprintln!("warning: {error:#}; metadata is classed by its content only");
+        say!("warning: {error:#}; metadata is classed by its content only");
         None
     });
     let mount = target.mount.as_ref();

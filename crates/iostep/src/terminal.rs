@@ -1,18 +1,21 @@
-//! Standard output: what it allows, and what to do when nobody reads it. Standard error: bars.
+//! Standard output and standard error, and all that is written to either: what they allow, what to
+//! do when nobody reads them, and the fence that keeps text from steering a terminal.
 
 use std::fmt;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use iostep_analyze::report::text::Style;
+use iostep_model::printable;
+use iostep_model::printable::Screen;
 use iostep_model::publish;
 
 /// On a terminal colours, unless `NO_COLOR` is set to anything (no-color.org), and its width.
 pub fn style() -> Style {
-    let out = std::io::stdout();
+    let out = io::stdout();
     if !out.is_terminal() {
         return Style::default();
     }
@@ -27,12 +30,31 @@ pub fn style() -> Style {
     }
 }
 
-/// Prints text. A reader that went away (`iostep ... | head`) has what it wanted.
+/// What is written to standard output, which decides how it is kept from steering a terminal.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// Lines for people.
+    Text,
+    /// The same data, with more of JSON's escapes.
+    Json,
+    /// A format that programs read, as it is.
+    Data,
+}
+
+/// Writes to standard output. A reader that went away (`iostep ... | head`) has what it wanted.
 ///
-/// Errors: anything else that keeps the text from being written, as a full disk.
-pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+/// Errors: anything else that keeps it from being written, as a full disk.
+pub fn write(
+    content: Content,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let filled = match content {
+        Content::Text => fill(&mut Screen::lines(&mut out, style().colour)),
+        Content::Json => fill(&mut Screen::json(&mut out)),
+        Content::Data => fill(&mut out),
+    };
+    match filled.and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to standard output"),
     }
@@ -41,18 +63,49 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Prints text beside the results in these files. A result on standard output has it for itself: the
 /// text then goes to standard error.
 ///
-/// Errors: as [`print`].
+/// Errors: those of [`write()`].
 pub fn print_beside<P: AsRef<Path>>(
     results: impl IntoIterator<Item = P>,
+    content: Content,
     text: &str,
 ) -> anyhow::Result<()> {
     let mut results = results.into_iter();
     if results.any(|path| publish::is_standard_output(path.as_ref())) {
-        // As all that is said there: nobody has to listen.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        say_lines(text);
         return Ok(());
     }
-    print(text)
+    write(content, |out| out.write_all(text.as_bytes()))
+}
+
+/// Prints lines for people.
+///
+/// Errors: those of [`write()`].
+pub fn print(text: &str) -> anyhow::Result<()> {
+    write(Content::Text, |out| out.write_all(text.as_bytes()))
+}
+
+/// Prints JSON and a line break.
+///
+/// Errors: those of [`write()`].
+pub fn print_json(json: &str) -> anyhow::Result<()> {
+    write(Content::Json, |out| writeln!(out, "{json}"))
+}
+
+/// Says something in a line on standard error, as `eprintln!` would.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::terminal::say_line(&format!($($text)*)) };
+}
+pub(crate) use say;
+
+/// Says a line, whatever is in it.
+pub fn say_line(text: &str) {
+    say_lines(&format!("{}\n", printable(text)));
+}
+
+/// Says lines that end with a line break.
+pub fn say_lines(text: &str) {
+    // Nobody is left who could be told.
+    let _ = Screen::lines(io::stderr().lock(), false).write_all(text.as_bytes());
 }
 
 /// The look of a bar. `{left}` is the time that is left, as `, 12s left`, once that is known.
@@ -72,9 +125,10 @@ fn left(time: Duration) -> String {
     }
 }
 
-/// A line on a terminal that says what is being done; nothing where standard error is none.
+/// A line on a terminal that says what is being done; nothing where standard error is none. Its
+/// later messages, as those of every bar, are [`printable()`] before they get there.
 pub fn working(what: impl Into<String>) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_style(bar_style("{spinner} {msg} ({elapsed})"));

@@ -10,6 +10,7 @@ use iostep_model::{spool, store};
 
 use crate::command::bad_input;
 use crate::recording;
+use crate::terminal::say;
 
 /// Opens a trace directory. If its recorder was killed, the tables are made first.
 ///
@@ -33,7 +34,7 @@ pub fn open(directory: &Path) -> anyhow::Result<Trace> {
             manifest.tracer_tgid
         );
     }
-    eprintln!(
+    say!(
         "note: {}: its recorder was killed; making the tables of {}",
         directory.display(),
         spool::FILE_NAME

@@ -49,6 +49,10 @@ fn main() -> ExitCode {
             "a_database_that_waldio_has_in_use_or_left_in_a_crash_is_explained",
             in_use_by_waldio,
         ),
+        trial(
+            "hostile_sql_and_names_steer_no_terminal_and_forge_no_line",
+            hostile,
+        ),
         trial("a_full_disk_is_an_error_and_leaves_nothing", full_disk),
         trial("a_signal_ends_it_and_leaves_nothing", signals),
     ];
@@ -461,6 +465,63 @@ fn bad_input() -> Result<(), Failed> {
     fs::create_dir(lab.database())?;
     expect_error(&lab.explain(&["SELECT 1"])?, 2, "app.db: is a directory")?;
     check(lab.has_only(&names)?, "something is left")
+}
+
+/// What a terminal obeys, what turns words around, and what is not seen.
+const HOSTILE: &str = "evil\u{1b}[2J\u{7f}\u{9b}1m\u{202e}\u{2066}\u{200e}\u{2028}\u{200b}\nFORGED";
+
+fn hostile() -> Result<(), Failed> {
+    let lab = Lab::new(Kind::Ext4, 64)?;
+    let database = lab.mount.path().join(HOSTILE);
+    fs::copy(lab.database(), &database)?;
+    let explain = |arguments: &[&str]| {
+        let mut command = iostep();
+        command.arg("explain").arg(&database).args(arguments);
+        command.env("TMPDIR", lab.temporary.path());
+        run(command)
+    };
+    let good = format!("INSERT INTO t VALUES ('{HOSTILE}')");
+    let page = lab.temporary.path().join("page.html");
+    let page_name = page.to_string_lossy();
+    for (arguments, status) in [
+        (&[good.as_str()][..], 0),
+        (&[&good, "--journal", "wal,waldio,delete"], 0),
+        (&[&good, "--keep"], 0),
+        (&[&good, "--html", &page_name], 0),
+        (&[&format!("INSERT INTO \"{HOSTILE}\" VALUES (1)")], 1),
+        (&[HOSTILE], 1),
+    ] {
+        let output = explain(arguments)?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text)?;
+        check(
+            output.status.code() == Some(status),
+            format!("{arguments:?}: {text}"),
+        )?;
+        check(
+            text.contains("evil\\x1b[2J"),
+            format!("{arguments:?}: {text}"),
+        )?;
+        is_harmless(&text)?;
+    }
+    is_harmless(&fs::read_to_string(&page)?.replace('\t', " "))?;
+    // JSON has escapes of its own, and is what it was.
+    let output = explain(&[&good, "--json"])?;
+    is_harmless(std::str::from_utf8(&output.stdout)?)?;
+    let statement = &json(&output)?["runs"][0]["transactions"][0]["asked"]["statements"][0];
+    let said = statement.as_str().unwrap_or_default();
+    check(said.contains("evil\u{1b}[2J\u{7f}"), format!("{statement}"))
+}
+
+fn is_harmless(text: &str) -> Result<(), Failed> {
+    let steers = |c: char| c.is_control() && c != '\n';
+    let turns = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let found = text.chars().find(|c| steers(*c) || turns(*c));
+    check(found.is_none(), format!("{found:?} in {text:?}"))?;
+    let forged = text
+        .lines()
+        .any(|line| line.trim_start().starts_with("FORGED"));
+    check(!forged, format!("forged: {text}"))
 }
 
 fn expect_error(output: &Output, status: i32, words: &str) -> Result<(), Failed> {

@@ -178,26 +178,3 @@ fn what_a_newer_version_wrote_is_refused_and_stays() {
         std::fs::write(&file, &written).expect("writable");
     }
 }
-
-#[test]
-fn what_somebody_else_wrote_moves_no_terminal() {
-    let bench = Bench::new(LAB);
-    bench.run("out", &[]);
-    let file = bench.path("out/lab.json");
-    let written = std::fs::read_to_string(&file).expect("readable");
-    let hostile = written
-        .replace("cells-1", "\\u001b[2Jcells-1")
-        .replace("\"name\": \"test\"", "\"name\": \"\\u001b]0;test\"");
-    assert_ne!(written, hostile);
-    std::fs::write(&file, hostile).expect("writable");
-    for arguments in [
-        &["list", "out/lab.json"][..],
-        &["report", "out"],
-        &["merge", "out", "--results", "all"],
-        &["run", "out/lab.json", "--results", "new", "--cells", "x"],
-    ] {
-        let output = bench.lab(arguments);
-        let all = [output.stdout, output.stderr].concat();
-        assert!(!all.is_empty() && !all.contains(&0x1b), "{arguments:?}");
-    }
-}

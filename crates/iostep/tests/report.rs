@@ -509,3 +509,26 @@ fn durations_and_sizes_are_written_alike() {
         assert!(said.contains("cannot open"), "{size}: {said}");
     }
 }
+
+#[test]
+fn where_descriptors_run_out_the_error_says_how_to_allow_more() {
+    let dir = stored(&fixture::sqlite_on_ext4(60));
+    let mut refused = 0;
+    for limit in 4..64 {
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -n \"$0\" && exec \"$@\""])
+            .args([&limit.to_string(), env!("CARGO_BIN_EXE_iostep"), "report"])
+            .arg(dir.path())
+            .output()
+            .expect("a shell");
+        if output.status.success() {
+            break;
+        }
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{limit}: {error}");
+        let hint = "allow this process more of them, as with ulimit -n 4096\n";
+        assert!(error.ends_with(hint), "{limit}: {error}");
+        refused += 1;
+    }
+    assert!(refused > 0, "there were always enough");
+}

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use iostep_model::printable;
+
 use super::{Cost, Explanation, Row, RunCost, TransactionCost};
 
 /// Lines of a time line that are shown; the rest is counted.
@@ -30,15 +32,15 @@ pub fn render_comparison(explanation: &Explanation) -> String {
     };
     let mut text = format!(
         "KB written under each journal mode ({}, Linux {})\n\n{}\n",
-        explanation.filesystem,
-        explanation.kernel,
+        printable(&explanation.filesystem),
+        printable(&explanation.kernel),
         header(columns)
     );
     for row in &explanation.comparison {
         let _ = writeln!(text, "{}", render_row(row, columns));
     }
     for row in &explanation.not_run {
-        let _ = writeln!(text, "{:<9} not here: {}", row.mode, row.reason);
+        let _ = writeln!(text, "{:<9} not here: {}", row.mode, printable(&row.reason));
     }
     text += "\n  data: outside the filesystem's journal; JOJ: filesystem journal for syncs of SQLite's own \
              journal;\n  later: written back when the filesystem was settled; close: checkpoint of a WAL\n";
@@ -61,7 +63,7 @@ pub fn warnings(explanation: &Explanation) -> String {
         );
     }
     for difference in &explanation.differences {
-        let _ = writeln!(text, "self-check failed: {difference}");
+        let _ = writeln!(text, "self-check failed: {}", printable(difference));
     }
     text
 }
@@ -157,7 +159,7 @@ fn render_transaction(transaction: &TransactionCost, filesystem: &str) -> String
     let mut text = String::new();
     let asked = &transaction.asked;
     for statement in asked.statements.iter().take(LINES) {
-        let _ = writeln!(text, "  {statement}");
+        let _ = writeln!(text, "  {}", printable(statement));
     }
     let hidden = asked.statements.len().saturating_sub(LINES);
     if hidden > 0 {
@@ -208,7 +210,12 @@ fn render_timeline(transaction: &TransactionCost) -> String {
             .took_ns
             .map(|ns| format!(" [{}]", time(ns)))
             .unwrap_or_default();
-        let _ = writeln!(text, "  {:>10}  {}{took}", time(line.at_ns), line.text);
+        let _ = writeln!(
+            text,
+            "  {:>10}  {}{took}",
+            time(line.at_ns),
+            printable(&line.text)
+        );
     }
     let hidden = transaction.timeline.len().saturating_sub(LINES);
     if hidden > 0 {

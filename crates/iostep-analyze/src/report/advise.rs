@@ -1,9 +1,10 @@
 //! The advice as text.
 
 use iostep_model::database::DatabaseFacts;
+use iostep_model::printable;
 
 use super::bench::{advice as warning_advice, job};
-use super::quantity::{bytes, count, decimal, duration, percent, printable};
+use super::quantity::{bytes, count, decimal, duration, percent};
 use super::text::Style;
 use super::text::grid::grid;
 use crate::advise::{Advice, Gain, Place, Row, State, Verdict};

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use iostep_model::operation::rwbs;
+use iostep_model::printable;
 use iostep_model::table::{Phase, Request, Segment, Trace};
 
-use super::quantity::{printable, seconds};
+use super::quantity::seconds;
 
 const HEADER: &str = "     issued (s)   complete (s) rwbs         sector    bytes \
                       dirtied by           submitted by         class             \

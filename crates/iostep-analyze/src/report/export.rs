@@ -10,6 +10,7 @@ mod tests;
 
 use std::io::{self, Write};
 
+use iostep_model::printable::is_printable;
 use iostep_model::table::Trace;
 
 /// A format that a trace can be written in.
@@ -38,14 +39,14 @@ pub fn write(out: &mut impl Write, trace: &Trace, format: Format) -> io::Result<
     }
 }
 
-/// `comm` of a thread as it may stand inside a line: without control characters and, since it
-/// ends a column there, without brackets and tabs.
+/// `comm` of a thread as it may stand inside a line: what is not printable left out, and, since it
+/// ends a column there, without brackets.
 fn plain_comm(trace: &Trace, process: Option<u32>) -> String {
     let Some(process) = process else {
         return "unknown".into();
     };
     let comm = &trace.processes[process as usize].comm;
-    comm.replace(|c: char| c.is_control() || c == '[' || c == ']', "_")
+    comm.replace(|c: char| !is_printable(c) || c == '[' || c == ']', "_")
 }
 
 /// Thread id; 0 if it is not known.

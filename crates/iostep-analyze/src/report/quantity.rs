@@ -1,6 +1,4 @@
-//! Numbers and names as people read them.
-
-use std::borrow::Cow;
+//! Numbers as people read them.
 
 /// Bytes, exact up to 1 KiB and in whole KiB, and with three digits above: `512 B`, `12 KiB`,
 /// `1.46 MiB`.
@@ -75,15 +73,6 @@ pub fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A name from the traced machine without what a terminal would obey: control characters are
-/// replaced.
-pub fn printable(name: &str) -> Cow<'_, str> {
-    match name.contains(char::is_control) {
-        true => name.replace(char::is_control, "\u{fffd}").into(),
-        false => name.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,11 +108,5 @@ mod tests {
         let found = [0.0, 0.0123, 1.0, 12.34, 99.94, 123.4, 12_345.6].map(decimal);
         let expected = ["0", "0.012", "1.00", "12.3", "99.9", "123", "12,346"];
         assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn a_name_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\n"), "a\u{fffd}[31mb\u{fffd}");
-        assert!(matches!(printable("häh?"), Cow::Borrowed(_)));
     }
 }

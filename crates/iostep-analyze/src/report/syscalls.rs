@@ -1,6 +1,8 @@
 //! A trace of system calls as text: what `iostep trace-info` prints.
 
-use crate::report::quantity::{bytes, count, duration, percent, printable, seconds};
+use iostep_model::printable;
+
+use crate::report::quantity::{bytes, count, duration, percent, seconds};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 use crate::syscalls::{CallInfo, FileInfo, Info, Source, Totals};

@@ -6,8 +6,9 @@ pub(crate) mod grid;
 mod owners;
 
 use iostep_model::manifest::Check;
+use iostep_model::printable;
 
-use super::quantity::{self, bytes, count, percent, printable};
+use super::quantity::{self, bytes, count, percent};
 use crate::stats::amount::ratio;
 use crate::stats::{Amount, Latency, Split, Stage, Summary, overview};
 

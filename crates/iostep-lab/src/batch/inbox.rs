@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use iostep_model::lab::{Cell, CellResult};
+use iostep_model::printable;
 
 use super::watch::Watch;
 use crate::error::{Error, Result};
@@ -106,7 +107,7 @@ impl Tail {
         let text = String::from_utf8_lossy(&self.0);
         let line = text.lines().rfind(|line| !line.trim().is_empty())?;
         let line = line.strip_prefix("iostep: ").unwrap_or(line);
-        Some(line.chars().filter(|c| !c.is_control()).collect())
+        Some(printable(line).into_owned())
     }
 }
 

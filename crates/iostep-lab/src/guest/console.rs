@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::Read;
 use std::thread::JoinHandle;
 
+use iostep_model::printable::excerpt;
+
 /// A panic with its registers and its stack.
 const LINES: usize = 50;
 const LINE_CHARACTERS: usize = 200;
@@ -30,15 +32,14 @@ impl Console {
 
     fn push(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
-        let printable = text.chars().filter(|c| !c.is_control());
-        let line: String = printable.take(LINE_CHARACTERS).collect();
-        if line.trim().is_empty() {
+        let text = text.trim_end();
+        if text.is_empty() {
             return;
         }
         if self.0.len() == LINES {
             self.0.pop_front();
         }
-        self.0.push_back(line);
+        self.0.push_back(excerpt(text, LINE_CHARACTERS));
     }
 
     /// Everything up to the end; what a line has beyond its limit is dropped as it comes.
@@ -104,7 +105,7 @@ mod tests {
         let console = Console::read(bytes.as_slice());
         let lines: Vec<&str> = console.lines().collect();
         assert_eq!(lines[0].len(), LINE_CHARACTERS);
-        assert_eq!(lines[1..], ["[2J\u{fffd} after", "no newline"]);
+        assert_eq!(lines[1..], ["\\x1b[2J\u{fffd} after", "no newline"]);
         assert!(console.to_string().ends_with("\n    no newline"));
     }
 }

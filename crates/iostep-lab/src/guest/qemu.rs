@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use iostep_model::lab::Tool;
+use iostep_model::printable::excerpt;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::console::Console;
@@ -105,7 +106,7 @@ pub(super) fn version() -> Option<Tool> {
     let line = text.lines().next()?;
     Some(Tool {
         name: PROGRAM.into(),
-        version: line.chars().filter(|c| !c.is_control()).take(200).collect(),
+        version: excerpt(line, 200),
     })
 }
 

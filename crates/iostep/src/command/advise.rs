@@ -24,7 +24,7 @@ use iostep_model::{publish, units};
 
 use super::bench::check_parent;
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content};
 use subject::Subject;
 
 /// Shorter runs are all beginning.
@@ -184,16 +184,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
-    let json =
-        || serde_json::to_string_pretty(advice).expect("advice has only JSON's types") + "\n";
+    let json = || serde_json::to_string_pretty(advice).expect("advice has only JSON's types");
     if let Some(path) = &args.output {
-        publish::write(path, json().as_bytes())?;
+        publish::write(path, (json() + "\n").as_bytes())?;
     }
-    let text = match args.json {
-        true => json(),
-        false => report::advise::render(advice, terminal::style()),
+    let (content, text) = match args.json {
+        true => (Content::Json, format!("{}\n", json())),
+        false => (
+            Content::Text,
+            report::advise::render(advice, terminal::style()),
+        ),
     };
-    terminal::print_beside(&args.output, &text)
+    terminal::print_beside(&args.output, content, &text)
 }
 
 /// What a recording says of the database, or of the one with the most transactions.

@@ -10,7 +10,7 @@ use iostep_model::bench::{Document, Step};
 
 use super::{bad_input, report};
 use crate::input::{self, Kind};
-use crate::terminal;
+use crate::terminal::{self, say};
 
 /// Tell whether two results of bench differ, and by how much.
 #[derive(Debug, clap::Args)]
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let json =
             serde_json::to_string_pretty(&compared).expect("a comparison has only JSON's types");
-        terminal::print(&format!("{json}\n"))?;
+        terminal::print_json(&json)?;
     } else {
         let names = [&args.first, &args.second].map(|path| path.to_string_lossy());
         let names = [&*names[0], &*names[1]];
@@ -126,7 +126,7 @@ fn is_worse(args: &Args, compared: &Comparison) -> anyhow::Result<bool> {
         let label = measure.label(compared.work);
         match compared.judge(measure) {
             Judged::WorseBy(share) if is_more(share, args.fail_above.unwrap_or(0.0)) => {
-                eprintln!("iostep: {label}: worse by {:.1} %", share * 100.0);
+                say!("iostep: {label}: worse by {:.1} %", share * 100.0);
                 worse = true;
             }
             Judged::WorseBy(_) => {}

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content};
 
 use anyhow::Context;
 use iostep_analyze::explain::text;
@@ -14,6 +14,7 @@ use iostep_lab::image::Options;
 use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs};
 use iostep_load::sql::{Database, Driver, Settings};
 use iostep_model::pragma::{Journal, Synchronous};
+use iostep_model::printable;
 
 use super::explain::{Explained, On, Plan, child_command, explain};
 
@@ -54,11 +55,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let explained = on_own_filesystem(args.fs, &interrupt)?;
     explained.write_html(&args.keep)?;
-    let text = match args.json {
-        true => format!("{}\n", explained.json()),
-        false => summary(&explained, &args.keep),
+    let (content, text) = match args.json {
+        true => (Content::Json, format!("{}\n", explained.json())),
+        false => (Content::Text, summary(&explained, &args.keep)),
     };
-    terminal::print_beside([&args.keep], &text)?;
+    terminal::print_beside([&args.keep], content, &text)?;
     Ok(explained.exit_code(false))
 }
 
@@ -114,13 +115,12 @@ fn make_table(path: &Path, interrupted: &AtomicBool) -> anyhow::Result<()> {
 
 fn summary(explained: &Explained, report: &Path) -> String {
     let explanation = &explained.explanation;
+    let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
     format!(
         "{}One {RECORD_BYTES}-byte insert into an empty table\n{}advice: {}\nreport: {}\n",
         text::warnings(explanation),
         text::render_comparison(explanation),
         explanation.advice,
-        std::path::absolute(report)
-            .unwrap_or_else(|_| report.to_owned())
-            .display(),
+        printable(&report.display().to_string()),
     )
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content};
 
 use anyhow::Context;
 use iostep_load::sql;
@@ -28,7 +28,7 @@ Examples:
   iostep explain app.db \"INSERT INTO notes VALUES ('hello')\"
   iostep explain app.db --file script.sql --journal delete,truncate,persist,wal,waldio
 
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. docs/explain.md explains the numbers.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG. docs/explain.md explains the numbers.")]
 pub struct Args {
     /// SQLite database
     database: PathBuf,
@@ -90,11 +90,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
         explained.write_html(path)?;
     }
-    let text = match args.json {
-        true => format!("{}\n", explained.json()),
-        false => explained.text(),
+    let (content, text) = match args.json {
+        true => (Content::Json, format!("{}\n", explained.json())),
+        false => (Content::Text, explained.text()),
     };
-    terminal::print_beside(&args.html, &text)?;
+    terminal::print_beside(&args.html, content, &text)?;
     Ok(explained.exit_code(args.allow_loss))
 }
 

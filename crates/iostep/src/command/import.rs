@@ -17,6 +17,7 @@ use iostep_analyze::attribute::log_image::{self, Head};
 use iostep_analyze::attribute::owner_map::{self, Explained};
 use iostep_fs::{Found, Kind, OwnerMap, ReadAt, Section, ext4, fat};
 use iostep_model::event::Event;
+use iostep_model::printable;
 use iostep_model::store;
 use iostep_model::table::Trace;
 use iostep_model::units;
@@ -110,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         warnings: image.warnings,
     };
     if args.json {
-        terminal::print(&format!("{}\n", outcome.json()))?;
+        terminal::print_json(&outcome.json())?;
     } else {
         terminal::print(&outcome.text())?;
     }
@@ -301,7 +302,7 @@ impl Outcome {
         lines.push(part(sums.free, "of blocks that are free now"));
         lines.push(part(sums.unknown, "unknown"));
         lines.push(format!("wrote {}", self.output.display()));
-        lines.join("\n") + "\n"
+        lines.iter().map(|line| printable(line) + "\n").collect()
     }
 
     fn json(&self) -> String {

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::trace::child::Child;
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content, say};
 
 mod summary;
 
@@ -126,11 +126,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Via::Ptrace => record_ptrace(args, directory, keeper, &interrupt)?,
     };
     let summary = write(args, via, recorded, ended)?;
-    let text = match args.json {
-        true => format!("{}\n", summary.json(&args.output)),
-        false => summary.text(&args.output),
+    let (content, text) = match args.json {
+        true => (Content::Json, format!("{}\n", summary.json(&args.output))),
+        false => (Content::Text, summary.text(&args.output)),
     };
-    terminal::print_beside([&args.output], &text)?;
+    terminal::print_beside([&args.output], content, &text)?;
     Ok(match summary.is_whole() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -159,7 +159,7 @@ fn record_bpf(
         bar.set_position(recorder.records());
         if !told && !recorder.is_recording() {
             told = true;
-            bar.suspend(|| eprintln!("iostep: recording stopped; the program goes on"));
+            bar.suspend(|| say!("iostep: recording stopped; the program goes on"));
         }
         !interrupt.came()
     };
@@ -188,7 +188,7 @@ fn record_ptrace(
     let (recorded, status) = ptrace::command(&command, directory, keeper, interrupt.flag())?;
     bar.finish_and_clear();
     if let Some(signal) = status.signal() {
-        eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
+        say!("iostep: {}: killed by signal {signal}", args.command[0]);
     }
     let end = match interrupt.came() {
         true => End::Interrupted,
@@ -235,7 +235,7 @@ fn run_command(command: &[String], go_on: &mut dyn FnMut() -> bool) -> anyhow::R
         std::thread::sleep(TICK);
     }
     if let Some(signal) = child.signal() {
-        eprintln!("iostep: {}: killed by signal {signal}", command[0]);
+        say!("iostep: {}: killed by signal {signal}", command[0]);
     }
     Ok(end)
 }

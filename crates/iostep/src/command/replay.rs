@@ -174,7 +174,7 @@ fn check(args: &Args) -> iostep_load::Result<()> {
 
 fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     if let Some(path) = &args.output {
-        publish::write(path, show::json(document).as_bytes())?;
+        publish::write(path, (show::json(document) + "\n").as_bytes())?;
     }
     if let Some(path) = &args.html {
         publish::write(path, html::render(document).as_bytes())?;

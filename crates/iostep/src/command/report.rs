@@ -1,6 +1,6 @@
 //! `iostep report`: what a trace says, and two traces side by side.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +17,8 @@ use serde::Serialize;
 use super::filter_args::FilterArgs;
 use super::{bench, lab, replay, trace_info};
 use crate::input::{self, Kind};
-use crate::{terminal, trace_dir};
+use crate::terminal::{self, Content, say};
+use crate::trace_dir;
 
 /// Show what a trace says, or two traces side by side.
 ///
@@ -178,11 +179,11 @@ fn report(args: &Args) -> anyhow::Result<bool> {
     let passed = trace.manifest.check.passed();
     if let Some(format) = args.format {
         complain(&trace);
-        output(args, |out| {
+        output(args, Content::Data, |out| {
             export::write(&mut &mut *out, &trace, format.into())
         })?;
     } else if args.events {
-        output(args, |out| list_events(out, &trace))?;
+        output(args, Content::Text, |out| list_events(out, &trace))?;
     } else {
         let summary = Summary::of(&trace);
         summarize(args, &trace, &summary)?;
@@ -195,13 +196,13 @@ fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()
         write_page(path, trace, summary)?;
         if !args.json {
             complain(trace);
-            eprintln!("wrote {}", path.display());
+            say!("wrote {}", path.display());
             return Ok(());
         }
     }
     if args.json {
         complain(trace);
-        return output(args, |out| write_json(out, summary));
+        return output(args, Content::Json, |out| write_json(out, summary));
     }
     let render = if args.full {
         text::render_full
@@ -209,7 +210,7 @@ fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()
         text::render
     };
     let text = render(summary, style(args));
-    output(args, |out| out.write_all(text.as_bytes()))
+    output(args, Content::Text, |out| out.write_all(text.as_bytes()))
 }
 
 /// Compares two traces; true if both self-checks passed.
@@ -223,11 +224,11 @@ fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
     let comparison = Comparison::of(&summaries[0], &summaries[1]);
     let passed = comparison.complaints.iter().all(Option::is_none);
     if args.json {
-        output(args, |out| write_json(out, &comparison))?;
+        output(args, Content::Json, |out| write_json(out, &comparison))?;
     } else {
         let names = [names[0].as_str(), names[1].as_str()];
         let text = text::comparison::render(&comparison, names, style(args));
-        output(args, |out| out.write_all(text.as_bytes()))?;
+        output(args, Content::Text, |out| out.write_all(text.as_bytes()))?;
     }
     Ok(passed)
 }
@@ -235,7 +236,7 @@ fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
 /// Says on standard error what the output's own format has no room for.
 fn complain(trace: &Trace) {
     if let Some(complaint) = text::complaint_of(&trace.manifest.check) {
-        eprintln!("{complaint}");
+        say!("{complaint}");
     }
 }
 
@@ -258,15 +259,14 @@ fn write_page(path: &Path, trace: &Trace, summary: &Summary) -> anyhow::Result<(
     })
 }
 
-/// Writes to `--output`, whole or not at all, or to standard output. A reader who has seen enough
-/// and closed the pipe is no error.
-fn output(args: &Args, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+/// Writes to `--output`, whole or not at all, or to standard output.
+fn output(
+    args: &Args,
+    content: Content,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let Some(path) = &args.output else {
-        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        return match fill(&mut out).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result.context("cannot write to standard output"),
-        };
+        return terminal::write(content, fill);
     };
     publish::write_with(path, |file| {
         fill(file).with_context(|| format!("{}: cannot write", path.display()))

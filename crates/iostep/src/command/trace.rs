@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use iostep_analyze::report::text;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
+use iostep_model::printable;
 use iostep_model::table::Trace;
 use iostep_model::units;
 use iostep_trace::fault::Fault;
@@ -18,7 +19,8 @@ use iostep_trace::target::Target;
 
 use super::filter_args::FilterArgs;
 use crate::interrupt::Interrupt;
-use crate::{recording, terminal};
+use crate::recording;
+use crate::terminal::{self, say};
 
 pub(super) mod child;
 
@@ -42,7 +44,7 @@ Exit status: the command's, 128 and its number if a signal killed it, or if
 SIGTERM or SIGHUP ended the recording before its time; else 0, or 1 if events
 were lost or sums do not agree.
 The trace directory is for `iostep report`; docs/format-trace.md describes it.
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG.")]
 pub struct Args {
     /// Block device, partition, or any path on a mounted filesystem
     target: PathBuf,
@@ -176,13 +178,15 @@ fn tell(args: &Args, target: &Target) {
         ([], Some(duration)) => format!(" for {duration:?}"),
         ([program, ..], _) => format!(" while {program} runs"),
     };
-    eprintln!("iostep: recording {device}{place}{end}");
+    say!("iostep: recording {device}{place}{end}");
 }
 
 /// The verifier's log is long, and of use to those who know it.
 fn show_log(args: &Args, error: &anyhow::Error) {
     match error.downcast_ref() {
-        Some(iostep_trace::Error::Refused { log, .. }) if args.verbose => eprint!("{log}"),
+        Some(iostep_trace::Error::Refused { log, .. }) if args.verbose => {
+            terminal::say_lines(log);
+        }
         _ => {}
     }
 }
@@ -216,7 +220,7 @@ fn run_command(args: &Args, session: &mut Session, interrupt: &Interrupt) -> any
     while !child.wait(TICK)? && !over() {
         if !told && !session.is_recording() {
             told = true;
-            eprintln!("iostep: recording stopped; the command goes on, and is waited for");
+            say!("iostep: recording stopped; the command goes on, and is waited for");
         }
     }
     // Ctrl-C reaches the command too: what that makes of it is no failure.
@@ -225,7 +229,7 @@ fn run_command(args: &Args, session: &mut Session, interrupt: &Interrupt) -> any
         child.terminate();
     }
     if child.outlived_by_descendants() {
-        eprintln!("iostep: the command ended, processes it started go on; Ctrl-C ends the trace");
+        say!("iostep: the command ended, processes it started go on; Ctrl-C ends the trace");
         while child.outlived_by_descendants() && !over() && session.is_recording() {
             std::thread::sleep(TICK);
         }
@@ -233,7 +237,7 @@ fn run_command(args: &Args, session: &mut Session, interrupt: &Interrupt) -> any
     session.set_command(child.description(&args.command));
     session.mark(Marker::CommandEnd)?;
     if let Some(signal) = child.signal() {
-        eprintln!("iostep: {}: killed by signal {signal}", args.command[0]);
+        say!("iostep: {}: killed by signal {signal}", args.command[0]);
     }
     Ok(match ended {
         None | Some(0) if interrupt.came() => interrupt.status(),
@@ -323,7 +327,7 @@ fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
     let summary = Summary::of(&trace);
     if args.json {
         let json = serde_json::to_string_pretty(&summary).expect("a summary has only JSON's types");
-        return terminal::print(&format!("{json}\n"));
+        return terminal::print_json(&json);
     }
     let render = if args.full {
         text::render_full
@@ -331,5 +335,6 @@ fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
         text::render
     };
     let text = render(&summary, terminal::style());
-    terminal::print(&format!("{text}\ntrace: {}\n", directory.display()))
+    let directory = directory.display().to_string();
+    terminal::print(&format!("{text}\ntrace: {}\n", printable(&directory)))
 }

@@ -83,17 +83,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     bar.finish_and_clear();
     let info = count.finish(&reader, args.files, interrupted);
-    let text = match args.json {
-        true => {
-            let json = serde_json::to_string_pretty(&info).context("cannot make JSON")?;
-            format!("{json}\n")
-        }
-        false => {
-            let title = args.file.display().to_string();
-            syscalls::render(&info, &title, args.calls, terminal::style())
-        }
-    };
-    terminal::print(&text)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&info).context("cannot make JSON")?;
+        terminal::print_json(&json)?;
+    } else {
+        let title = args.file.display().to_string();
+        let style = terminal::style();
+        terminal::print(&syscalls::render(&info, &title, args.calls, style))?;
+    }
     Ok(ExitCode::from(u8::from(interrupted)))
 }
 

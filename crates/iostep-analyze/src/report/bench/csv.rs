@@ -9,7 +9,7 @@ use iostep_model::bench::{Document, RunState, Step};
 use iostep_model::manifest::Counters;
 
 use crate::bench::{RunSummary, SeriesMean, Steadiness, StepLatency, Summary, Throughput};
-use crate::report::export::csv::quoted;
+use crate::report::export::csv::cell;
 use crate::stats::amount::ratio;
 
 const SECOND_COLUMNS: [&str; 12] = [
@@ -94,7 +94,7 @@ pub fn seconds(out: &mut impl Write, document: &Document) -> io::Result<()> {
 fn line(out: &mut impl Write, values: &[String]) -> io::Result<()> {
     for (place, value) in values.iter().enumerate() {
         let separator = if place > 0 { "," } else { "" };
-        write!(out, "{separator}{}", quoted(value))?;
+        write!(out, "{separator}{}", cell(value))?;
     }
     out.write_all(b"\r\n")
 }

@@ -7,8 +7,9 @@ use iostep_model::bench::{
     PayloadKind, Sharing, SqliteJob, SqliteLibrary, SqliteOperation, Sync, Target, WalFile,
     WaldioOptions,
 };
+use iostep_model::printable;
 
-use crate::report::quantity::{bytes, count, decimal, duration, printable};
+use crate::report::quantity::{bytes, count, decimal, duration};
 
 /// The lines below a result's title: what was done, with which settings, where, on what machine,
 /// with which SQLite, which has its settings only if it is `verbose`. Nothing in them can steer a

@@ -11,10 +11,11 @@ mod runs;
 mod tests;
 
 use iostep_model::bench::{Document, RunState};
+use iostep_model::printable;
 
 use super::{advice, job};
 use crate::bench::{Measure, RunSummary, Summary};
-use crate::report::quantity::{count, printable};
+use crate::report::quantity::count;
 use crate::report::text::Style;
 
 /// The whole result. What went wrong comes first, then the result in a line, then what was done,

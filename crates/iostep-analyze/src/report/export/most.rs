@@ -13,10 +13,10 @@ use std::io::{self, Write};
 
 use iostep_model::class::{Class, Layer};
 use iostep_model::operation::{Flags, Operation, rwbs};
+use iostep_model::printable;
 use iostep_model::table::{Request, Segment, Trace};
 
 use super::{plain_comm, sectors, since_start, thread_id};
-use crate::report::quantity::printable;
 
 const NO_FILE: &str = "file-NONE";
 

@@ -2,6 +2,7 @@
 
 mod columns;
 mod distributions;
+pub(crate) mod escape;
 pub(in crate::report) mod header;
 mod latency;
 mod owners;

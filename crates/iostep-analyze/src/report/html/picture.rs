@@ -1,9 +1,12 @@
 //! The data behind the interactive picture: what `picture/*.js` reads.
 
+use std::borrow::Cow;
+
 use iostep_model::SECTOR_BYTES;
 use iostep_model::class::{Class, Evidence, Layer};
 use iostep_model::event::Marker;
 use iostep_model::operation::{Flags, Operation};
+use iostep_model::printable;
 use iostep_model::sync::SyncKind;
 use iostep_model::table::{Phase, Request, Segment, Trace};
 use serde::Serialize;
@@ -47,7 +50,7 @@ struct FileName {
 #[derive(Serialize)]
 struct MarkerName<'a> {
     time_ns: u64,
-    name: &'a str,
+    name: Cow<'a, str>,
     step: bool,
 }
 
@@ -70,7 +73,7 @@ pub(super) fn of(trace: &Trace) -> (Picture<'_>, Vec<u8>) {
         sync_kinds: SyncKind::ALL.map(SyncKind::name).to_vec(),
         files: file_names(trace),
         processes: (0..trace.processes.len() as u32)
-            .map(|process| trace.thread_name(process))
+            .map(|process| printable(&trace.thread_name(process)).into_owned())
             .collect(),
         markers: marker_names(trace, zero_ns),
         journal,
@@ -224,7 +227,10 @@ fn flag_names() -> Vec<(u16, &'static str)> {
 
 fn file_names(trace: &Trace) -> Vec<FileName> {
     let files = (0..).zip(&trace.files).map(|(row, file)| FileName {
-        path: file.path.as_ref().map(|_| trace.file_name(row)),
+        path: file
+            .path
+            .as_ref()
+            .map(|_| printable(&trace.file_name(row)).into_owned()),
         inode: file.key.inode,
         file_type: file.file_type.name(),
         deleted: file.deleted_ns.is_some(),
@@ -235,13 +241,13 @@ fn file_names(trace: &Trace) -> Vec<FileName> {
 fn marker_names(trace: &Trace, zero_ns: u64) -> Vec<MarkerName<'_>> {
     let markers = trace.markers.iter().map(|row| MarkerName {
         time_ns: row.mono_ns.saturating_sub(zero_ns),
-        name: match &row.marker {
+        name: printable(match &row.marker {
             Marker::CommandStart => "command starts",
             Marker::CommandEnd => "command ends",
             Marker::SettleStart => "settling",
             Marker::SettleEnd => "settled",
             Marker::Step(step) => step,
-        },
+        }),
         step: matches!(row.marker, Marker::Step(_)),
     });
     markers.collect()

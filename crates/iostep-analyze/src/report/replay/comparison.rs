@@ -1,7 +1,9 @@
 //! Replays on several targets, or repeated ones, as text.
 
+use iostep_model::printable;
+
 use crate::replay::{Document, Row, Spread, Unit};
-use crate::report::quantity::{bytes, count, duration, printable};
+use crate::report::quantity::{bytes, count, duration};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 

@@ -1,9 +1,10 @@
 //! A replay as text: what `iostep replay` prints at its end.
 
+use iostep_model::printable;
 use iostep_model::replay::{Threads, Timing};
 
 use crate::replay::{Amounts, Lateness, Quantiles, Summary};
-use crate::report::quantity::{bytes, count, duration, percent, printable, seconds};
+use crate::report::quantity::{bytes, count, duration, percent, seconds};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 

@@ -1,10 +1,11 @@
 //! Tables about requests, whoever's they are.
 
+use iostep_model::printable;
 use iostep_model::table::Phase;
 
 use super::Style;
 use super::grid::{Grid, grid};
-use crate::report::quantity::{bytes, count, duration, percent, printable};
+use crate::report::quantity::{bytes, count, duration, percent};
 use crate::stats::amount::ratio;
 use crate::stats::{Heat, Latency, Mode, Order, Percentiles, Share, Split, Summary};
 

@@ -1,9 +1,11 @@
 //! Two traces side by side, as text.
 
+use iostep_model::printable;
+
 use super::Style;
 use super::grid::grid;
 use crate::compare::{Comparison, Unit};
-use crate::report::quantity::{bytes, count, duration, printable};
+use crate::report::quantity::{bytes, count, duration};
 
 /// Shows a comparison; `names` are the two traces'. The first lines are failed self-checks.
 pub fn render(comparison: &Comparison, names: [&str; 2], style: Style) -> String {

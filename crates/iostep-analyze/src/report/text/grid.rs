@@ -1,6 +1,7 @@
 //! A table of text with aligned columns.
 
 use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
+use iostep_model::printable;
 
 use super::Style;
 
@@ -25,7 +26,7 @@ struct Column {
 /// numbers, set to the right, and one with `~` is of a column of names that may be long.
 pub(crate) fn grid(style: Style, names: &[&str]) -> Grid {
     let columns = names.iter().map(|name| Column {
-        name: name.trim_start_matches(['>', '~']).to_owned(),
+        name: printable(name.trim_start_matches(['>', '~'])).into_owned(),
         alignment: match name.starts_with('>') {
             true => CellAlignment::Right,
             false => CellAlignment::Left,
@@ -48,7 +49,8 @@ impl Grid {
     /// The same where the number of columns is known only when it runs.
     pub(crate) fn row_of(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(cells);
+        let shown = cells.iter().map(|cell| printable(cell).into_owned());
+        self.rows.push(shown.collect());
     }
 
     /// The table below its title; nothing if it has no rows.

@@ -2,10 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
+use iostep_model::printable;
+
 use super::Style;
 use super::blocks::percentile_cells;
 use super::grid::grid;
-use crate::report::quantity::{bytes, count, duration, printable};
+use crate::report::quantity::{bytes, count, duration};
 use crate::stats::Summary;
 
 /// Rows of the longer tables where all tables are shown.

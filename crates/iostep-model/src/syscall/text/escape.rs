@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-/// Appends `bytes` in quotes. Valid UTF-8 stays as it is but for quotes, backslashes and control
-/// characters, so that a terminal shows the text and obeys none of it.
+use crate::printable::is_printable;
+
+/// Appends `bytes` in quotes. Valid UTF-8 stays as it is but for quotes, backslashes and what is
+/// not printable, so that a terminal shows the text and obeys none of it.
 pub fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
     for chunk in bytes.utf8_chunks() {
@@ -13,7 +15,7 @@ pub fn quote(bytes: &[u8], out: &mut String) {
                 '\\' => out.push_str("\\\\"),
                 '\n' => out.push_str("\\n"),
                 '\t' => out.push_str("\\t"),
-                c if c.is_control() => {
+                c if !is_printable(c) => {
                     let mut utf8 = [0; 4];
                     hex(c.encode_utf8(&mut utf8).as_bytes(), out);
                 }

@@ -16,6 +16,7 @@ use iostep_analyze::bench::Summary;
 use iostep_load::Error;
 use iostep_model::bench::{Document, Environment, Warning};
 use iostep_model::pragma::Journal;
+use iostep_model::printable;
 
 use super::remount::Remounted;
 use crate::command::bench::{bar, child};
@@ -175,7 +176,7 @@ impl<'a> Session<'a> {
         if self.interrupt.came() {
             return Err(Setback::Interrupted.into());
         }
-        self.bar.set_message(name.to_owned());
+        self.bar.set_message(printable(name).into_owned());
         let output = self.results.directory().name().join("run.json");
         // What is there is the run before's.
         let _ = std::fs::remove_file(&output);

@@ -14,6 +14,7 @@ use super::guard;
 use super::mounted::Mounted;
 use super::subject::Subject;
 use crate::command::describe;
+use crate::terminal::say;
 
 /// Makes sure that filesystems can be mounted.
 ///
@@ -123,7 +124,7 @@ impl Remounted {
 impl Drop for Remounted {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            eprintln!("iostep: {}", describe(&error));
+            say!("iostep: {}", describe(&error));
         }
     }
 }

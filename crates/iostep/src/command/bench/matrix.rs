@@ -12,6 +12,7 @@ use iostep_analyze::bench::Summary;
 use iostep_analyze::report::bench::{html, text};
 use iostep_load::Error;
 use iostep_model::bench::Document;
+use iostep_model::printable;
 use iostep_model::publish;
 use rustix::fs::FlockOperation;
 use serde::Serialize;
@@ -21,7 +22,7 @@ use super::child;
 use super::job_file;
 use super::single::check_parent;
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content, say};
 
 const LOCK: &str = ".iostep-bench-lock";
 
@@ -78,22 +79,22 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
-    let text = match args.json {
-        true => json(&rows),
-        false => tables(&rows),
+    let (content, text) = match args.json {
+        true => (Content::Json, format!("{}\n", json(&rows))),
+        false => (Content::Text, tables(&rows)),
     };
-    terminal::print_beside(&args.html, &text)?;
+    terminal::print_beside(&args.html, content, &text)?;
     if let Some(path) = &args.html {
         publish::write(path, results.page(&rows).as_bytes())?;
     }
     for (cell, row) in cells.iter().zip(&rows) {
         if let Some(complaint) = &row.complaint {
-            eprintln!("iostep: {}: {complaint}", cell.label);
+            say!("iostep: {}: {complaint}", cell.label);
         }
     }
     let missing = rows.iter().filter(|row| !row.complete).count();
     if missing > 0 {
-        eprintln!(
+        say!(
             "iostep: {missing} of {} cells have no complete result; the same command runs them",
             cells.len()
         );
@@ -124,8 +125,7 @@ struct Row {
 }
 
 fn json(rows: &[Row]) -> String {
-    let text = serde_json::to_string_pretty(rows).expect("a row has only JSON's types");
-    text + "\n"
+    serde_json::to_string_pretty(rows).expect("a row has only JSON's types")
 }
 
 /// A table for each job, since jobs need not have settings in common.
@@ -186,7 +186,7 @@ fn run_all(
         if interrupt.came() {
             break;
         }
-        bar.set_message(cell.label.clone());
+        bar.set_message(printable(&cell.label).into_owned());
         if let Err(complaint) = run_one(cell, results, interrupt)? {
             complaints.insert(cell.result(), complaint);
         }

@@ -202,7 +202,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<ExitCode> {
     }
     if args.json {
         let json = serde_json::to_string_pretty(&entries).expect("only JSON's types");
-        terminal::print(&format!("{json}\n"))?;
+        terminal::print_json(&json)?;
     } else {
         terminal::print(&args.table(&entries))?;
     }

@@ -17,6 +17,7 @@ use super::measure_args::Repetition;
 use super::place::Place;
 use super::watcher::Watcher;
 use crate::interrupt::Interrupt;
+use crate::terminal::say;
 
 /// What came of a job.
 pub struct Measured(pub Document);
@@ -34,19 +35,23 @@ impl Measured {
     pub fn tell(&self) {
         for (number, run) in (1..).zip(&self.0.runs) {
             for failure in &run.failures {
-                eprintln!(
+                say!(
                     "iostep: run {number}, thread {}, operation {}: {}: {}",
-                    failure.thread, failure.operation, failure.attempt, failure.reason
+                    failure.thread,
+                    failure.operation,
+                    failure.attempt,
+                    failure.reason
                 );
             }
             if run.state == RunState::Interrupted {
-                eprintln!("iostep: run {number}: interrupted; what was measured is kept");
+                say!("iostep: run {number}: interrupted; what was measured is kept");
             }
             let wrong = run.verification.as_ref().filter(|found| found.wrong > 0);
             if let Some(found) = wrong {
-                eprintln!(
+                say!(
                     "iostep: run {number}: {} of {} that were read back are wrong",
-                    found.wrong, found.compared
+                    found.wrong,
+                    found.compared
                 );
             }
         }

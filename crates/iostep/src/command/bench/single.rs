@@ -14,7 +14,7 @@ use super::generator::Generator;
 use super::measure_args::{OutputArgs, usage};
 use super::session::{self, Measured};
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, Content};
 
 /// The file of a result: what was measured, and the numbers made of it.
 #[derive(Serialize)]
@@ -113,12 +113,15 @@ fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()
         return Ok(());
     }
     let (document, summary) = result;
-    let text = match (output.json, output.csv) {
-        (true, _) => json(result) + "\n",
-        (_, true) => csv_of(result),
-        _ => text::render(document, summary, output.verbose, terminal::style()),
+    let (content, text) = match (output.json, output.csv) {
+        (true, _) => (Content::Json, json(result) + "\n"),
+        (_, true) => (Content::Data, csv_of(result)),
+        _ => {
+            let text = text::render(document, summary, output.verbose, terminal::style());
+            (Content::Text, text)
+        }
     };
-    terminal::print_beside(output.files(), &text)
+    terminal::print_beside(output.files(), content, &text)
 }
 
 fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Result<()> {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use iostep_model::printable;
 use iostep_model::syscall::Ledger;
 
-use crate::terminal;
+use crate::terminal::{self, Content};
 
 /// What became of the inputs.
 pub(super) struct Cleaned<'a> {
@@ -17,11 +18,11 @@ pub(super) struct Cleaned<'a> {
 
 impl Cleaned<'_> {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let text = match json {
-            true => format!("{}\n", self.json()),
-            false => self.text(),
+        let (content, text) = match json {
+            true => (Content::Json, format!("{}\n", self.json())),
+            false => (Content::Text, self.text()),
         };
-        terminal::print_beside([self.output], &text)
+        terminal::print_beside([self.output], content, &text)
     }
 
     /// The table: every line of the inputs in one of its lines.
@@ -48,7 +49,7 @@ impl Cleaned<'_> {
             lines.extend(self.unreadable.iter().map(|line| format!("  {line}")));
         }
         lines.push(format!("wrote {}", self.output.display()));
-        lines.join("\n") + "\n"
+        lines.iter().map(|line| printable(line) + "\n").collect()
     }
 
     fn json(&self) -> serde_json::Value {

@@ -15,6 +15,8 @@ use iostep_model::durability::Durability;
 use iostep_model::event::Marker;
 use iostep_model::pragma::{Journal, Synchronous};
 
+use crate::terminal::say;
+
 /// What to run.
 #[derive(Debug)]
 pub struct Plan {
@@ -186,7 +188,7 @@ impl<'a> Prepared<'a> {
             && let Some(copy) = work
         {
             let kept = copy.keep(&self.plan.database)?;
-            eprintln!("{}: {}", opened.journal.name(), kept.display());
+            say!("{}: {}", opened.journal.name(), kept.display());
         }
         let run = Run {
             mode: opened.journal.name().into(),

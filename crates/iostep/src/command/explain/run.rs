@@ -8,6 +8,7 @@ use iostep_analyze::explain::{Explanation, text};
 use iostep_analyze::report::html;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
+use iostep_model::printable;
 use iostep_model::table::Trace;
 
 use super::drive::{Plan, Prepared};
@@ -36,7 +37,7 @@ pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> 
         crate::recording::record(&plan.database, &scratch.path().join("trace"), |session| {
             experiment = Some(prepared.run(|marker| {
                 if let Marker::Step(step) = &marker {
-                    working.set_message(step.clone());
+                    working.set_message(printable(step).into_owned());
                 }
                 Ok(session.mark(marker)?)
             })?);
@@ -57,7 +58,7 @@ impl Explained {
 
     /// For programs; what makes the numbers doubtful is told on standard error too.
     pub fn json(&self) -> String {
-        eprint!("{}", text::warnings(&self.explanation));
+        terminal::say_lines(&text::warnings(&self.explanation));
         serde_json::to_string_pretty(&self.explanation)
             .expect("an explanation has only JSON's types")
     }

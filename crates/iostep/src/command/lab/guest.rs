@@ -15,7 +15,7 @@ use iostep_model::units;
 use serde::Serialize;
 
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, say};
 
 /// The administrators' tools, which `sudo` may not have on its path.
 const TOOLS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let exit = guest::run(&args.options(), &command, &mut output, stop)?;
         let outcome = Outcome::new(&exit, &stdout, &stderr);
         let json = serde_json::to_string_pretty(&outcome).expect("it has only JSON's types");
-        terminal::print(&format!("{json}\n"))?;
+        terminal::print_json(&json)?;
         return Ok(status(exit.status));
     }
     let wait = Wait::begin();
@@ -143,7 +143,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ended = guest::run(&args.options(), &command, &mut output, stop);
     wait.end();
     let exit = ended?;
-    eprintln!("iostep: {}", described(&exit));
+    say!("iostep: {}", described(&exit));
     Ok(status(exit.status))
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use iostep_lab::builtin::LABS;
 use iostep_lab::plan;
 use iostep_model::lab::{Cell, Lab};
+use iostep_model::printable;
 
 use super::source;
 use crate::terminal;
@@ -33,14 +34,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .map(|lab| source::load(lab.name))
             .collect::<Result<_, _>>()?,
     };
-    let text = match (args.json, &args.lab) {
+    match (args.json, &args.lab) {
         (true, _) => {
-            serde_json::to_string_pretty(&labs).expect("a lab has only JSON's types") + "\n"
+            let json = serde_json::to_string_pretty(&labs).expect("a lab has only JSON's types");
+            terminal::print_json(&json)
         }
-        (false, Some(_)) => labs.iter().map(cells).collect(),
-        (false, None) => titles(&labs),
-    };
-    terminal::print(&text)?;
+        (false, Some(_)) => terminal::print(&labs.iter().map(cells).collect::<String>()),
+        (false, None) => terminal::print(&titles(&labs)),
+    }?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,6 +55,9 @@ fn titles(labs: &[Lab]) -> String {
 }
 
 fn cells(lab: &Lab) -> String {
-    let line = |cell: &Cell| format!("{}  {}\n", cell.key, plan::label(cell));
+    let line = |cell: &Cell| {
+        let line = format!("{}  {}", cell.key, plan::label(cell));
+        printable(&line).into_owned() + "\n"
+    };
     lab.cells.iter().map(line).collect()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use iostep_lab::{matrix, results};
+use iostep_model::printable;
 
 use crate::terminal;
 
@@ -34,16 +35,17 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (lab, all) = results::merge(&args.directories, &args.results)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&all).expect("a result has only JSON's types") + "\n",
-        false => format!(
+    if args.json {
+        let json = serde_json::to_string_pretty(&all).expect("a result has only JSON's types");
+        terminal::print_json(&json)?;
+    } else {
+        terminal::print(&format!(
             "{} of {} cells of {} have a result in {}\n",
             all.len(),
             lab.cells.len(),
             matrix::shown(&lab.name),
-            args.results.display()
-        ),
-    };
-    terminal::print(&text)?;
+            printable(&args.results.display().to_string())
+        ))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use iostep_lab::results;
 use iostep_model::lab::{CellResult, Lab};
 use iostep_model::publish;
 
-use crate::terminal;
+use crate::terminal::{self, say};
 
 /// Show what the results of a lab say.
 ///
@@ -70,11 +70,11 @@ pub(super) fn show(
     if let Some(path) = page {
         publish::write(path, html::render(&report).as_bytes())
             .with_context(|| format!("{}: cannot write", path.display()))?;
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     if json {
         let json = serde_json::to_string_pretty(&report).expect("a report has only JSON's types");
-        terminal::print(&(json + "\n"))?;
+        terminal::print_json(&json)?;
     } else if page.is_none() {
         terminal::print(&text::render(&report, terminal::style()))?;
     }

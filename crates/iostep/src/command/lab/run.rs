@@ -18,12 +18,13 @@ use iostep_lab::guest::Device;
 use iostep_lab::plan::{self, Shard};
 use iostep_lab::results::Results;
 use iostep_model::lab::{Cell, CellResult, State};
+use iostep_model::printable;
 use iostep_model::units;
 
 use super::{report, source};
 use crate::command::bench;
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, say};
 use check::check;
 use here::Here;
 use outcome::Outcome;
@@ -135,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         report::show(results.lab(), &all, args.html.as_deref(), args.json)?;
     }
     for line in outcome.lines() {
-        eprintln!("iostep: {line}");
+        say!("iostep: {line}");
     }
     Ok(ExitCode::from(u8::from(!outcome.is_whole())))
 }
@@ -219,7 +220,8 @@ impl<'a> Session<'a> {
     }
 
     fn here(&mut self, cell: &Cell) -> anyhow::Result<()> {
-        self.bar.set_message(plan::label(cell));
+        self.bar
+            .set_message(printable(&plan::label(cell)).into_owned());
         let result = self.here.run(cell);
         self.keep(&result)
     }
@@ -268,6 +270,6 @@ impl Listener for Session<'_> {
     }
 
     fn fault(&mut self, story: &str) {
-        self.bar.suspend(|| eprintln!("iostep: {story}"));
+        self.bar.suspend(|| say!("iostep: {story}"));
     }
 }

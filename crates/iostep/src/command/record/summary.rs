@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use iostep_calls::Sink;
+use iostep_model::printable;
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread, kept};
 use iostep_trace::syscalls::keeper::Counts;
@@ -126,7 +127,7 @@ impl Summary {
         if let Some(data) = self.data {
             lines.push(data_line(&data, output));
         }
-        lines.join("\n") + "\n"
+        lines.iter().map(|line| printable(line) + "\n").collect()
     }
 
     pub(super) fn json(&self, output: &Path) -> serde_json::Value {

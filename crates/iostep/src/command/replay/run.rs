@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use iostep_analyze::replay::{Run, Summary, Target};
 use iostep_load::replay::plan::Plan;
 use iostep_load::replay::{Stage, Watch};
+use iostep_model::printable;
 use iostep_model::replay::Settings;
 use iostep_model::syscall::{Content, InitialKind, Recording};
 use iostep_trace::target::Mount;
@@ -176,7 +177,7 @@ impl Bar {
         Bar {
             bar: bar
                 .with_style(terminal::bar_style(PREPARING))
-                .with_prefix(prefix.to_owned()),
+                .with_prefix(printable(prefix).into_owned()),
             calls: order.recording.calls.len() as u64,
             began: std::cell::Cell::new(Instant::now()),
         }

@@ -5,11 +5,13 @@ use std::path::Path;
 use iostep_analyze::replay::Document;
 use iostep_analyze::report::replay::{comparison, text};
 
-use crate::terminal;
+use iostep_model::printable;
+
+use crate::terminal::{self, Content};
 
 /// The whole result for programs.
 pub fn json(document: &Document) -> String {
-    serde_json::to_string_pretty(document).expect("a result has only JSON's types") + "\n"
+    serde_json::to_string_pretty(document).expect("a result has only JSON's types")
 }
 
 /// Prints the result beside those in files. Of several runs, those that went wrong come first, a line each complaint;
@@ -21,11 +23,11 @@ pub fn print<P: AsRef<Path>>(
     as_json: bool,
     files: impl IntoIterator<Item = P>,
 ) -> anyhow::Result<()> {
-    let text = match as_json {
-        true => json(document),
-        false => whole(document),
+    let (content, text) = match as_json {
+        true => (Content::Json, format!("{}\n", json(document))),
+        false => (Content::Text, whole(document)),
     };
-    terminal::print_beside(files, &text)
+    terminal::print_beside(files, content, &text)
 }
 
 fn whole(document: &Document) -> String {
@@ -44,7 +46,7 @@ fn whole(document: &Document) -> String {
         for (number, run) in (1..).zip(earlier) {
             for complaint in text::complaints(&run.summary) {
                 let line = format!("{}, run {number}: {complaint}", target.directory);
-                parts.push(style.alarm(&line) + "\n");
+                parts.push(style.alarm(&printable(&line)) + "\n");
             }
         }
         let kind = target.filesystem.as_deref().unwrap_or("?");

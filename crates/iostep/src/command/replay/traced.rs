@@ -9,6 +9,7 @@ use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 
 use crate::recording;
+use crate::terminal::say;
 
 /// Records the device below `directory` from before `work` until everything is on the device.
 ///
@@ -29,7 +30,7 @@ pub fn record<T>(
         // A device that fails has told so by the replay's results already, which must not be lost.
         if let Err(errno) = rustix::fs::syncfs(&filesystem) {
             let directory = directory.display();
-            eprintln!("warning: {directory}: cannot sync: {errno}; some block I/O is missing");
+            say!("warning: {directory}: cannot sync: {errno}; some block I/O is missing");
         }
         session.mark(Marker::SettleEnd)?;
         Ok(())

@@ -1,7 +1,9 @@
 //! Two benches side by side.
 
+use iostep_model::printable;
+
 use crate::bench::{Basis, Comparison, Interval, Measure, Row, Unit, Verdict};
-use crate::report::quantity::{bytes, count, decimal, duration, percent, printable};
+use crate::report::quantity::{bytes, count, decimal, duration, percent};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 

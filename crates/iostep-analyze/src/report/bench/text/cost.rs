@@ -2,10 +2,11 @@
 
 use super::title_of;
 use crate::bench::{RunSummary, Summary};
-use crate::report::quantity::{bytes, count, decimal, duration, percent, printable};
+use crate::report::quantity::{bytes, count, decimal, duration, percent};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 use iostep_model::bench::WaldioRun;
+use iostep_model::printable;
 
 fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".into(), show)

@@ -1,9 +1,10 @@
 //! Many benches in one table: a row for each.
 
 use iostep_model::bench::{Document, RunState, Step};
+use iostep_model::printable;
 
 use crate::bench::{Measure, Quantile, Summary, varying};
-use crate::report::quantity::{bytes, decimal, duration, percent, printable};
+use crate::report::quantity::{bytes, decimal, duration, percent};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 

@@ -132,7 +132,7 @@ fn what_failed_comes_first_with_its_number() {
             "PARTIAL: run 2 failed; what is here is what was done until then, 6,422 operations",
             "WRONG CONTENT: run 1: 1 of 10 that were read back; record 3 of file-0",
             "FAILED: run 2, thread 1, operation 1,234: write of 4096 bytes at 12288 of \
-             /mnt/test/\u{fffd}[2J: No space left on device",
+             /mnt/test/\\x1b[2J: No space left on device",
         ]
     );
 }

@@ -1,8 +1,9 @@
 //! The papers' claims as text.
 
+use iostep_model::printable;
+
 use crate::lab::{Evidence, Finding, Missing, Verdict};
 use crate::report::lab::number::{factor, shown};
-use crate::report::quantity::printable;
 use crate::report::text::Style;
 
 /// What the papers found, and what became of it.

@@ -1,8 +1,10 @@
 //! A lab's tables as text: the paper's numbers below the measured ones.
 
+use iostep_model::printable;
+
 use crate::lab::{Column, Entry, Grid, Measure, PaperValue, Row};
 use crate::report::lab::number::{factor, shown};
-use crate::report::quantity::{percent, printable};
+use crate::report::quantity::percent;
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 

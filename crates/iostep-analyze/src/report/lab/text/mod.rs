@@ -8,8 +8,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use iostep_model::printable;
+
 use crate::lab::{Incomplete, Report};
-use crate::report::quantity::{count, printable};
+use crate::report::quantity::count;
 use crate::report::text::Style;
 
 /// The whole report: where it was measured, the tables with the papers' numbers below their own,

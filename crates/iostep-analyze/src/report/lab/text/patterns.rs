@@ -1,7 +1,9 @@
 //! Block patterns as text: the requests of the last operation.
 
+use iostep_model::printable;
+
 use crate::lab::{Pattern, WholeRequest};
-use crate::report::quantity::{bytes, count, duration, printable};
+use crate::report::quantity::{bytes, count, duration};
 use crate::report::text::Style;
 use crate::report::text::grid::grid;
 

@@ -58,7 +58,7 @@ fn what_is_missing_is_told_with_its_reason_and_cannot_steer_the_terminal() {
         "{text}"
     );
     assert!(
-        text.contains("No complete result\n no \u{fffd}[31mspace\n"),
+        text.contains("No complete result\n no \\x1b[31mspace\n"),
         "{text}"
     );
 }
