@@ -93,7 +93,7 @@ impl Error {
     /// Builds the `map_err` closure for a BPF operation.
     pub(crate) fn kernel(what: impl ToString) -> impl FnOnce(libbpf_rs::Error) -> Error {
         let what = what.to_string();
-        move |error| match missing_rights() {
+        move |error| match missing_rights(&BPF) {
             Some(missing) => Error::unsupported(
                 format!("no right to {what}"),
                 format!(
@@ -109,21 +109,30 @@ impl Error {
     }
 }
 
-/// The capabilities that BPF needs and this process lacks: CAP_SYS_ADMIN stands for each of them
-/// (capabilities(7)); their numbers are of include/uapi/linux/capability.h.
-fn missing_rights() -> Option<String> {
+/// A capability's name, and its number in include/uapi/linux/capability.h.
+type Right = (&'static str, u32);
+
+const SYS_ADMIN: u32 = 21;
+const SYSLOG: Right = ("CAP_SYSLOG", 34);
+/// What BPF needs.
+const BPF: [Right; 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
+/// What a trace of block I/O needs: the addresses of kernel functions too.
+pub(crate) const TRACE: [Right; 3] = [BPF[0], BPF[1], SYSLOG];
+
+/// Those of `needed` that this process lacks. CAP_SYS_ADMIN stands for those of BPF
+/// (capabilities(7)), and not for CAP_SYSLOG where addresses are asked for (kernel/ksyms_common.c).
+pub(crate) fn missing_rights(needed: &[Right]) -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mask = status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))?;
-    missing_of(u64::from_str_radix(mask.trim(), 16).ok()?)
+    missing_of(u64::from_str_radix(mask.trim(), 16).ok()?, needed)
 }
 
-fn missing_of(effective: u64) -> Option<String> {
+fn missing_of(effective: u64, needed: &[Right]) -> Option<String> {
     let has = |number: u32| effective >> number & 1 == 1;
-    let all = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
-    let missing = all.iter().filter(|(_, number)| !has(21) && !has(*number));
-    let names: Vec<&str> = missing.map(|(name, _)| *name).collect();
+    let lacks = |right: &&Right| !has(right.1) && (**right == SYSLOG || !has(SYS_ADMIN));
+    let names: Vec<&str> = needed.iter().filter(lacks).map(|right| right.0).collect();
     match names.len() {
         0 => None,
         1 => Some(format!("{} is", names[0])),
@@ -138,11 +147,16 @@ mod tests {
     #[test]
     fn missing_rights_are_named() {
         assert_eq!(
-            missing_of(0).as_deref(),
+            missing_of(0, &BPF).as_deref(),
             Some("CAP_BPF and CAP_PERFMON are")
         );
-        assert_eq!(missing_of(1 << 39).as_deref(), Some("CAP_PERFMON is"));
-        assert_eq!(missing_of(1 << 39 | 1 << 38), None);
-        assert_eq!(missing_of(1 << 21), None);
+        assert_eq!(missing_of(1 << 39, &BPF).as_deref(), Some("CAP_PERFMON is"));
+        assert_eq!(missing_of(1 << 39 | 1 << 38, &BPF), None);
+        assert_eq!(missing_of(1 << 21, &BPF), None);
+        assert_eq!(
+            missing_of(1 << 21, &TRACE).as_deref(),
+            Some("CAP_SYSLOG is")
+        );
+        assert_eq!(missing_of(7 << 38 | 1 << 34, &TRACE), None);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TRACE, missing_rights};
 
 const PATH: &str = "/proc/kallsyms";
 
@@ -36,10 +36,14 @@ impl Symbols {
             symbols.take(&line, &wanted);
         }
         if symbols.addresses.values().flatten().any(|a| *a == 0) {
-            return Err(Error::unsupported(
-                PATH,
-                "the kernel hides its addresses; run as root, with kernel.kptr_restrict at most 1",
-            ));
+            let reason = match missing_rights(&TRACE) {
+                Some(missing) => {
+                    format!("{missing} missing; run it as root, as `sudo iostep ...` does")
+                }
+                None => "set kernel.kptr_restrict to at most 1".into(),
+            };
+            let reason = format!("the kernel hides its addresses: {reason}");
+            return Err(Error::unsupported(PATH, reason));
         }
         Ok(symbols)
     }

@@ -28,7 +28,7 @@ Examples:
   iostep explain app.db \"INSERT INTO notes VALUES ('hello')\"
   iostep explain app.db --file script.sql --journal delete,truncate,persist,wal,waldio
 
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. docs/explain.md explains the numbers.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG. docs/explain.md explains the numbers.")]
 pub struct Args {
     /// SQLite database
     database: PathBuf,

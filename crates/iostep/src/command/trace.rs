@@ -44,7 +44,7 @@ Examples:
 Exit status: the command's, 128 and its number if a signal killed it; else 0,
 or 1 if events were lost or sums do not agree.
 The trace directory is for `iostep report`; docs/format-trace.md describes it.
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG.")]
 pub struct Args {
     /// Block device, partition, or any path on a mounted filesystem
     target: PathBuf,

@@ -29,6 +29,16 @@ pub fn cases() -> Vec<Case> {
     let mut cases = vec![
         Case::new("without root, trace says so", with("setpriv"), without_root),
         Case::new(
+            "three capabilities are enough to trace, and each is needed",
+            [
+                LOOP,
+                &stage::requirements(Kind::Ext4)[..],
+                &[Requirement::Program("setpriv")],
+            ]
+            .concat(),
+            with_capabilities,
+        ),
+        Case::new(
             "without BTF, tracefs is chosen",
             hidden.clone(),
             without_btf,
@@ -103,6 +113,54 @@ fn without_root() -> anyhow::Result<()> {
         .output()?;
     Outcome::from(result).refused(&[4], "root")?;
     anyhow::ensure!(!output.exists(), "{} was left", output.display());
+    Ok(())
+}
+
+/// A user with exactly these rights.
+fn with_rights(rights: &[&str], copy: &Path, words: Vec<PathBuf>) -> anyhow::Result<Outcome> {
+    let list = rights.iter().map(|right| format!(",+{right}"));
+    let list = format!("-all{}", list.collect::<String>());
+    let result = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .args([
+            format!("--inh-caps={list}"),
+            format!("--ambient-caps={list}"),
+        ])
+        .arg(copy)
+        .args(words)
+        .output()?;
+    Ok(Outcome::from(result))
+}
+
+fn with_capabilities() -> anyhow::Result<()> {
+    const RIGHTS: [&str; 3] = ["bpf", "perfmon", "syslog"];
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let directory = tempfile::tempdir()?;
+    let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), open)?;
+    let copy = directory.path().join("iostep");
+    std::fs::copy(iostep::binary()?, &copy)?;
+    let output = directory.path().join("run.iostep");
+    for missing in RIGHTS {
+        let others: Vec<&str> = RIGHTS
+            .into_iter()
+            .filter(|right| *right != missing)
+            .collect();
+        let words = trace(stage.device(), &output, &[]);
+        let outcome = with_rights(&others, &copy, words)?;
+        let setting = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        let is_zero = setting("kptr_restrict")?.trim() == "0";
+        if missing == "syslog"
+            && is_zero
+            && setting("perf_event_paranoid")?.trim().parse::<i32>()? <= 1
+        {
+            println!("    this kernel shows its addresses to everybody");
+            continue;
+        }
+        outcome.refused(&[4], "iostep: ")?;
+        anyhow::ensure!(!output.exists(), "{} was left", output.display());
+    }
+    with_rights(&RIGHTS, &copy, trace(stage.device(), &output, &[]))?.success()?;
     Ok(())
 }
 
