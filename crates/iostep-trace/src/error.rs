@@ -93,15 +93,9 @@ impl Error {
     /// Builds the `map_err` closure for a BPF operation.
     pub(crate) fn kernel(what: impl ToString) -> impl FnOnce(libbpf_rs::Error) -> Error {
         let what = what.to_string();
-        move |error| match missing_rights(&BPF) {
-            Some(missing) => Error::unsupported(
-                format!("no right to {what}"),
-                format!(
-                    "{missing} missing; run it as root, as `sudo iostep ...` does; `iostep record \
-                     --via ptrace` needs no rights"
-                ),
-            ),
-            None => Error::Kernel {
+        move |error| match check_rights(&what) {
+            Err(error) => error,
+            Ok(()) => Error::Kernel {
                 what,
                 reason: format!("{error:#}"),
             },
@@ -118,6 +112,20 @@ const SYSLOG: Right = ("CAP_SYSLOG", 34);
 const BPF: [Right; 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
 /// What a trace of block I/O needs: the addresses of kernel functions too.
 pub(crate) const TRACE: [Right; 3] = [BPF[0], BPF[1], SYSLOG];
+
+/// Errors: `Unsupported`, with the names of the rights that BPF needs and this process lacks.
+pub(crate) fn check_rights(what: &str) -> Result<()> {
+    let Some(missing) = missing_rights(&BPF) else {
+        return Ok(());
+    };
+    Err(Error::unsupported(
+        format!("no right to {what}"),
+        format!(
+            "{missing} missing; run it as root, as `sudo iostep ...` does; `iostep record --via \
+             ptrace` needs no rights"
+        ),
+    ))
+}
 
 /// Those of `needed` that this process lacks. CAP_SYS_ADMIN stands for those of BPF
 /// (capabilities(7)), and not for CAP_SYSLOG where addresses are asked for (kernel/ksyms_common.c).

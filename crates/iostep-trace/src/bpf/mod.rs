@@ -24,7 +24,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
 use crate::check::{Ending, Waiting};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_rights};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::{Ledger, Old};
 use crate::ring::Ring;
@@ -238,12 +238,14 @@ impl<'object> Probe<'object> {
     /// or not at all, so a program that this kernel refuses is left out of the next.
     ///
     /// Errors: `Refused` if a program is refused that it cannot be done without; `Kernel` with the
-    /// loader's words; `Unsupported` without BTF.
+    /// loader's words; `Unsupported` without BTF, or without the rights.
     pub fn start(
         target: &Target,
         fault: Option<Fault>,
         objects: &'object mut Objects,
     ) -> Result<Probe<'object>> {
+        // Without CAP_PERFMON it is the verifier that refuses, and blames the program.
+        check_rights("load BPF programs")?;
         let btf = Btf::from_vmlinux().map_err(|error| {
             Error::unsupported(
                 "/sys/kernel/btf/vmlinux",
