@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use iostep_model::bench::{self, Document, LatencyHistogram, RunState, Step};
-use iostep_model::class::{Class, FileType, Layer};
+use iostep_model::class::{Class, Layer};
 use iostep_model::lab::{ClassCount, Latency, PatternRequest, Run};
 use iostep_model::table::{Request, Trace};
 use iostep_model::{Flags, Operation};
@@ -139,11 +139,7 @@ impl<'a> Window<'a> {
         let of_log = |cause: u32| {
             let file = trace.syncs[cause as usize].file?;
             let file_type = trace.files[file as usize].file_type;
-            matches!(
-                file_type,
-                FileType::SqliteJournal | FileType::SqliteWal | FileType::WaldioLog
-            )
-            .then_some(())
+            file_type.is_database_log().then_some(())
         };
         let segments = self
             .requests()

@@ -224,72 +224,189 @@ impl Evidence {
     }
 }
 
-/// What a file is for (FI'13 section 2.3, ATC'13 figure 2(a)), with SQLite's newer files apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileType {
+/// Whose the files of a database are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// SQLite, waldio's logs included.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL or MariaDB: InnoDB, Aria, and the server itself.
+    Mysql,
+    /// LMDB.
+    Lmdb,
+    /// RocksDB or LevelDB, whose files have the same names.
+    Rocksdb,
+}
+
+/// What a file is to its database, whatever the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Tables and indexes.
+    Database,
+    /// What is redone after a crash: a write-ahead log, a redo log, a binlog.
+    WriteAheadLog,
+    /// What is undone after a crash: whole pages as they were, in a file of their own.
+    RollbackJournal,
+    /// Pages on their way to their place, against torn writes.
+    Doublewrite,
+    /// Older versions of rows, in pages that the write-ahead log protects as it does tables.
+    Undo,
+    /// What a query needs while it runs.
+    Temporary,
+    /// What the engine keeps about itself: manifests, control files, states of transactions.
+    Metadata,
+    /// Shared memory and locks.
+    SharedMemory,
+}
+
+macro_rules! file_types {
+    ($($(#[$doc:meta])* $variant:ident, $name:literal $(, $engine:ident, $role:ident)?;)*) => {
+        /// What a file is for (FI'13 section 2.3, ATC'13 figure 2(a)), with the files of databases
+        /// told apart by [`Engine`] and [`Role`].
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum FileType { $($(#[$doc])* $variant,)* }
+
+        impl FileType {
+            /// Every type, in the order of reports.
+            pub const ALL: &'static [FileType] = &[$(FileType::$variant,)*];
+
+            /// The name shown to people and stored in tables.
+            pub fn name(self) -> &'static str {
+                match self { $(FileType::$variant => $name,)* }
+            }
+
+            /// Whose it is and what for, if it is a database's.
+            pub fn of_database(self) -> Option<(Engine, Role)> {
+                match self {
+                    $($(FileType::$variant => Some((Engine::$engine, Role::$role)),)?)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+file_types! {
     /// SQLite database.
-    SqliteDatabase,
+    SqliteDatabase, "SQLite database", Sqlite, Database;
     /// SQLite rollback journal or super-journal.
-    SqliteJournal,
+    SqliteJournal, "SQLite journal", Sqlite, RollbackJournal;
     /// SQLite write-ahead log.
-    SqliteWal,
+    SqliteWal, "SQLite WAL", Sqlite, WriteAheadLog;
     /// SQLite wal-index.
-    SqliteShm,
+    SqliteShm, "SQLite shm", Sqlite, SharedMemory;
     /// waldio log.
-    WaldioLog,
+    WaldioLog, "waldio log", Sqlite, WriteAheadLog;
+
+    /// PostgreSQL table or index, or one's map of free space or visibility.
+    PostgresDatabase, "PostgreSQL database", Postgres, Database;
+    /// Segment of PostgreSQL's write-ahead log.
+    PostgresWal, "PostgreSQL WAL", Postgres, WriteAheadLog;
+    /// PostgreSQL sort, hash or temporary table.
+    PostgresTemporary, "PostgreSQL temporary", Postgres, Temporary;
+    /// PostgreSQL control file, states of transactions, statistics, slots.
+    PostgresMetadata, "PostgreSQL metadata", Postgres, Metadata;
+    /// PostgreSQL shared memory or lock file.
+    PostgresShm, "PostgreSQL shm", Postgres, SharedMemory;
+
+    /// InnoDB tablespace: a table's, or the system's.
+    InnodbDatabase, "InnoDB database", Mysql, Database;
+    /// InnoDB redo log.
+    InnodbRedo, "InnoDB redo log", Mysql, WriteAheadLog;
+    /// InnoDB doublewrite file, where it is apart from the system tablespace.
+    InnodbDoublewrite, "InnoDB doublewrite", Mysql, Doublewrite;
+    /// InnoDB undo tablespace.
+    InnodbUndo, "InnoDB undo", Mysql, Undo;
+    /// InnoDB temporary tablespace.
+    InnodbTemporary, "InnoDB temporary", Mysql, Temporary;
+    /// Binary log or relay log of MySQL or MariaDB.
+    MysqlBinlog, "MySQL binlog", Mysql, WriteAheadLog;
+    /// Log of Aria, MariaDB's engine for system tables.
+    AriaLog, "Aria log", Mysql, WriteAheadLog;
+    /// Table or index of Aria or MyISAM.
+    MysqlDatabase, "MySQL database", Mysql, Database;
+    /// Other file of a data directory of MySQL or MariaDB: definitions, control files, lists.
+    MysqlMetadata, "MySQL metadata", Mysql, Metadata;
+
+    /// LMDB database, which has no log.
+    LmdbDatabase, "LMDB database", Lmdb, Database;
+    /// LMDB table of readers.
+    LmdbLock, "LMDB lock", Lmdb, SharedMemory;
+
+    /// Table or blob file of RocksDB or LevelDB.
+    RocksdbDatabase, "RocksDB/LevelDB database", Rocksdb, Database;
+    /// Write-ahead log of RocksDB or LevelDB.
+    RocksdbWal, "RocksDB/LevelDB WAL", Rocksdb, WriteAheadLog;
+    /// Manifest, options or messages of RocksDB or LevelDB.
+    RocksdbMetadata, "RocksDB/LevelDB metadata", Rocksdb, Metadata;
+    /// Lock file of RocksDB or LevelDB.
+    RocksdbLock, "RocksDB/LevelDB lock", Rocksdb, SharedMemory;
+
     /// Program, library or package.
-    Executable,
+    Executable, "executable";
     /// Application resource: .dat, .xml and the like.
-    Resource,
+    Resource, "resource";
     /// Picture, sound or film.
-    Multimedia,
+    Multimedia, "multimedia";
     /// Directory.
-    Directory,
+    Directory, "directory";
     /// None of the above.
-    Other,
+    Other, "other";
 }
 
 impl FileType {
-    /// Every type, in the order of reports.
-    pub const ALL: [FileType; 10] = [
-        FileType::SqliteDatabase,
-        FileType::SqliteJournal,
-        FileType::SqliteWal,
-        FileType::SqliteShm,
-        FileType::WaldioLog,
-        FileType::Executable,
-        FileType::Resource,
-        FileType::Multimedia,
-        FileType::Directory,
-        FileType::Other,
-    ];
-
-    /// The name shown to people and stored in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            FileType::SqliteDatabase => "SQLite database",
-            FileType::SqliteJournal => "SQLite journal",
-            FileType::SqliteWal => "SQLite WAL",
-            FileType::SqliteShm => "SQLite shm",
-            FileType::WaldioLog => "waldio log",
-            FileType::Executable => "executable",
-            FileType::Resource => "resource",
-            FileType::Multimedia => "multimedia",
-            FileType::Directory => "directory",
-            FileType::Other => "other",
-        }
-    }
-
     /// The type with this [`FileType::name`].
     pub fn from_name(name: &str) -> Option<FileType> {
-        FileType::ALL.into_iter().find(|t| t.name() == name)
+        FileType::ALL.iter().copied().find(|t| t.name() == name)
+    }
+
+    /// True for what a database writes only to be able to redo or undo what it writes elsewhere:
+    /// the first J of the journaling of journal.
+    pub fn is_database_log(self) -> bool {
+        let role = self.of_database().map(|(_, role)| role);
+        matches!(
+            role,
+            Some(Role::WriteAheadLog | Role::RollbackJournal | Role::Doublewrite)
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_file_type_is_in_its_place_and_reads_back_by_its_name() {
+        for (place, file_type) in FileType::ALL.iter().enumerate() {
+            assert_eq!(*file_type as usize, place);
+            assert_eq!(FileType::from_name(file_type.name()), Some(*file_type));
+        }
+    }
+
+    #[test]
+    fn logs_of_every_engine_are_logs_and_nothing_else_is() {
+        let logs: Vec<&str> = FileType::ALL
+            .iter()
+            .filter(|file_type| file_type.is_database_log())
+            .map(|file_type| file_type.name())
+            .collect();
+        let expected = [
+            "SQLite journal",
+            "SQLite WAL",
+            "waldio log",
+            "PostgreSQL WAL",
+            "InnoDB redo log",
+            "InnoDB doublewrite",
+            "MySQL binlog",
+            "Aria log",
+            "RocksDB/LevelDB WAL",
+        ];
+        assert_eq!(logs, expected);
+    }
 
     #[test]
     fn every_class_reads_back_by_its_name() {

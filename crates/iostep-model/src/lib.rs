@@ -30,7 +30,7 @@ pub mod syscall;
 pub mod table;
 pub mod units;
 
-pub use class::{Class, Evidence, FileType, Layer};
+pub use class::{Class, Evidence, FileType, Layer, Role};
 pub use error::{Error, Result};
 pub use identity::{FileKey, SyncKey};
 pub use names::UnknownName;

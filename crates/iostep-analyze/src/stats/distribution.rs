@@ -106,7 +106,7 @@ impl SizeBucket {
 const NO_FILE: usize = FileType::ALL.len();
 
 pub(super) struct Collector {
-    file_types: [Split; FileType::ALL.len() + 1],
+    file_types: Vec<Split>,
     layers: [Split; Layer::ALL.len()],
     classes: Vec<Split>,
     modes: [Split; Mode::ALL.len()],
@@ -128,7 +128,7 @@ pub(super) struct Distributions {
 impl Default for Collector {
     fn default() -> Collector {
         Collector {
-            file_types: Default::default(),
+            file_types: vec![Split::default(); NO_FILE + 1],
             layers: Default::default(),
             classes: vec![Split::default(); Class::ALL.len()],
             modes: Default::default(),
@@ -141,7 +141,7 @@ impl Default for Collector {
 }
 
 /// `seen` of [`add_part`] has room for every class.
-const _: () = assert!(Class::ALL.len() <= u64::BITS as usize);
+const _: () = assert!(Class::ALL.len() <= u64::BITS as usize && NO_FILE < u64::BITS as usize);
 
 /// Adds to the rows of one distribution; `seen` has a bit for each row that this request is in.
 fn add_part(rows: &mut [Split], seen: &mut u64, row: usize, operation: Operation, bytes: u64) {

@@ -52,14 +52,6 @@ pub struct JojRow {
     pub amplification: Option<f64>,
 }
 
-/// True for a file that is a database's own log.
-pub fn is_database_log(file_type: FileType) -> bool {
-    matches!(
-        file_type,
-        FileType::SqliteJournal | FileType::SqliteWal | FileType::WaldioLog
-    )
-}
-
 impl Joj {
     /// Computes the table; `calls` are the trace's sync calls with what they caused.
     pub fn of(trace: &Trace, calls: &[SyncRow]) -> Joj {
@@ -74,7 +66,7 @@ impl Joj {
             row.journal_bytes += call.caused.journal_bytes;
             row.metadata_bytes += call.caused.metadata_bytes;
             caused_bytes += call.caused.journal_bytes;
-            if is_database_log(row.file_type) {
+            if row.file_type.is_database_log() {
                 joj.joj_bytes += call.caused.journal_bytes;
             }
         }

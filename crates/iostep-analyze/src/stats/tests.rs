@@ -163,7 +163,7 @@ fn journal_of_journal_is_what_the_database_logs_syncs_caused() {
         .iter()
         .filter(|s| s.class.layer() == Layer::Journal)
         .filter_map(|s| Some((s, trace.syncs[s.cause? as usize].file?)))
-        .filter(|(_, file)| joj::is_database_log(trace.files[*file as usize].file_type))
+        .filter(|(_, file)| trace.files[*file as usize].file_type.is_database_log())
         .map(|(s, _)| u64::from(s.bytes))
         .sum();
     assert!(caused_by_logs > 0);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use iostep_model::SECTOR_BYTES;
-use iostep_model::class::{Class, Evidence, Layer};
+use iostep_model::class::{Class, Evidence, FileType, Layer, Role};
 use iostep_model::event::Marker;
 use iostep_model::operation::{Flags, Operation};
 use iostep_model::printable;
@@ -44,6 +44,8 @@ struct FileName {
     path: Option<String>,
     inode: u64,
     file_type: &'static str,
+    /// `log` or `other`, if it is a database's.
+    of_database: Option<&'static str>,
     deleted: bool,
 }
 
@@ -233,9 +235,17 @@ fn file_names(trace: &Trace) -> Vec<FileName> {
             .map(|_| printable(&trace.file_name(row)).into_owned()),
         inode: file.key.inode,
         file_type: file.file_type.name(),
+        of_database: part_of_database(file.file_type),
         deleted: file.deleted_ns.is_some(),
     });
     files.collect()
+}
+
+/// SQLite's wal-index goes with its log, and so does what other engines share.
+fn part_of_database(file_type: FileType) -> Option<&'static str> {
+    let (_, role) = file_type.of_database()?;
+    let is_log = file_type.is_database_log() || role == Role::SharedMemory;
+    Some(if is_log { "log" } else { "other" })
 }
 
 fn marker_names(trace: &Trace, zero_ns: u64) -> Vec<MarkerName<'_>> {

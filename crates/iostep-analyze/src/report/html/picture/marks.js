@@ -15,12 +15,10 @@ const [UNKNOWN, METADATA, OTHER_FILE, DATABASE, DATABASE_LOG, JOURNAL] = GROUPS.
 const KINDS = ["read", "write", "discard", "flush"];
 const [READ, WRITE, DISCARD, FLUSH] = KINDS.keys();
 
-const GROUP_OF_FILE_TYPE = {
-    "SQLite database": DATABASE,
-    "SQLite journal": DATABASE_LOG,
-    "SQLite WAL": DATABASE_LOG,
-    "SQLite shm": DATABASE_LOG,
-    "waldio log": DATABASE_LOG,
+// What a file is to its database, whatever the engine.
+const GROUP_OF_ROLE = {
+    log: DATABASE_LOG,
+    other: DATABASE,
 };
 
 function groupOf(data, segment) {
@@ -30,7 +28,7 @@ function groupOf(data, segment) {
     if (layer === "unknown") return UNKNOWN;
     const file = data.segment.file_or_0[segment];
     if (file === 0) return OTHER_FILE;
-    return GROUP_OF_FILE_TYPE[data.files[file - 1].file_type] ?? OTHER_FILE;
+    return GROUP_OF_ROLE[data.files[file - 1].of_database] ?? OTHER_FILE;
 }
 
 function kindOf(data, request) {
