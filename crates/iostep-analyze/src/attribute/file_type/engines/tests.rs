@@ -5,8 +5,11 @@ fn types(paths: &[&str]) -> Vec<Option<FileType>> {
     paths.iter().map(|path| engines.file_type(path)).collect()
 }
 
+/// Files, and what they are.
+type Files = &'static [(&'static str, Option<FileType>)];
+
 /// What only the engine has, and files that the directory makes its own.
-const DIRECTORIES: [(&str, &[(&str, Option<FileType>)]); 6] = [
+const DIRECTORIES: [(&str, Files); 6] = [
     (
         "/pg/global/pg_control",
         &[
