@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,6 +32,18 @@ enum Access {
 /// True for the name of standard output: `-`, or what leads to it, as `/dev/stdout`.
 pub fn is_standard_output(path: &Path) -> bool {
     path.as_os_str() == STANDARD_OUTPUT || directory::find(path).is_ok_and(|it| is_own_output(&it))
+}
+
+/// Where to keep what goes into a result later: beside it, since its disk has to have the room; in the
+/// system's temporary directory for what is no file, as standard output or a FIFO.
+pub fn spool_directory(path: &Path) -> PathBuf {
+    if is_standard_output(path) || path.metadata().is_ok_and(|it| !it.is_file()) {
+        return std::env::temp_dir();
+    }
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// How long a reader may let wait whoever was asked to end.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use iostep_calls::{Finished, Tracker};
+use iostep_model::publish;
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
 use iostep_model::units;
@@ -115,15 +116,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let via = args.way()?;
     let interrupt = Interrupt::install()?;
     // Before anything is run: a name that cannot be written to is known now.
-    let directory = match args.output.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = publish::spool_directory(&args.output);
     let keep = || Keeper::create(&args.output, args.data_limit);
     let keeper = args.with_data.then(keep).transpose()?;
     let (recorded, ended) = match via {
-        Via::Bpf => record_bpf(args, directory, &interrupt)?,
-        Via::Ptrace => record_ptrace(args, directory, keeper, &interrupt)?,
+        Via::Bpf => record_bpf(args, &directory, &interrupt)?,
+        Via::Ptrace => record_ptrace(args, &directory, keeper, &interrupt)?,
     };
     let summary = write(args, via, recorded, ended)?;
     let (content, text) = match args.json {

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use iostep_model::class::Class;
 use iostep_model::event::Marker;
+use iostep_model::printable;
 use iostep_model::table::{MarkerRow, Trace};
 use serde_json::Value;
 
@@ -121,7 +122,7 @@ fn names_from_the_trace_never_become_markup() {
     assert!(!page.contains("<!--") && !page.contains("-->"));
     assert!(!element(&page, "picture-data").contains('\u{2028}'));
     let (data, _) = picture(&page);
-    assert_eq!(data["files"][0]["path"], HOSTILE);
+    assert_eq!(data["files"][0]["path"], *printable(HOSTILE));
 }
 
 #[test]

@@ -43,11 +43,9 @@ impl Writer {
     ///
     /// Errors: `Io` where no temporary file can be made.
     pub fn create(path: &Path, header: Header) -> Result<Writer> {
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let spool = tempfile::tempfile_in(parent).map_err(Error::io(parent, "create a file in"))?;
+        let directory = publish::spool_directory(path);
+        let spool = tempfile::tempfile_in(&directory);
+        let spool = spool.map_err(Error::io(&directory, "create a file in"))?;
         Ok(Writer {
             path: path.to_owned(),
             spool: BufWriter::with_capacity(1 << 18, spool),

@@ -91,7 +91,8 @@ fn missing(cells: &[Incomplete], style: Style) -> String {
         for (reason, cells) in groups {
             text.push_str(&format!(" {}\n", printable(reason)));
             for cell in cells {
-                text.push_str(&format!("   {}  {}\n", cell.key, printable(&cell.cell)));
+                let (key, cell) = (printable(&cell.key), printable(&cell.cell));
+                text.push_str(&format!("   {key}  {cell}\n"));
             }
         }
     }
