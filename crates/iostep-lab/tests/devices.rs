@@ -211,9 +211,9 @@ fn killed() -> Result<(), Failed> {
     child.kill()?;
     child.wait()?;
     traces.check_detached()?;
-    // The one thing that no kernel mechanism removes; it must at least be empty.
-    fs::remove_dir(&traces.mount_point)?;
-    Ok(())
+    // The one thing that no kernel mechanism removes; the next mount does.
+    drop(ext4()?);
+    traces.check_gone()
 }
 
 fn private() -> Result<(), Failed> {
