@@ -98,13 +98,19 @@ fn refused(target: &Path, codes: &[i32], object: &str) -> anyhow::Result<Outcome
     Ok(outcome)
 }
 
-fn without_root() -> anyhow::Result<()> {
+/// A directory that everybody may write to, and a copy of the command in it: the build's own may be
+/// closed to others.
+fn for_others() -> anyhow::Result<(tempfile::TempDir, PathBuf)> {
     let directory = tempfile::tempdir()?;
     let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(directory.path(), open)?;
-    // The build's directory may be closed to others.
     let copy = directory.path().join("iostep");
     std::fs::copy(iostep::binary()?, &copy)?;
+    Ok((directory, copy))
+}
+
+fn without_root() -> anyhow::Result<()> {
+    let (directory, copy) = for_others()?;
     let output = directory.path().join("run.iostep");
     let result = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
@@ -135,11 +141,7 @@ fn with_rights(rights: &[&str], copy: &Path, words: Vec<PathBuf>) -> anyhow::Res
 fn with_capabilities() -> anyhow::Result<()> {
     const RIGHTS: [&str; 3] = ["bpf", "perfmon", "syslog"];
     let stage = Stage::new(Kind::Ext4, &[], "")?;
-    let directory = tempfile::tempdir()?;
-    let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(directory.path(), open)?;
-    let copy = directory.path().join("iostep");
-    std::fs::copy(iostep::binary()?, &copy)?;
+    let (directory, copy) = for_others()?;
     let output = directory.path().join("run.iostep");
     for missing in RIGHTS {
         let others: Vec<&str> = RIGHTS

@@ -14,8 +14,8 @@ pub fn json(document: &Document) -> String {
     serde_json::to_string_pretty(document).expect("a result has only JSON's types")
 }
 
-/// Prints the result beside those in files. Of several runs, those that went wrong come first, a line each complaint;
-/// details are the last run's of each directory.
+/// Prints the result beside those in files. Of several runs, those that went wrong come first, a
+/// line each complaint; details are the last run's of each directory.
 ///
 /// Errors: those of the terminal.
 pub fn print<P: AsRef<Path>>(
