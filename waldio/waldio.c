@@ -121,7 +121,7 @@ typedef struct WdShared WdShared;
 #define WD_TURN_US         10000  /* A turn not taken is over */
 #define WD_SLEEP_US        10000  /* A waiting thread looks again */
 #define WD_MXSLEEP_US      1000000    /* SQLite's busy handler sleeps less */
-#define WD_CLOSE_TRIES     100
+#define WD_CLOSE_TRIES     5000   /* ... of 200 us, until another has closed */
 #define WD_MXFREE          10     /* Then somebody has it who does not queue */
 #define WD_IDLE_US         60000000   /* The timer has nothing to do */
 #define WD_FLUSH_US        100000 /* Who flushes longer is taken for dead */
@@ -355,7 +355,7 @@ static WdVfs wdVfs;
 */
 static struct WdGlobal {
   pthread_mutex_t mutex;          /* Guards the lists and guard regions */
-  pthread_mutex_t adopt;          /* Held while a database is taken over */
+  pthread_mutex_t adopt;          /* Held while a database is taken over or back */
   WdDb *pDbs;                     /* Every open database handle */
   WdBase *pBases;                 /* Every open database */
   sqlite3_vfs *pLower;            /* wdVfs.pLower */
@@ -2350,7 +2350,15 @@ static void wdNewQueue(void){
 
 #define WD_LOCK    (SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
 #define WD_UNLOCK  (SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE)
+/* Nobody need wait for it to be gone: see wdLockLast(). */
+static void wdNotClosing(WdDb *p){
+  if( AtomicLoad(&p->pBase->pClosing)==p ){
+    (void)AtomicSwap(&p->pBase->pClosing, p, (WdDb*)0);
+  }
+}
+
 static int wdShmLock(WdDb *p, int iOfst, int n, int flags){
+  wdNotClosing(p);
   return LOWER(p)->pMethods->xShmLock(LOWER(p), iOfst, n, flags);
 }
 
@@ -2831,7 +2839,12 @@ static void wdUnmark(WdDb *p){
 static int wdDbClose(sqlite3_file *pFile){
   WdDb *p = (WdDb*)pFile;
   WdDb **pp;
-  if( p->bMarked && (p->bUnused || AtomicLoad(&p->pBase->mLayout)==0) ) wdUnmark(p);
+  if( p->bMarked && (p->bUnused || AtomicLoad(&p->pBase->mLayout)==0) ){
+    /* Two at once would each find the other there. */
+    pthread_mutex_lock(&wd.adopt);
+    wdUnmark(p);
+    pthread_mutex_unlock(&wd.adopt);
+  }
   pthread_mutex_lock(&wd.mutex);
   for(pp=&wd.pDbs; *pp!=p; pp=&(*pp)->pNext){}
   *pp = p->pNext;
@@ -2962,7 +2975,7 @@ static int wdDbUnlock(sqlite3_file *pFile, int eLock){
     AtomicAdd(&p->pBase->nShared, -1);
   }
   if( eLock<p->eLock ) p->eLock = eLock;
-  (void)AtomicSwap(&p->pBase->pClosing, p, (WdDb*)0);
+  wdNotClosing(p);
   return rc;
 }
 

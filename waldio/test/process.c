@@ -468,7 +468,7 @@ static void forks(void){
 }
 
 /* Many threads open a clean database at once: all find it to be waldio's.  Then
-** they close it at once, and it is stock SQLite's again. */
+** they close it at once, with a log or without, and it is stock SQLite's again. */
 static void *openMain(void *pArg){
   sqlite3 *db = testOpen("file:p.db?vfs=waldio");
   (void)pArg;
@@ -495,6 +495,7 @@ static void together(void){
     for(i=0; i<8; i++){
       CHECK_STR( testText(adb[i], "SELECT reason IS NULL FROM waldio_stat"), "1" );
     }
+    if( j%2 ) testExec(adb[j%8], "UPDATE n SET n=n+1");
     for(i=0; i<8; i++){
       CHECK_INT( pthread_create(&a[i], 0, closeMain, adb[i]), 0 );
     }
