@@ -855,13 +855,15 @@ static int wdNeedNoLog(WdDb *p){
 }
 
 /*
-** fdatasync(), as not every build of SQLite does; and fsync() if the file has
-** grown.  On f2fs a checkpoint of the filesystem between write and fdatasync()
+** fdatasync(), as not every build of SQLite does; and on f2fs fsync() if the file
+** has grown.  There a checkpoint of the filesystem between write and fdatasync()
 ** can leave the file as long as it was (Linux 6.1; scripts/crash-states f2fs).
+** Elsewhere fsync() would journal no more than the file's times, a flush or two.
 */
 static int wdSyncFile(WdLog *p){
   struct stat st;
   int rc;
+  if( !p->bF2fs ) return fdatasync(p->fd)==0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
   if( fstat(p->fd, &st)!=0 ) return SQLITE_IOERR_FSTAT;
   if( st.st_size==AtomicLoad(&p->szSynced) ){
     rc = fdatasync(p->fd);

@@ -104,7 +104,7 @@ impl Goal {
                 at_most(goal, of_row(|s| s.kb), *most, |x| format!("{x:.2} KB"))
             }
             Goal::Flushes(most) => {
-                let goal = format!("at most {most:.2} flushes a commit");
+                let goal = format!("at most {most:.3} flushes a commit");
                 at_most(goal, of_row(|s| s.flushes), *most, |x| format!("{x:.3}"))
             }
             Goal::SlowestMs(most) => {
