@@ -123,7 +123,7 @@ pub(super) struct Choice {
 
 /// True if a kernel may preempt a task in any tracepoint, by `uname -r`: "tracing: Guard
 /// __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast", Linux 7.0.
-fn is_preempted(kernel: &str) -> bool {
+pub(crate) fn is_preempted(kernel: &str) -> bool {
     let major = kernel.split(|c: char| !c.is_ascii_digit()).next();
     major.and_then(|n| n.parse().ok()).unwrap_or(0u32) >= 7
 }

@@ -30,6 +30,7 @@ use crate::ledger::{Ledger, Old};
 use crate::ring::Ring;
 use crate::stack::Layer;
 use crate::target::Target;
+pub(crate) use choice::is_preempted;
 use choice::{COUNTING, Choice, Role, looks_at_calls, role_of};
 use decode::Decoder;
 use symbols::Symbols;
@@ -646,7 +647,7 @@ fn symbol_names() -> Vec<&'static str> {
 }
 
 /// `uname -r`.
-fn release() -> String {
+pub(crate) fn release() -> String {
     let system = rustix::system::uname();
     system.release().to_string_lossy().into_owned()
 }

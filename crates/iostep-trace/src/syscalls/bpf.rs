@@ -2,6 +2,7 @@
 //!
 //! bpf/calls.bpf.c says what they hook, bpf/wire.h what they make.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,7 +21,7 @@ use libbpf_rs::{MapCore, OpenObject};
 use super::present::Present;
 use super::record::{self, Record};
 use super::{Recorded, Subject, received, requests, spool, table};
-use crate::bpf::{has_tracepoint, per_cpu, recursion_misses, word, words};
+use crate::bpf::{has_tracepoint, is_preempted, per_cpu, recursion_misses, release, word, words};
 use crate::error::{Error, Result};
 use crate::ring::Ring;
 use crate::session::mono_ns;
@@ -286,13 +287,15 @@ fn load<'object>(
             variables.attached_process = i32::try_from(process).unwrap_or(i32::MAX);
         }
     }
-    drop_missing_hooks(&mut open, &btf);
+    choose(&mut open, &btf, is_preempted(&release()));
     words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))
 }
 
-/// Kernels without io_uring, and old ones, lack some.
-fn drop_missing_hooks(open: &mut OpenCallsSkel<'_>, btf: &Btf<'_>) {
+/// Kernels without io_uring, and old ones, lack some; those that preempt no program need no second
+/// copy of one.
+fn choose(open: &mut OpenCallsSkel<'_>, btf: &Btf<'_>, with_copies: bool) {
     for mut program in open.open_object_mut().progs_mut() {
+        let needed = is_needed(&program.name().to_string_lossy(), with_copies);
         let section = program.section().to_string_lossy().into_owned();
         let Some(name) = section.strip_prefix("tp_btf/") else {
             continue;
@@ -303,7 +306,7 @@ fn drop_missing_hooks(open: &mut OpenCallsSkel<'_>, btf: &Btf<'_>) {
             _ if name.starts_with("io_uring_") => has_tracepoint(btf, name),
             _ => true,
         };
-        program.set_autoload(usable);
+        program.set_autoload(usable && needed);
     }
 }
 
@@ -322,6 +325,16 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
     Some(function.iter().count().saturating_sub(1))
 }
 
+/// What a program is a copy of, and which one: `on_enter2`. Most have one only.
+fn copy_of(program: &str) -> (&str, u32) {
+    let of = program.trim_end_matches(|c: char| c.is_ascii_digit());
+    (of, program[of.len()..].parse().unwrap_or(1))
+}
+
+fn is_needed(program: &str, with_copies: bool) -> bool {
+    with_copies || copy_of(program).1 == 1
+}
+
 /// Records without room, tasks that could not be followed, and calls of a program that the kernel
 /// skipped.
 fn lost(skel: &CallsSkel<'_>) -> Result<u64> {
@@ -330,8 +343,59 @@ fn lost(skel: &CallsSkel<'_>) -> Result<u64> {
         let values = per_cpu(&skel.maps.losses, reason)?;
         lost += values.iter().map(|value| word(value, 0)).sum::<u64>();
     }
-    let programs = skel.object().progs();
-    Ok(programs.fold(lost, |lost, program| {
-        lost + recursion_misses(program.as_fd().as_raw_fd())
-    }))
+    let programs = skel.object().progs().filter(|program| program.autoload());
+    let skipped = programs.map(|program| {
+        let name = program.name().to_string_lossy().into_owned();
+        (name, recursion_misses(program.as_fd().as_raw_fd()))
+    });
+    Ok(lost + skipped_by_all(skipped))
+}
+
+/// At most so many calls went by, by how often each program was skipped: a call that one copy saw is
+/// not lost, so of copies the one that was skipped least often counts.
+fn skipped_by_all(programs: impl Iterator<Item = (String, u64)>) -> u64 {
+    let mut least = BTreeMap::new();
+    for (program, times) in programs {
+        let known = least.entry(copy_of(&program).0.to_owned()).or_insert(times);
+        *known = times.min(*known);
+    }
+    least.values().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_one_copy_saw_is_not_lost() {
+        let skipped = |programs: &[(&str, u64)]| {
+            let programs = programs.iter();
+            skipped_by_all(programs.map(|(name, times)| ((*name).to_owned(), *times)))
+        };
+        let copies = [("on_enter1", 7), ("on_enter2", 1), ("on_enter3", 0)];
+        assert_eq!(skipped(&copies), 0);
+        let others = [("on_exit1", 5), ("on_exit2", 2), ("on_fork", 3)];
+        assert_eq!(skipped(&others), 2 + 3);
+        assert_eq!(skipped(&[("on_enter1", 7)]), 7);
+    }
+
+    #[test]
+    fn calls_have_copies_where_a_kernel_may_preempt_them() {
+        let mut object = MaybeUninit::uninit();
+        let open = CallsSkelBuilder::default()
+            .open(&mut object)
+            .expect("the object that was built");
+        let needed = |with_copies: bool, of: &str| {
+            let programs = open.open_object().progs();
+            let names = programs.map(|program| program.name().to_string_lossy().into_owned());
+            let names = names.filter(|name| copy_of(name).0 == of && is_needed(name, with_copies));
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(needed(false, "on_enter"), ["on_enter1"]);
+        assert_eq!(
+            needed(true, "on_exit"),
+            ["on_exit1", "on_exit2", "on_exit3"]
+        );
+        assert_eq!(needed(true, "on_fork"), ["on_fork"]);
+    }
 }

@@ -43,7 +43,8 @@ struct task {
 	struct wire_record record;
 	/* Waits for its exec: what happens before is the recorder's own doing. */
 	__u32 waits;
-	__u32 reserved;
+	/* The last copy of on_enter that ran in the call under way; 0 if there is none. */
+	__u32 entered;
 };
 
 struct {
@@ -58,9 +59,25 @@ struct long_record {
 	char text[2 * WIRE_TEXT_BYTES];
 };
 
+/*
+ * Since Linux 7.0 a task can be preempted in a program, and the kernel skips one that is running on
+ * the processor already (entries.bpf.h of the tracer's programs has the whole story). So where that
+ * may be, what runs with every call is there so often, one behind the other at its tracepoint: the
+ * first that runs does the work, and leaves the others nothing to do. Lost is only what all skipped.
+ */
+#define COPIES 3
+
+/* Who makes a long record on a processor: one place each, since one may be preempted in it. */
+enum scratch_place {
+	SCRATCH_COPY = 0,
+	SCRATCH_THREAD_EXIT = COPIES,
+	SCRATCH_REQUEST,
+	SCRATCH_PLACES,
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SCRATCH_PLACES);
 	__type(key, __u32);
 	__type(value, struct long_record);
 } scratch SEC(".maps");
@@ -79,8 +96,9 @@ static __always_inline void count_lost(__u32 which)
 {
 	__u64 *value = bpf_map_lookup_elem(&losses, &which);
 
+	/* Another task may come between. */
 	if (value)
-		*value += 1;
+		__sync_fetch_and_add(value, 1);
 }
 
 /* The reader looks every few milliseconds: waking it for a record costs more than making it. */
@@ -385,16 +403,15 @@ static __noinline void receive_messages(struct wire_record *record)
 }
 
 /* A record with one or two strings behind it. */
-static __always_inline void output_texts(struct wire_record *record, __u32 class)
+static __always_inline void output_texts(struct wire_record *record, __u32 class, __u32 place)
 {
 	__u32 first = class >> CLASS_TEXT_1_SHIFT & CLASS_TEXT;
 	__u32 second = class >> CLASS_TEXT_2_SHIFT & CLASS_TEXT;
 	struct long_record *all;
 	__u64 address, bytes = 0, more = 0;
-	__u32 zero = 0;
 	long length;
 
-	all = bpf_map_lookup_elem(&scratch, &zero);
+	all = bpf_map_lookup_elem(&scratch, &place);
 	if (!all)
 		return;
 	address = record->word[(first - 1) & 7];
@@ -430,7 +447,7 @@ static __always_inline void output_texts(struct wire_record *record, __u32 class
 }
 
 static __always_inline void finish(struct task *own, struct task_struct *task, long result,
-				   __u32 flags)
+				   __u32 flags, __u32 place)
 {
 	struct wire_record *record = &own->record;
 	__u32 class;
@@ -461,13 +478,14 @@ static __always_inline void finish(struct task *own, struct task_struct *task, l
 		read_extra(record, task, class);
 	}
 	if (class >> CLASS_TEXT_1_SHIFT & CLASS_TEXT) {
-		output_texts(record, class);
+		output_texts(record, class, place);
 	} else {
 		record->words = class & CLASS_WORDS;
 		output(record, WIRE_HEADER_BYTES + at_most(record->words, WIRE_WORDS) * 8);
 	}
 end:
 	record->start_ns = 0;
+	own->entered = 0;
 }
 
 static __always_inline struct task *own_storage(struct task_struct *task)
@@ -484,8 +502,16 @@ static __always_inline struct task *own_storage(struct task_struct *task)
 
 #define MAP_ANONYMOUS 0x20
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_enter, struct pt_regs *regs, long id)
+/* True if a copy before has seen the call. */
+static __always_inline bool was_entered(struct task *own, __u32 copy)
+{
+	bool seen = own->entered && own->entered < copy;
+
+	own->entered = copy;
+	return seen;
+}
+
+static __always_inline int enter(struct pt_regs *regs, long id, __u32 copy)
 {
 	struct task_struct *task;
 	struct wire_record *record;
@@ -499,7 +525,7 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long id)
 		return 0;
 	task = bpf_get_current_task_btf();
 	own = own_storage(task);
-	if (!own || own->waits)
+	if (!own || own->waits || was_entered(own, copy))
 		return 0;
 	record = &own->record;
 	read_arguments(regs, record->word);
@@ -520,8 +546,7 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_exit, struct pt_regs *regs, long result)
+static __always_inline int leave(struct pt_regs *regs, long result, __u32 copy)
 {
 	__u64 number = number_of(regs);
 	struct task_struct *task;
@@ -533,9 +558,26 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long result)
 	task = bpf_get_current_task_btf();
 	own = bpf_task_storage_get(&tasks, task, 0, 0);
 	if (own && own->record.start_ns)
-		finish(own, task, result, 0);
+		finish(own, task, result, 0, SCRATCH_COPY + copy - 1);
 	return 0;
 }
+
+/* The numbers behind the names are also the recorder's: it loads the others where they are needed. */
+#define COPY(number)                                                     \
+	SEC("tp_btf/sys_enter")                                          \
+	int BPF_PROG(on_enter##number, struct pt_regs *regs, long id)    \
+	{                                                                \
+		return enter(regs, id, number);                          \
+	}                                                                \
+	SEC("tp_btf/sys_exit")                                           \
+	int BPF_PROG(on_exit##number, struct pt_regs *regs, long result) \
+	{                                                                \
+		return leave(regs, result, number);                      \
+	}
+
+COPY(1)
+COPY(2)
+COPY(3)
 
 static __always_inline void note(__u32 tid, __u16 number, __u64 start_ns, __u64 first, __u64 second,
 				 __u64 third)
@@ -615,6 +657,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 		return 0;
 	own->waits = 0;
 	own->record.start_ns = 0;
+	own->entered = 0;
 	note_name(task->pid, WIRE_EXEC, old_pid, task->comm);
 	return 0;
 }
@@ -642,7 +685,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (own->waits)
 		return 0;
 	if (own->record.start_ns)
-		finish(own, task, -1, FLAG_UNFINISHED);
+		finish(own, task, -1, FLAG_UNFINISHED, SCRATCH_THREAD_EXIT);
 	note(task->pid, WIRE_EXIT, 0, last, 0, 0);
 	return 0;
 }

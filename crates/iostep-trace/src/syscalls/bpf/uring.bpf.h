@@ -134,13 +134,13 @@ static __noinline long descriptor_of(struct io_kiocb *kiocb, struct task_struct 
 static __noinline int output_names(struct uring_request *request, struct filename *first,
 				   struct filename *second)
 {
-	__u32 zero = 0, bytes = 0, more = 0;
+	__u32 place = SCRATCH_REQUEST, bytes = 0, more = 0;
 	struct long_record *all;
 	long length;
 
 	if (!request)
 		return 0;
-	all = bpf_map_lookup_elem(&scratch, &zero);
+	all = bpf_map_lookup_elem(&scratch, &place);
 	if (!all)
 		return 0;
 	__builtin_memset(&all->record, 0, sizeof(all->record));
