@@ -169,11 +169,13 @@ impl Ledger {
         }
     }
 
-    /// A bio that only flushes is over; it was seen queued if that `is_expected`.
-    pub(crate) fn end_flush(&mut self, bio: FlushBio, is_expected: bool) {
-        let queued = self.flushes.get_mut(&bio);
-        let is_known = queued.is_some_and(|queued| queued.pop().is_some());
-        if !is_known && is_expected {
+    /// A bio that only flushes is over by now; it was seen queued if that `is_expected`.
+    pub(crate) fn end_flush(&mut self, bio: FlushBio, is_expected: bool, now_ns: u64) {
+        let queued = self.flushes.get_mut(&bio).and_then(Vec::pop);
+        if let Some(queued_ns) = queued {
+            let waited_ns = now_ns.saturating_sub(queued_ns);
+            self.longest_wait_ns = self.longest_wait_ns.max(waited_ns);
+        } else if is_expected {
             self.unqueued.ios += 1;
         }
         if self.flushes.get(&bio).is_some_and(Vec::is_empty) {
@@ -308,7 +310,8 @@ impl Ledger {
         self.before_bytes
     }
 
-    /// How long a bio waited at most until its request went to the driver.
+    /// How long a bio waited at most until its request went to the driver, or until it was over if it
+    /// only flushes: such a bio waits for the flush under way first.
     pub(crate) fn longest_wait_ns(&self) -> u64 {
         self.longest_wait_ns
     }
@@ -495,20 +498,31 @@ mod tests {
         let mut ledger = Ledger::since(5);
         let stuck = |ledger: &Ledger| ledger.old(10, 20).stuck.ios;
         ledger.queue_flush((0, 0x1000), 4);
-        ledger.end_flush((0, 0x1000), false);
+        ledger.end_flush((0, 0x1000), false, 9);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 0));
         // The same bio again and again, the end of one of them unseen.
         for queued_ns in [6, 7, 11] {
             ledger.queue_flush((0, 0x1000), queued_ns);
         }
-        ledger.end_flush((0, 0x1000), true);
+        ledger.end_flush((0, 0x1000), true, 9);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (2, 0));
         assert_eq!((ledger.flushes_over(6), ledger.flushes_over(8)), (1, 2));
         ledger.forget_flushes(1, 6);
         assert_eq!((stuck(&ledger), ledger.flushes_over(6)), (1, 0));
-        ledger.end_flush((0, 0x1000), true);
-        ledger.end_flush((0, 0x1000), true);
+        ledger.end_flush((0, 0x1000), true, 9);
+        ledger.end_flush((0, 0x1000), true, 9);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 1));
+    }
+
+    #[test]
+    fn the_longest_wait_is_a_flushs_too() {
+        let mut ledger = Ledger::default();
+        ledger.queue(write(0, 8), 1);
+        ledger.issue(write(0, 8), 3, false);
+        ledger.queue_flush((0, 0x1000), 10);
+        assert_eq!(ledger.longest_wait_ns(), 2);
+        ledger.end_flush((0, 0x1000), true, 50);
+        assert_eq!(ledger.longest_wait_ns(), 40);
     }
 
     #[test]

@@ -336,7 +336,8 @@ impl Decoder {
 
     fn end_flush(&mut self, wire: &types::wire_flush_end) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.end_flush((wire.device as u8, wire.bio), wire.is_expected != 0);
+            let bio = (wire.device as u8, wire.bio);
+            ledger.end_flush(bio, wire.is_expected != 0, crate::session::mono_ns());
         }
     }
 
