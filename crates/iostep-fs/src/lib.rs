@@ -28,6 +28,7 @@ use iostep_model::manifest::LayoutRange;
 
 pub use error::{Error, Place, Result};
 pub use owner::{FileEntry, Owner, OwnerMap};
+pub use ranges::joined;
 pub use source::{ReadAt, Section};
 
 /// A filesystem that can be told by its magic.

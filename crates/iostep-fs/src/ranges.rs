@@ -41,6 +41,33 @@ pub(crate) fn sorted(mut ranges: Vec<LayoutRange>) -> Result<Vec<LayoutRange>, O
     Ok(joined)
 }
 
+/// What is reserved in one of two layouts: the first, and of the second what the first does not have.
+/// Both are sorted and without overlaps, and so is the answer.
+pub fn joined(first: &[LayoutRange], second: &[LayoutRange]) -> Vec<LayoutRange> {
+    let end = |range: &LayoutRange| range.first_block.saturating_add(range.blocks);
+    let mut all = first.to_vec();
+    for range in second {
+        let mut next = range.first_block;
+        let mut push = |from: u64, to: u64| {
+            all.push(LayoutRange {
+                first_block: from,
+                blocks: to.saturating_sub(from),
+                class: range.class,
+            });
+        };
+        let behind = first.partition_point(|known| end(known) <= next);
+        for known in &first[behind..] {
+            if known.first_block >= end(range) {
+                break;
+            }
+            push(next, known.first_block);
+            next = end(known);
+        }
+        push(next, end(range));
+    }
+    sorted(all).unwrap_or_else(|_| first.to_vec())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +103,31 @@ mod tests {
         ];
         let overlap = sorted(ranges).expect_err("block 7 is claimed twice");
         assert_eq!(overlap.block, 7);
+    }
+
+    #[test]
+    fn of_a_second_layout_only_what_is_new_is_added() {
+        let before = [
+            range(0, 2, Class::Superblock),
+            range(10, 5, Class::InodeTable),
+            range(20, 1, Class::SystemFile),
+        ];
+        let after = [
+            range(0, 2, Class::Superblock),
+            range(8, 8, Class::SystemFile),
+            range(20, 3, Class::SystemFile),
+            range(30, 1, Class::BlockBitmap),
+        ];
+        let expected = [
+            range(0, 2, Class::Superblock),
+            range(8, 2, Class::SystemFile),
+            range(10, 5, Class::InodeTable),
+            range(15, 1, Class::SystemFile),
+            range(20, 3, Class::SystemFile),
+            range(30, 1, Class::BlockBitmap),
+        ];
+        assert_eq!(joined(&before, &after), expected);
+        assert_eq!(joined(&before, &before), before);
+        assert_eq!(joined(&[], &after), after);
     }
 }

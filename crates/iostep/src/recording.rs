@@ -47,7 +47,7 @@ pub fn record_own_load(
     let mut session = start(target, directory, BackendChoice::Auto, None)?;
     let held = Arc::clone(session.directory());
     body(&mut session)?;
-    let mut manifest = session.finish()?;
+    let mut manifest = stop(session)?;
     // No process has this number.
     manifest.tracer_tgid = u32::MAX;
     complete(&held, manifest, State::Complete)
@@ -97,8 +97,32 @@ pub fn start(
 /// Stops a recording and makes its tables.
 pub fn finish(session: Session) -> anyhow::Result<Trace> {
     let directory = Arc::clone(session.directory());
-    let manifest = session.finish()?;
-    complete(&directory, manifest, State::Complete)
+    complete(&directory, stop(session)?, State::Complete)
+}
+
+/// Stops a recording.
+fn stop(session: Session) -> anyhow::Result<Manifest> {
+    let node = session.target().node();
+    let mut manifest = session.finish()?;
+    if let Some(filesystem) = &mut manifest.filesystem {
+        add_new_ranges(filesystem, &node);
+    }
+    Ok(manifest)
+}
+
+/// What the filesystem has reserved since the recording began: more blocks for quotas, or the groups
+/// that it has grown by.
+fn add_new_ranges(filesystem: &mut Filesystem, node: &Path) {
+    // Where it cannot be read any more, what was known at the beginning stays.
+    let found = File::open(node).ok();
+    let found = found.and_then(|device| iostep_fs::layout(&device).ok()?);
+    let kind = &filesystem.kind;
+    let is_same = |name: &str| name == kind || name.starts_with("ext") && kind.starts_with("ext");
+    let found = found
+        .filter(|found| is_same(found.kind.name()) && found.block_bytes == filesystem.block_bytes);
+    if let Some(found) = found.filter(|_| !filesystem.layout.is_empty()) {
+        filesystem.layout = iostep_fs::joined(&filesystem.layout, &found.layout);
+    }
 }
 
 /// Makes the tables of what a spool holds, and removes the spool.

@@ -67,6 +67,7 @@ const SPECIAL: &[(&str, Body)] = &[
     ("atomic-write", f2fs::atomic_write),
     ("collect", f2fs::collect),
     ("subvolumes", btrfs::subvolumes),
+    ("owners", metadata::owners),
 ];
 
 /// Processes that a mode starts itself.

@@ -1,6 +1,7 @@
 //! Work that makes the filesystem write its own structures.
 
 use std::fs::File;
+use std::os::unix::fs::chown;
 
 use crate::run::Run;
 use crate::system;
@@ -24,6 +25,17 @@ pub fn fragments(run: &mut Run) -> anyhow::Result<()> {
         run.write(&target, index * 2)?;
     }
     run.fsync(&target)
+}
+
+/// Files of so many owners that the files of quotas grow, with everything in its place at the end.
+pub fn owners(run: &mut Run) -> anyhow::Result<()> {
+    let dir = run.dir()?;
+    for owner in 10_000..10_600 {
+        let path = dir.join(owner.to_string());
+        std::fs::write(&path, "")?;
+        chown(&path, Some(owner), Some(owner))?;
+    }
+    freeze(run)
 }
 
 /// Makes the filesystem write every structure to its place: freezing empties its log.
