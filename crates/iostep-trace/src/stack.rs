@@ -285,7 +285,7 @@ fn holders(directory: &Path, found: &mut Vec<DeviceNumber>, left: usize) -> Resu
 fn unfollowed(what: &str) -> String {
     format!(
         "{what} does not tell where it sends a block; iostep follows linear, striped and crypt \
-         targets (LVM, LUKS) and md's RAID 0 and 1; name a device above or below it"
+         targets (LVM, LUKS) and md's RAID 0 and 1; of a disk, name a partition without it"
     )
 }
 

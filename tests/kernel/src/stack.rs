@@ -134,7 +134,14 @@ impl Stack {
         run("cryptsetup", &format)?;
         run(
             "cryptsetup",
-            &["open", "--key-file", &key, &disk, "iostep-crypt"],
+            &[
+                "open",
+                "--allow-discards",
+                "--key-file",
+                &key,
+                &disk,
+                "iostep-crypt",
+            ],
         )?;
         self.device = "/dev/mapper/iostep-crypt".into();
         self.end(&["cryptsetup", "close", "iostep-crypt"]);

@@ -183,15 +183,18 @@ fn what_cannot_be_followed_is_refused_by_name() {
         .device("sda", "8:0", &["mq/"])
         .device("zram0", "251:0", &[])
         .device("md5", "9:5", &["md/level=raid5\n"])
+        .device("md10", "9:10", &["md/level=raid10\n"])
         .device("md0", "9:0", &["md/level=raid1\n"])
         .device("md0/md0p1", "259:9", &["partition=1"])
         .device("dm-9", "253:9", &["dm/uuid=LVM-abc", "dm/name=vg-thin"])
         .on("md5", "sda")
+        .on("md10", "sda")
         .on("md0", "sda")
         .on("dm-9", "sda");
     for (number, words) in [
         ("251:0", "zram0: it has no requests"),
         ("9:5", "md5: md's raid5"),
+        ("9:10", "md10: md's raid10"),
         ("253:9", "dm-9: device mapper's thin"),
         ("259:9", "md0p1: it is a partition of"),
     ] {

@@ -1,16 +1,29 @@
 //! Filesystems on devices that are made of others: LUKS, LVM, md. The same promises as on a disk,
 //! and what a trace says of the way down.
 
+use iostep_kernel_tests::requirement::Requirement;
 use iostep_kernel_tests::stack::Below;
+use iostep_kernel_tests::{counters, iostep};
+use iostep_lab::Kind;
+use iostep_model::operation::Counter;
+use iostep_model::store;
 
 use crate::attribution::{self, Judge};
 use crate::case::Case;
-use crate::guest_filesystems;
 use crate::recording::{Recording, Scenario};
-use crate::variants;
+use crate::stage::{self, Stage};
+use crate::{guest_filesystems, variants};
 
 /// A log that a small device can hold.
 const EXT4: &[&str] = &["-J", "size=16"];
+
+/// Ways down that split a discard, and one of two levels.
+const DISCARDED: [(&str, Below); 4] = [
+    ("LVM on LUKS", Below::LvmOnLuks),
+    ("striped LVM", Below::Striped),
+    ("RAID 0", Below::Raid0),
+    ("RAID 1", Below::Raid1),
+];
 
 /// Every test of this file. One of each kind of way down, unless `IOSTEP_VARIANTS=all` asks for
 /// the others, too, and for every variant of every filesystem on LVM on LUKS.
@@ -32,10 +45,42 @@ pub fn cases() -> Vec<Case> {
         scenarios.extend(guest_filesystems::OTHERS.map(deep));
         scenarios.extend(variants::all().into_iter().map(deep));
     }
-    scenarios
-        .into_iter()
-        .flat_map(attribution::cases_of)
-        .collect()
+    let cases = scenarios.into_iter().flat_map(attribution::cases_of);
+    cases.chain(DISCARDED.map(discard_case)).collect()
+}
+
+fn discard_case((name, below): (&str, Below)) -> Case {
+    let mut needs = stage::requirements(Kind::Ext4);
+    let programs = below.programs().iter().chain(&["fstrim"]);
+    needs.extend(programs.map(|program| Requirement::Program(program)));
+    needs.push(Requirement::Btf);
+    let name = format!("discards on {name} are those that the disks counted");
+    Case::new(name, needs, move || discarded(below))
+}
+
+fn discarded(below: Below) -> anyhow::Result<()> {
+    let stage = Stage::on(below, Kind::Ext4, EXT4, "")?;
+    let file = stage.root().join("gone");
+    std::fs::write(&file, vec![1; 24 << 20])?;
+    stage.settle()?;
+    std::fs::remove_file(&file)?;
+    stage.settle()?;
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let trim = ["fstrim".into(), stage.root().display().to_string()];
+    let before = counters::of_all(stage.disks())?;
+    iostep::run(stage.trace(&output, &[], &trim))?.success()?;
+    let counted = counters::difference(before, counters::of_all(stage.disks())?).discard;
+    let trace = store::read(&output)?;
+    anyhow::ensure!(trace.manifest.check.passed(), "{:?}", trace.manifest.check);
+    let requests = trace.requests.iter();
+    let discards = requests.filter(|r| r.operation.counter() == Counter::Discard);
+    let (ios, bytes) = discards.fold((0, 0), |(ios, bytes), request| {
+        (ios + 1, bytes + u64::from(request.bytes))
+    });
+    println!("    {ios} discards of {bytes} bytes, counted: {counted:?}");
+    anyhow::ensure!((ios, bytes) == (counted.ios, counted.bytes) && ios > 0);
+    Ok(())
 }
 
 /// The same on LVM on LUKS.
