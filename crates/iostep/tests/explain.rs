@@ -457,8 +457,19 @@ fn bad_input() -> Result<(), Failed> {
     fs::write(lab.database(), vec![0x5a; 8192])?;
     expect_error(
         &lab.explain(&["SELECT 1"])?,
-        1,
+        2,
         "app.db: file is not a database",
+    )?;
+    expect_error(
+        &lab.explain(&["SELECT 1", "--in-place"])?,
+        2,
+        "app.db: file is not a database",
+    )?;
+    fs::write(lab.database(), "8,0 1 2 0.000000001 7 Q W 8 + 8 [a]\n")?;
+    expect_error(
+        &lab.explain(&["SELECT 1"])?,
+        2,
+        "app.db: a text of blkparse; iostep import reads it",
     )?;
     fs::remove_file(lab.database())?;
     expect_error(&lab.explain(&["SELECT 1"])?, 2, "app.db: no such file")?;

@@ -65,7 +65,7 @@ pub fn render(summary: &Summary, style: Style) -> String {
     text.push_str(&owners::joj(summary, owners::FEW, style));
     let waited = |latency: &&Latency| latency.stage == Stage::IssueToComplete;
     let latencies = summary.latencies.iter().filter(waited);
-    text.push_str(&blocks::latencies(latencies, style));
+    text.push_str(&blocks::device_latencies(latencies, style));
     if !summary.totals.is_empty() {
         text.push_str("--full has every table and row\n");
     }
@@ -132,7 +132,8 @@ fn sums(summary: &Summary, style: Style) -> String {
         let mut row = vec![name.to_owned(), count(sum.requests), bytes(sum.bytes)];
         row.extend(layers.iter().map(|layer| {
             let part = side(&layer.amounts).bytes;
-            format!("{} ({})", bytes(part), percent(ratio(part, sum.bytes)))
+            let share = ratio(part, sum.bytes).unwrap_or(0.0) * 100.0;
+            format!("{} ({share:.0} %)", bytes(part))
         }));
         table.row_of(row);
     }
@@ -172,10 +173,11 @@ fn head(summary: &Summary, style: Style) -> String {
             (Some(status), None) => format!("exit status {status}"),
             (None, None) => "did not end".into(),
         };
-        text.push_str(&format!(
-            "command: {} ({status})\n",
-            one_line(&argv.join(" "))
-        ));
+        let room = style
+            .columns
+            .saturating_sub("command:  ()…".chars().count() + status.len());
+        let command = one_line(&argv.join(" "), room);
+        text.push_str(&format!("command: {command} ({status})\n"));
     }
     if overview.passed {
         text.push_str("check passed: no event lost, no sum disagrees\n");
@@ -189,11 +191,10 @@ fn head(summary: &Summary, style: Style) -> String {
 }
 
 /// The beginning of a command line: scripts given with `-c` may be long.
-fn one_line(command: &str) -> String {
-    const CHARACTERS: usize = 100;
+fn one_line(command: &str, characters: usize) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     let line = words.join(" ");
-    match line.char_indices().nth(CHARACTERS) {
+    match line.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", printable(&line[..end])),
         None => printable(&line).into(),
     }
@@ -266,9 +267,15 @@ mod tests {
         for (number, segment) in (0..).zip(&mut trace.segments) {
             segment.file = segment.file.map(|file| file + number * 7 % (files - file));
         }
-        let text = render(&Summary::of(&trace), Style::default());
-        assert!((24..=40).contains(&text.lines().count()), "{text}");
-        let wide = text.lines().find(|line| line.chars().count() > 100);
+        let command = trace.manifest.command.as_mut().expect("a command");
+        command.argv.push("an-argument ".repeat(20));
+        let style = Style {
+            columns: 80,
+            ..Style::default()
+        };
+        let text = render(&Summary::of(&trace), style);
+        assert!((24..=39).contains(&text.lines().count()), "{text}");
+        let wide = text.lines().find(|line| line.chars().count() > 80);
         assert_eq!(wide, None, "{text}");
         let begin: Vec<&str> = text.lines().take(9).map(str::trim_start).collect();
         assert!(begin[2].starts_with("check passed: "), "{text}");
@@ -296,8 +303,8 @@ mod tests {
 
     #[test]
     fn a_long_command_is_cut_at_a_character() {
-        assert_eq!(one_line("sh -c  a\nb"), "sh -c a b");
-        let line = one_line(&"ä".repeat(101));
+        assert_eq!(one_line("sh -c  a\nb", 100), "sh -c a b");
+        let line = one_line(&"ä".repeat(101), 100);
         assert_eq!(line.chars().count(), 101);
         assert!(line.ends_with("ä…"));
     }

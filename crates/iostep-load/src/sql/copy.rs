@@ -34,7 +34,7 @@ const VERSIONS_OFFSET: u64 = 18;
 ///
 /// Waits `timeout` for somebody else's exclusive lock, unless `interrupted`.
 ///
-/// Errors: `Usage` for what is no file; `Database` for what SQLite cannot read or is locked, or if
+/// Errors: `Usage` for what is no file or no database; `Database` for what is damaged or locked, or if
 /// a crash left a rollback journal to play back; `Io`, such as a full disk; `Interrupted`.
 pub fn copy(
     original: &Path,

@@ -337,7 +337,11 @@ pub(crate) fn database_error(path: &Path, error: &rusqlite::Error) -> Error {
             "another process uses it; end that one's transaction and try again"
         }
         Some(ErrorCode::NotADatabase) => {
-            "iostep reads plain SQLite files; an encrypted one must be decrypted first"
+            return Error::Usage {
+                what: format!("{}: {}", path.display(), message(error)),
+                hint: "iostep reads plain SQLite files; an encrypted one must be decrypted first"
+                    .into(),
+            };
         }
         Some(ErrorCode::ReadOnly) => return read_only(path),
         Some(ErrorCode::DiskFull) => "make room on its filesystem",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content};
 
@@ -54,7 +55,7 @@ pub struct Args {
     cold_cache: bool,
 
     /// How long to wait for somebody else's lock on the database
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::parse_duration_ns)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = units::parse_duration_ns)]
     timeout: u64,
 
     /// Change the database itself instead of a copy
@@ -104,6 +105,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         (None, sql) => sql.clone().unwrap_or_default(),
     };
     sql::split(&script)?;
+    if args.database.exists() {
+        input::expect(&args.database, &[Kind::Database])?;
+    }
     // The mode tells a missing file and a directory from a database, in better words than
     // canonicalize() has.
     sql::own_mode(&args.database)?;

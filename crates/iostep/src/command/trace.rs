@@ -336,5 +336,5 @@ fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
     };
     let text = render(&summary, terminal::style());
     let directory = directory.display().to_string();
-    terminal::print(&format!("{text}\ntrace: {}\n", printable(&directory)))
+    terminal::print(&format!("{text}trace: {}\n", printable(&directory)))
 }

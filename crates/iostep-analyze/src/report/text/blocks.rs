@@ -198,6 +198,32 @@ pub(super) fn latencies<'a>(latencies: impl Iterator<Item = &'a Latency>, style:
     table.titled("Latency")
 }
 
+/// Those of one stage, which the title names.
+pub(super) fn device_latencies<'a>(
+    latencies: impl Iterator<Item = &'a Latency>,
+    style: Style,
+) -> String {
+    let names = [
+        "operation",
+        ">count",
+        ">p50",
+        ">p90",
+        ">p99",
+        ">p99.9",
+        ">max",
+    ];
+    let mut table = grid(style, &names);
+    for latency in latencies {
+        let mut row = vec![
+            latency.operation.name().to_owned(),
+            count(latency.percentiles.count),
+        ];
+        row.extend(percentile_cells(&latency.percentiles));
+        table.row_of(row);
+    }
+    table.titled("Latency of the device, from issue to completion")
+}
+
 pub(super) fn interrupts(summary: &Summary, style: Style) -> String {
     let interrupts = &summary.interrupts;
     let mut table = grid(style, &["interrupt", "", ">count", ">of all", ""]);

@@ -79,9 +79,14 @@ pub(super) fn processes(summary: &Summary, shown: usize, style: Style) -> String
     table.titled(&title(text, summary.processes.len(), shown))
 }
 
-/// All percentiles make a table that is wider than a screen; `full` has them.
+/// All columns make a table that is wider than a screen; `full` has them.
 pub(super) fn sync_kinds(summary: &Summary, full: bool, style: Style) -> String {
-    let shown = |column: usize| full || !matches!(column, 8 | 10);
+    let has_failed = summary.sync_kinds.iter().any(|kind| kind.failed > 0);
+    let shown = |column: usize| match column {
+        2 => full || has_failed,
+        8 | 10 | 11 => full,
+        _ => true,
+    };
     let names = [
         "sync call",
         ">calls",

@@ -117,8 +117,9 @@ fn chart(
     });
     let greatest = greatest.fold(0.0, f64::max);
     // A bar says something only beside another.
-    let bars = amounts.iter().flatten().flatten().count();
-    if greatest <= 0.0 || bars < 2 {
+    let is_seen = |amount: &&Amount| amount.value > 0.0;
+    let seen = amounts.iter().flatten().flatten().filter(is_seen).count();
+    if seen < 2 {
         return None;
     }
     let up = match measure.unit() {

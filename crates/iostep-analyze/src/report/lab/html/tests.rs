@@ -51,6 +51,11 @@ fn a_single_bar_is_no_chart() {
     assert!(two.contains("<h3>throughput</h3>"));
     let one = page("combined", &[insert("ext4", "", 1000)]);
     assert!(!one.contains("<h3>throughput</h3>"), "{one}");
+    let zero = page(
+        "combined",
+        &[insert("ext4", "", 1000), insert("xfs", "", 0)],
+    );
+    assert!(!zero.contains("<h3>throughput</h3>"), "{zero}");
 }
 
 /// The figure under this heading.

@@ -18,7 +18,6 @@ use crate::report::replay::text;
 struct Section {
     title: String,
     lines: Vec<String>,
-    lateness: Option<Plot>,
     tables: Vec<Table>,
 }
 
@@ -33,7 +32,7 @@ struct Page {
     alarms: Vec<String>,
     /// What was replayed.
     lines: Vec<String>,
-    progress: Option<Plot>,
+    plots: Vec<Plot>,
     side_by_side: Vec<Table>,
     targets: Vec<Section>,
 }
@@ -49,7 +48,7 @@ pub fn render(document: &Document) -> String {
         script: SCRIPT,
         alarms: alarms(document),
         lines: lines(document),
-        progress: plots::progress(document),
+        plots: plots::of(document),
         side_by_side: tables::side_by_side(document),
         targets: document.targets.iter().filter_map(section).collect(),
     };
@@ -109,7 +108,6 @@ fn section(target: &Target) -> Option<Section> {
     Some(Section {
         title,
         lines: text::lines(summary),
-        lateness: plots::lateness(summary),
         tables: tables::of(summary),
     })
 }

@@ -1,15 +1,31 @@
 //! The plots of a replay.
 
 use super::name;
-use crate::replay::{Document, Progress, Quantiles, Summary};
+use crate::replay::{Document, Progress, Quantiles, Summary, Target};
 use crate::report::bench::html::axis::{Axis, Px};
 use crate::report::bench::html::figure;
 use crate::report::bench::html::plot::{ACROSS_PX, Dot, Line, Plot, UP_PX};
 use crate::report::quantity::count;
 
+/// Calls over time, and the lateness of each target's last run: side by side, to be compared.
+pub(super) fn of(document: &Document) -> Vec<Plot> {
+    let last = |target: &Target| {
+        let plot = lateness(&target.runs.last()?.summary)?;
+        Some(match document.targets.len() {
+            1 => plot,
+            _ => Plot {
+                title: format!("{}, {}", plot.title, name(target)),
+                ..plot
+            },
+        })
+    };
+    let lateness = document.targets.iter().filter_map(last);
+    progress(document).into_iter().chain(lateness).collect()
+}
+
 /// Calls over time: the recording, and the last run of each target. None without calls.
-pub(super) fn progress(document: &Document) -> Option<Plot> {
-    let last = |target: &crate::replay::Target| {
+fn progress(document: &Document) -> Option<Plot> {
+    let last = |target: &Target| {
         let points = target.runs.last()?.summary.progress.clone();
         Some((name(target), points)).filter(|(_, points)| !points.is_empty())
     };
@@ -54,7 +70,7 @@ pub(super) fn progress(document: &Document) -> Option<Plot> {
 }
 
 /// How late calls were issued. None if none was.
-pub(super) fn lateness(summary: &Summary) -> Option<Plot> {
+fn lateness(summary: &Summary) -> Option<Plot> {
     let lateness = &summary.lateness;
     let all = [
         ("on time: after they were due", lateness.waited),

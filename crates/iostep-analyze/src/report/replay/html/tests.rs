@@ -3,7 +3,7 @@
 use iostep_model::replay::{Settings, Threads, Timing};
 
 use super::*;
-use crate::replay::{About, Difference, Progress, Reason, Run, Summary};
+use crate::replay::{About, Difference, Progress, Quantiles, Reason, Run, Summary};
 
 fn document() -> Document {
     let settings = Settings {
@@ -63,6 +63,29 @@ fn both_courses_are_drawn() {
     let page = render(&document());
     assert_eq!(page.matches("class=\"line series-").count(), 2);
     assert!(page.contains("recorded"));
+}
+
+#[test]
+fn what_is_to_be_compared_stands_in_one_row() {
+    let mut document = document();
+    let quantiles = Quantiles::of(&mut [1_000, 2_000]);
+    document.targets[0].runs[0].summary.lateness.waited = quantiles;
+    document.targets.push(Target {
+        directory: "/mnt/b".to_owned(),
+        ..document.targets[0].clone()
+    });
+    let page = render(&document);
+    let start = page.find("<div class=\"plots\">").expect("plots");
+    let row = &page[start..][..page[start..].find("</div>").expect("their end")];
+    let titles: Vec<&str> = row.split("<h3>").skip(1).collect();
+    let titles: Vec<&str> = titles
+        .iter()
+        .map(|text| &text[..text.find("</h3>").expect("its end")])
+        .collect();
+    assert_eq!(titles.len(), 3, "{titles:?}");
+    assert_eq!(titles[0], "calls over time");
+    assert_eq!(titles[2], "lateness, /mnt/b (ext4)");
+    assert_eq!(page.matches("<div class=\"plots\">").count(), 1);
 }
 
 #[test]
