@@ -63,7 +63,7 @@ bench-busy: ## Trace busy disks 200 times, and 100 times with a fault (root, 10 
 	$(AS_ROOT) bench/busy $(abspath $(IOSTEP))
 
 .PHONY: bench-accuracy
-bench-accuracy: ## Compare what bench measures with fio, by turns (root, 22 min)
+bench-accuracy: ## Compare what bench measures with fio, by turns (root, 32 min)
 	scripts/setup test
 	cargo build --release --package iostep
 	$(AS_ROOT) bench/accuracy $(abspath $(IOSTEP))

@@ -2,15 +2,22 @@
  * The judge of bench/accuracy: nothing but the calls and the clock.
  *
  *   file-loop DIRECTORY THREADS MILLISECONDS fdatasync|fsync|write|read|msync KIB
+ *   file-loop DIRECTORY THREADS MILLISECONDS uring|uring-singly KIB DEPTH
  *
  * Thread N does KIB at a time on DIRECTORY/file-N, whose length it keeps: fdatasync and fsync
  * write in order and sync each write; write and read are O_DIRECT, each record once in random
  * order; msync copies to a mapping, in random order, and syncs the record. Prints the mean time of
  * an operation with its sync, and p50 and p99 of the sync, or of the operation if there is none,
  * in nanoseconds.
+ *
+ * uring reads as read does, by io_uring with DEPTH operations under way: one call submits what is
+ * free and waits until one has completed, and all that have completed are taken. uring-singly has
+ * a call for each submission, and takes one completion at a time. Both print the time that passed
+ * per operation instead of its mean; an operation begins before the call that submits it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,15 +25,19 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, POOL = 64 * PAGE };
 
-enum mode { FDATASYNC, FSYNC, MSYNC, WRITE, READ };
+enum mode { FDATASYNC, FSYNC, MSYNC, WRITE, READ, URING, URING_SINGLY };
 
-static const char *const MODES[] = { "fdatasync", "fsync", "msync", "write", "read" };
+static const char *const MODES[] = { "fdatasync", "fsync", "msync",       "write",
+				     "read",      "uring", "uring-singly" };
 static size_t record_bytes;
+static unsigned depth;
 
 struct load {
 	pthread_t thread;
@@ -115,6 +126,123 @@ static int operate(struct load *load, int file, char *slot, char *mapped, off_t 
 	return 1;
 }
 
+/* A ring with one file and one buffer registered, as fio has it with --registerfiles and --fixedbufs. */
+struct ring {
+	int descriptor;
+	uint32_t *sq_tail, *sq_array, *cq_head, *cq_tail;
+	uint32_t sq_mask, cq_mask;
+	struct io_uring_sqe *entries;
+	struct io_uring_cqe *completions;
+};
+
+static void *map_ring(int descriptor, size_t bytes, off_t what)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor,
+			what);
+	must(at != MAP_FAILED, "mmap of the ring");
+	return at;
+}
+
+static struct ring make_ring(int file, void *slots, size_t bytes)
+{
+	struct io_uring_params set = {
+		.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+	};
+	struct iovec buffer = { slots, bytes };
+	int descriptor = syscall(SYS_io_uring_setup, depth, &set);
+	must(descriptor >= 0, "io_uring_setup");
+	must(syscall(SYS_io_uring_register, descriptor, IORING_REGISTER_FILES, &file, 1) == 0 &&
+		     syscall(SYS_io_uring_register, descriptor, IORING_REGISTER_BUFFERS, &buffer,
+			     1) == 0,
+	     "io_uring_register");
+	char *sq = map_ring(descriptor, set.sq_off.array + set.sq_entries * sizeof(uint32_t),
+			    IORING_OFF_SQ_RING);
+	char *cq =
+		map_ring(descriptor, set.cq_off.cqes + set.cq_entries * sizeof(struct io_uring_cqe),
+			 IORING_OFF_CQ_RING);
+	return (struct ring){
+		.descriptor = descriptor,
+		.sq_tail = (uint32_t *)(sq + set.sq_off.tail),
+		.sq_array = (uint32_t *)(sq + set.sq_off.array),
+		.cq_head = (uint32_t *)(cq + set.cq_off.head),
+		.cq_tail = (uint32_t *)(cq + set.cq_off.tail),
+		.sq_mask = *(uint32_t *)(sq + set.sq_off.ring_mask),
+		.cq_mask = *(uint32_t *)(cq + set.cq_off.ring_mask),
+		.entries = map_ring(descriptor, set.sq_entries * sizeof(struct io_uring_sqe),
+				    IORING_OFF_SQES),
+		.completions = (struct io_uring_cqe *)(cq + set.cq_off.cqes),
+	};
+}
+
+static void enter(const struct ring *ring, unsigned submit, unsigned wait)
+{
+	must(syscall(SYS_io_uring_enter, ring->descriptor, submit, wait, IORING_ENTER_GETEVENTS,
+		     NULL, 0) == submit,
+	     "io_uring_enter");
+}
+
+static void add_read(const struct ring *ring, char *slots, unsigned slot, off_t offset)
+{
+	uint32_t tail = *ring->sq_tail, at = tail & ring->sq_mask;
+	ring->entries[at] = (struct io_uring_sqe){
+		.opcode = IORING_OP_READ_FIXED,
+		.flags = IOSQE_FIXED_FILE,
+		.off = offset,
+		.addr = (uintptr_t)(slots + slot * record_bytes),
+		.len = record_bytes,
+		.user_data = slot,
+	};
+	ring->sq_array[at] = at;
+	__atomic_store_n(ring->sq_tail, tail + 1, __ATOMIC_RELEASE);
+}
+
+static void run_ring(struct load *load, int file, char *slots, uint32_t *order, size_t records,
+		     uint64_t *seed)
+{
+	struct ring ring = make_ring(file, slots, depth * record_bytes);
+	unsigned *free_slots = malloc(depth * sizeof(*free_slots)), free_count = 0;
+	uint64_t *begin_ns = malloc(depth * sizeof(*begin_ns));
+	int singly = load->mode == URING_SINGLY;
+	size_t next = records;
+	must(free_slots && begin_ns, "memory");
+	while (free_count < depth) {
+		free_slots[free_count] = free_count;
+		free_count++;
+	}
+	uint64_t start_ns = now_ns(), now = start_ns;
+	while (now < load->until_ns || free_count < depth) {
+		unsigned added = 0;
+		uint64_t date_ns = now_ns();
+		while (now < load->until_ns && free_count > 0) {
+			if (next == records) {
+				shuffle(order, records, seed);
+				next = 0;
+			}
+			unsigned slot = free_slots[--free_count];
+			add_read(&ring, slots, slot, (off_t)order[next++] * record_bytes);
+			begin_ns[slot] = date_ns;
+			added++;
+			if (singly) {
+				enter(&ring, added, 0);
+				added = 0;
+				date_ns = now_ns();
+			}
+		}
+		uint32_t head = *ring.cq_head;
+		if (added > 0 || head == __atomic_load_n(ring.cq_tail, __ATOMIC_ACQUIRE))
+			enter(&ring, added, 1);
+		now = now_ns();
+		do {
+			const struct io_uring_cqe *done = &ring.completions[head & ring.cq_mask];
+			must(done->res == (int)record_bytes, "read");
+			free_slots[free_count++] = done->user_data;
+			count(load, 0, now - begin_ns[done->user_data]);
+			__atomic_store_n(ring.cq_head, ++head, __ATOMIC_RELEASE);
+		} while (!singly && head != __atomic_load_n(ring.cq_tail, __ATOMIC_ACQUIRE));
+	}
+	load->sum_ns = now - start_ns;
+}
+
 static void *run(void *argument)
 {
 	struct load *load = argument;
@@ -125,6 +253,7 @@ static void *run(void *argument)
 	size_t records = status.st_size / record_bytes;
 	uint32_t *order = malloc(records * sizeof(*order));
 	size_t slot_count = record_bytes < POOL ? POOL / record_bytes : 1;
+	slot_count = slot_count < depth ? depth : slot_count;
 	size_t pool_bytes = slot_count * record_bytes;
 	char *slots = aligned_alloc(PAGE, pool_bytes), *mapped = NULL;
 	must(records > 0 && order && slots, "memory");
@@ -136,6 +265,10 @@ static void *run(void *argument)
 	if (load->mode == MSYNC) {
 		mapped = mmap(NULL, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 		must(mapped != MAP_FAILED, "mmap");
+	}
+	if (load->mode >= URING) {
+		run_ring(load, file, slots, order, records, &seed);
+		return NULL;
 	}
 	for (uint64_t number = 0;;) {
 		if (direct || mapped)
@@ -157,16 +290,18 @@ static int ascending(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	if (argc != 6 || atoi(argv[5]) < 4 || atoi(argv[5]) % 4 != 0) {
-		fprintf(stderr, "usage: file-loop DIRECTORY THREADS MILLISECONDS MODE KIB\n");
+	if (argc < 6 || argc > 7 || atoi(argv[5]) < 4 || atoi(argv[5]) % 4 != 0) {
+		fprintf(stderr,
+			"usage: file-loop DIRECTORY THREADS MILLISECONDS MODE KIB [DEPTH]\n");
 		return 2;
 	}
 	record_bytes = atoi(argv[5]) * 1024;
+	depth = argc == 7 ? atoi(argv[6]) : 1;
 	int threads = atoi(argv[2]);
 	struct load *loads = calloc(threads, sizeof(*loads)), all = { .mode = FDATASYNC };
 
 	while (strcmp(argv[4], MODES[all.mode]) != 0)
-		must(++all.mode <= READ, argv[4]);
+		must(++all.mode <= URING_SINGLY, argv[4]);
 	must(loads != NULL, "calloc");
 	uint64_t until_ns = now_ns() + atoi(argv[3]) * 1000000ull;
 	for (int i = 0; i < threads; i++) {

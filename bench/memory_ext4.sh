@@ -13,7 +13,7 @@ in_own_mounts() {
 }
 
 clean_up() {
-    [ -z "${workers_were:-}" ] || echo "$workers_were" >"$workers"
+    [ -z "${workers_were:-}" ] || give_workers_back
     if [ -n "${loop:-}" ]; then
         umount "$loop" 2>/dev/null || true
         losetup -d "$loop" || true

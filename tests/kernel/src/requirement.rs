@@ -1,6 +1,6 @@
 //! What a test needs of the machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use iostep_lab::guest;
@@ -20,8 +20,10 @@ pub enum Requirement {
     Loop,
     /// A filesystem that the kernel can mount.
     Filesystem(&'static str),
-    /// A program on the path.
+    /// A program on the path, or where Debian has those of PostgreSQL's server.
     Program(&'static str),
+    /// A header of C, below `/usr/include`.
+    Header(&'static str),
     /// What the kernel's ext4 can do, by its name in `/sys/fs/ext4/features`.
     Ext4Feature(&'static str),
     /// System calls of 32-bit x86 (int 0x80).
@@ -43,6 +45,7 @@ impl Requirement {
             Requirement::Guest => "guest",
             Requirement::Filesystem(name)
             | Requirement::Program(name)
+            | Requirement::Header(name)
             | Requirement::Ext4Feature(name) => name,
             Requirement::Ia32 => "ia32",
             Requirement::Kernel(_) => "kernels",
@@ -57,7 +60,8 @@ impl Requirement {
             Requirement::Tracefs => has_filesystem("tracefs"),
             Requirement::Loop => Path::new("/dev/loop-control").exists(),
             Requirement::Filesystem(name) => has_filesystem(name),
-            Requirement::Program(name) => on_path(name),
+            Requirement::Program(name) => program(name).is_some(),
+            Requirement::Header(name) => Path::new("/usr/include").join(name).is_file(),
             Requirement::Ext4Feature(name) => {
                 has_filesystem("ext4") && Path::new("/sys/fs/ext4/features").join(name).exists()
             }
@@ -68,7 +72,9 @@ impl Requirement {
         (!present).then(|| match self {
             Requirement::Root => "not root".to_owned(),
             Requirement::Filesystem(name) => format!("the kernel has no {name}"),
-            Requirement::Program(name) => format!("{name} is not installed"),
+            Requirement::Program(name) | Requirement::Header(name) => {
+                format!("{name} is not installed")
+            }
             Requirement::Ext4Feature(name) => format!("the kernel's ext4 has no {name}"),
             Requirement::Ia32 => "no 32-bit system calls".to_owned(),
             Requirement::Kernel(role) => {
@@ -121,9 +127,15 @@ fn has_filesystem(name: &str) -> bool {
     }
 }
 
-fn on_path(name: &str) -> bool {
+/// Where a program is, as [`Requirement::Program`] says.
+pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
+    let servers = std::fs::read_dir("/usr/lib/postgresql");
+    let servers = servers.into_iter().flatten().flatten();
+    std::env::split_paths(&path)
+        .chain(servers.map(|version| version.path().join("bin")))
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod busy;
 mod careful;
 mod case;
 mod clean;
+mod databases;
 mod devices;
 mod every_kernel;
 mod f2fs;
@@ -61,6 +62,7 @@ fn main() {
     cases.extend(busy::cases());
     cases.extend(careful::cases());
     cases.extend(clean::cases());
+    cases.extend(databases::cases());
     cases.extend(devices::cases());
     cases.extend(faults::cases());
     cases.extend(flushes::cases());
