@@ -14,6 +14,7 @@ use iostep_model::syscall::text::Writer;
 use super::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
+use crate::terminal;
 use inputs::Inputs;
 use table::Cleaned;
 
@@ -73,6 +74,7 @@ impl From<FormatName> for Format {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, [&args.output])?;
     // With --format whatever is given is taken for that.
     for input in args.inputs.iter().filter(|_| args.format.is_none()) {
         input::expect(input, &[Kind::Calls])?;

@@ -114,6 +114,7 @@ impl Via {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let via = args.way()?;
+    terminal::check_results(args.json, [&args.output])?;
     let interrupt = Interrupt::install()?;
     // Before anything is run: a name that cannot be written to is known now.
     let directory = publish::spool_directory(&args.output);
