@@ -98,6 +98,23 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The same of a file by another name, as one that people know.
+    pub fn named(mut self, path: &Path, name: &Path) -> Error {
+        let (known, shown) = (path.to_string_lossy(), name.to_string_lossy());
+        match &mut self {
+            Error::Io { path, .. } | Error::Database { path, .. } => {
+                *path = path.to_string_lossy().replace(&*known, &shown).into();
+            }
+            Error::Usage { what, .. }
+            | Error::Unsupported { what, .. }
+            | Error::Refused { what, .. } => *what = what.replace(&*known, &shown),
+            Error::Statement { .. } | Error::ChildDied { .. } | Error::Interrupted => {}
+        }
+        self
+    }
+}
+
 impl From<iostep_model::UnknownName> for Error {
     fn from(unknown: iostep_model::UnknownName) -> Error {
         Error::Usage {

@@ -42,6 +42,13 @@ pub fn excerpt(text: &str, most: usize) -> String {
     printable(&text[..end]).into_owned()
 }
 
+/// Says a line on standard error, whatever is in it.
+pub fn say(text: &str) {
+    let line = format!("{}\n", printable(text));
+    // Nobody is left who could be told.
+    let _ = Screen::lines(io::stderr().lock(), false).write_all(line.as_bytes());
+}
+
 /// Text of several lines: as [`printable()`], but its line breaks stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     replaced(text, |letter| letter == '\n' || is_printable(letter))

@@ -17,6 +17,10 @@ use rustix::pipe::PIPE_BUF;
 use crate::directory::{self, Found};
 use crate::error::{Error, Result};
 
+mod partial;
+
+pub use partial::Partial;
+
 /// Standard output as the name of a file.
 const STANDARD_OUTPUT: &str = "-";
 
@@ -37,13 +41,17 @@ pub fn is_standard_output(path: &Path) -> bool {
 /// Where to keep what goes into a result later: beside it, since its disk has to have the room; in the
 /// system's temporary directory for what is no file, as standard output or a FIFO.
 pub fn spool_directory(path: &Path) -> PathBuf {
-    if is_standard_output(path) || path.metadata().is_ok_and(|it| !it.is_file()) {
+    if is_spooled_elsewhere(path) {
         return std::env::temp_dir();
     }
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     }
+}
+
+fn is_spooled_elsewhere(path: &Path) -> bool {
+    is_standard_output(path) || path.metadata().is_ok_and(|it| !it.is_file())
 }
 
 /// How long a reader may let wait whoever was asked to end.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::rights::check_rights;
+
 /// What can go wrong with a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -100,71 +102,5 @@ impl Error {
                 reason: format!("{error:#}"),
             },
         }
-    }
-}
-
-/// A capability's name, and its number in include/uapi/linux/capability.h.
-type Right = (&'static str, u32);
-
-const SYS_ADMIN: u32 = 21;
-const SYSLOG: Right = ("CAP_SYSLOG", 34);
-/// What BPF needs.
-const BPF: [Right; 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
-/// What a trace of block I/O needs: the addresses of kernel functions too.
-pub(crate) const TRACE: [Right; 3] = [BPF[0], BPF[1], SYSLOG];
-
-/// Errors: `Unsupported`, with the names of the rights that BPF needs and this process lacks.
-pub(crate) fn check_rights(what: &str) -> Result<()> {
-    let Some(missing) = missing_rights(&BPF) else {
-        return Ok(());
-    };
-    Err(Error::unsupported(
-        format!("no right to {what}"),
-        format!(
-            "{missing} missing; run it as root, as `sudo iostep ...` does; `iostep record --via \
-             ptrace` needs no rights"
-        ),
-    ))
-}
-
-/// Those of `needed` that this process lacks. CAP_SYS_ADMIN stands for those of BPF
-/// (capabilities(7)), and not for CAP_SYSLOG where addresses are asked for (kernel/ksyms_common.c).
-pub(crate) fn missing_rights(needed: &[Right]) -> Option<String> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
-    missing_of(u64::from_str_radix(mask.trim(), 16).ok()?, needed)
-}
-
-fn missing_of(effective: u64, needed: &[Right]) -> Option<String> {
-    let has = |number: u32| effective >> number & 1 == 1;
-    let lacks = |right: &&Right| !has(right.1) && (**right == SYSLOG || !has(SYS_ADMIN));
-    let names: Vec<&str> = needed.iter().filter(lacks).map(|right| right.0).collect();
-    match names.len() {
-        0 => None,
-        1 => Some(format!("{} is", names[0])),
-        _ => Some(format!("{} are", names.join(" and "))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_rights_are_named() {
-        assert_eq!(
-            missing_of(0, &BPF).as_deref(),
-            Some("CAP_BPF and CAP_PERFMON are")
-        );
-        assert_eq!(missing_of(1 << 39, &BPF).as_deref(), Some("CAP_PERFMON is"));
-        assert_eq!(missing_of(1 << 39 | 1 << 38, &BPF), None);
-        assert_eq!(missing_of(1 << 21, &BPF), None);
-        assert_eq!(
-            missing_of(1 << 21, &TRACE).as_deref(),
-            Some("CAP_SYSLOG is")
-        );
-        assert_eq!(missing_of(7 << 38 | 1 << 34, &TRACE), None);
     }
 }

@@ -16,11 +16,13 @@ pub mod fault;
 pub mod interrupts;
 mod ledger;
 pub mod mounts;
+pub mod rights;
 mod ring;
 pub mod session;
 pub mod stack;
 pub mod syscalls;
 pub mod target;
 pub mod tracefs;
+pub mod user;
 
 pub use error::{Error, Result};

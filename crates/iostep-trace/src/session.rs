@@ -20,6 +20,7 @@ use crate::counters::{self, Device, Lead, Reading, Readings};
 use crate::error::{Error, Result};
 use crate::fault::Fault;
 use crate::interrupts;
+use crate::rights;
 use crate::target::Target;
 use crate::tracefs::{self, Tracefs};
 
@@ -511,6 +512,7 @@ fn record_bpf(
 ) -> Result<Recorded> {
     let mut objects = bpf::objects();
     let mut probe = Probe::start(target, fault, &mut objects)?;
+    rights::give_up();
     // The session is gone only if its thread died, and then there is nobody to tell.
     let _ = ready.send(probe.notes().to_vec());
     let spool = RefCell::new(Spool { writer, events: 0 });

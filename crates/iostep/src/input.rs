@@ -10,6 +10,7 @@ use iostep_calls::import::{Format, GUESS_BYTES};
 use iostep_calls::strace;
 use iostep_model::manifest;
 use iostep_model::syscall::text as recording;
+use iostep_trace::syscalls::spool;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -22,6 +23,8 @@ pub enum Kind {
     Trace,
     /// A file of `iostep record`.
     Recording,
+    /// What `iostep record` left that was cut short.
+    Partial,
     /// A result of `iostep bench`.
     Bench,
     /// A result of `iostep replay`.
@@ -46,6 +49,7 @@ impl Kind {
             Kind::Recording => {
                 "a recording of system calls; iostep trace-info shows it, iostep replay performs it"
             }
+            Kind::Partial => "a recording that was cut short; iostep clean makes a trace of it",
             Kind::Bench => {
                 "a result of iostep bench; iostep report shows it, iostep compare compares two"
             }
@@ -124,6 +128,9 @@ fn of_start(start: &[u8]) -> Kind {
     if start.starts_with(recording::MAGIC.as_bytes()) {
         return Kind::Recording;
     }
+    if start.starts_with(spool::MAGIC) {
+        return Kind::Partial;
+    }
     if strace::is_exported(start) || Format::guess(start).is_some() {
         return Kind::Calls;
     }
@@ -175,6 +182,7 @@ mod tests {
         for (start, expected) in [
             (&b"SQLite format 3\0\x10\0"[..], Kind::Database),
             (b"# iostep system calls 1\n", Kind::Recording),
+            (spool::MAGIC, Kind::Partial),
             (b"8,0 1 2 0.000000001 7 Q W 8 + 8 [a]\n", Kind::Blkparse),
             (
                 b"  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n",

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use iostep_analyze::report::text::Style;
-use iostep_model::printable;
 use iostep_model::printable::Screen;
 use iostep_model::publish;
 
@@ -60,6 +59,25 @@ pub fn write(
     }
 }
 
+/// Makes sure, before anything is done, that no two results would be mixed on standard output: those in
+/// these files, and data that is printed besides, as JSON.
+///
+/// Errors: `Usage`.
+pub fn check_results<P: AsRef<Path>>(
+    prints_data: bool,
+    results: impl IntoIterator<Item = P>,
+) -> iostep_load::Result<()> {
+    let results = results.into_iter();
+    let printed = results.filter(|path| publish::is_standard_output(path.as_ref()));
+    match printed.count() + usize::from(prints_data) {
+        0 | 1 => Ok(()),
+        _ => Err(iostep_load::Error::Usage {
+            what: "standard output: two results would be mixed there".into(),
+            hint: "name a file for all but one".into(),
+        }),
+    }
+}
+
 /// Prints text beside the results in these files. A result on standard output has it for itself: the
 /// text then goes to standard error.
 ///
@@ -93,14 +111,9 @@ pub fn print_json(json: &str) -> anyhow::Result<()> {
 
 /// Says something in a line on standard error, as `eprintln!` would.
 macro_rules! say {
-    ($($text:tt)*) => { $crate::terminal::say_line(&format!($($text)*)) };
+    ($($text:tt)*) => { iostep_model::printable::say(&format!($($text)*)) };
 }
 pub(crate) use say;
-
-/// Says a line, whatever is in it.
-pub fn say_line(text: &str) {
-    say_lines(&format!("{}\n", printable(text)));
-}
 
 /// Says lines that end with a line break.
 pub fn say_lines(text: &str) {
@@ -126,7 +139,7 @@ fn left(time: Duration) -> String {
 }
 
 /// A line on a terminal that says what is being done; nothing where standard error is none. Its
-/// later messages, as those of every bar, are [`printable()`] before they get there.
+/// later messages, as those of every bar, are [`iostep_model::printable()`] before they get there.
 pub fn working(what: impl Into<String>) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

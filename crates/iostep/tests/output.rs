@@ -68,8 +68,6 @@ fn clean_writes_nothing_but_the_trace() {
         let output = iostep(&place, &format!("clean app.strace -o {name}"));
         assert!(output.stdout == file, "{name}: something is mixed in");
         assert!(said(&output).contains("lines read"), "{}", said(&output));
-        let output = iostep(&place, &format!("clean app.strace -o {name} --json"));
-        assert!(output.stdout == file, "{name}: JSON is mixed in");
     }
     // A file of that name is none.
     let output = iostep(&place, "clean app.strace -o ./-");
@@ -98,12 +96,10 @@ fn record_writes_nothing_but_the_recording() {
 fn replay_writes_nothing_but_the_result() {
     let place = place();
     iostep(&place, "clean app.strace -o app.trace");
-    for flags in ["", " --json"] {
-        let line = format!("replay app.trace --to . --timing fast -o -{flags}");
-        let output = command(&place, &line).output().expect("the binary runs");
-        assert!(json(&output)["targets"].is_array(), "{}", said(&output));
-        assert!(said(&output).contains("app.trace"), "{}", said(&output));
-    }
+    let line = "replay app.trace --to . --timing fast -o -";
+    let output = command(&place, line).output().expect("the binary runs");
+    assert!(json(&output)["targets"].is_array(), "{}", said(&output));
+    assert!(said(&output).contains("app.trace"), "{}", said(&output));
 }
 
 #[test]
@@ -129,10 +125,40 @@ fn bench_writes_nothing_but_the_result() {
 fn advise_writes_nothing_but_the_result() {
     let place = place();
     let advise = "advise . --rounds 2 --time 200ms --candidates wal-full -o -";
-    for flags in ["", " --json"] {
-        let output = iostep(&place, &format!("{advise}{flags}"));
-        assert!(json(&output)["rows"].is_array(), "{}", said(&output));
-        assert!(said(&output).contains("wal, full"), "{}", said(&output));
+    let output = iostep(&place, advise);
+    assert!(json(&output)["rows"].is_array(), "{}", said(&output));
+    assert!(said(&output).contains("wal, full"), "{}", said(&output));
+}
+
+#[test]
+fn two_results_on_standard_output_are_refused_before_anything_is_done() {
+    let place = place();
+    std::fs::write(place.path().join("app.db"), "").expect("a file");
+    std::fs::write(place.path().join("jobs.toml"), "").expect("a file");
+    for line in [
+        "advise . -o - --json",
+        "bench file . --size 64KiB -o - --html -",
+        "bench file . --size 64KiB --csv --log /dev/stdout",
+        "bench run jobs.toml --results out --html - --json",
+        "clean app.strace -o - --json",
+        "demo --keep - --json",
+        "explain app.db VACUUM --html - --json",
+        "lab run matrix --results out --html - --json",
+        "record --via ptrace -o /dev/stdout --json -- touch done",
+        "replay app.strace --to . -o - --html -",
+        "report . --html - --json",
+    ] {
+        let output = command(&place, line).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", said(&output));
+        assert!(
+            said(&output).contains("two results would be mixed"),
+            "{line}: {}",
+            said(&output)
+        );
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+    for made in ["done", "out"] {
+        assert!(!place.path().join(made).exists(), "{made}");
     }
 }
 

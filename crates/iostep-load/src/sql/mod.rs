@@ -11,6 +11,7 @@
 mod asked;
 mod copy;
 mod driver;
+mod held;
 mod protocol;
 mod runner;
 mod script;
@@ -20,6 +21,7 @@ mod size;
 
 pub use copy::{copy, own_mode};
 pub use driver::Driver;
+pub use held::held_path;
 pub use protocol::{Closed, Database, Opened};
 pub(crate) use runner::check_is_file;
 pub use runner::{Executed, Outcome, Runner, Transaction};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::sql::asked::Request;
+use crate::sql::held;
 use crate::sql::protocol::Opened;
 use crate::sql::script;
 use crate::sql::settings::Settings;
@@ -284,6 +285,7 @@ pub(crate) fn connect(
     journal: Option<Journal>,
 ) -> rusqlite::Result<Connection> {
     crate::sqlite::batch_atomic::keep_off();
+    held::take_names_as_they_are();
     let is_waldio = journal == Some(Journal::Waldio)
         || super::own_mode(path).is_ok_and(|mode| mode == Journal::Waldio);
     if !is_waldio {

@@ -1,7 +1,11 @@
 //! Flags of open(2), in bits of our own: O_DIRECT and others differ between architectures.
 
+use serde::{Deserialize, Serialize};
+
 /// A set of flags of open(2), access mode included. In files they go by their names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub struct OpenFlags(pub u32);
 
 macro_rules! open_flags {

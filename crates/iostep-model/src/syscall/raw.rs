@@ -11,6 +11,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::operation::Operation;
 use super::recording::{Errno, InitialKind};
 use super::{OpenFlags, Syscall};
@@ -49,7 +51,7 @@ pub enum Returned {
 }
 
 /// What a recorder with a look into the kernel knows of the file of a call, as it was before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Device and inode: the identity by which hard links are found.
     pub identity: (u64, u64),
@@ -88,7 +90,7 @@ pub struct Known<'a> {
 }
 
 /// What a descriptor can point to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DescriptorKind {
     /// A regular file.
     File,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Operation, Syscall};
 
 /// A thread of a recording, numbered from 1 as they appear.
@@ -19,7 +21,7 @@ pub struct ProcessId(pub u32);
 pub struct HandleId(pub u32);
 
 /// A path in [`Recording::paths`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PathId(pub u32);
 
 /// An error number of the recorded machine, in the numbering of x86 and arm, which is generic
@@ -73,7 +75,7 @@ pub struct Thread {
 }
 
 /// Where the recording's times come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     /// Wall clock at time 0, nanoseconds since 1970, if known.
     pub start_wall_ns: Option<i128>,
@@ -83,7 +85,7 @@ pub struct Clock {
 }
 
 /// What made a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// Program, version and way: `iostep 0.1.0 bpf`, `strace`, `mobigen`.
     pub recorder: String,
@@ -107,7 +109,7 @@ pub struct InitialFile {
 }
 
 /// What can be at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InitialKind {
     /// Nothing.
     Absent,
@@ -133,7 +135,7 @@ pub enum InitialKind {
 }
 
 /// What a file held.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {
     /// Data that was not recorded, or nobody knows: a replay makes incompressible data.
     Data,

@@ -24,9 +24,10 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
 use crate::check::{Ending, Waiting};
-use crate::error::{Error, Result, check_rights};
+use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::{Ledger, Old};
+use crate::rights::check_rights;
 use crate::ring::Ring;
 use crate::stack::Layer;
 use crate::target::Target;

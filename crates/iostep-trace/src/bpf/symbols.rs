@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use crate::error::{Error, Result, TRACE, missing_rights};
+use crate::error::{Error, Result};
+use crate::rights::{TRACE, missing_rights};
 
 const PATH: &str = "/proc/kallsyms";
 

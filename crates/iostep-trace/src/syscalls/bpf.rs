@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use iostep_model::syscall::Header;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -20,9 +20,10 @@ use libbpf_rs::{MapCore, OpenObject};
 
 use super::present::Present;
 use super::record::{self, Record};
-use super::{Recorded, Subject, received, requests, spool, table};
+use super::{Recorded, Start, Subject, received, requests, spool, table};
 use crate::bpf::{has_tracepoint, is_preempted, per_cpu, recursion_misses, release, word, words};
 use crate::error::{Error, Result};
+use crate::rights;
 use crate::ring::Ring;
 use crate::session::mono_ns;
 
@@ -55,11 +56,6 @@ const REQUEST_WORDS: usize = 6;
 pub struct Recorder {
     shared: Arc<Shared>,
     reader: Option<JoinHandle<Result<Ended>>>,
-    present: Present,
-    start_mono_ns: u64,
-    start_wall_ns: i128,
-    /// Calls that ended before this are in `present` already.
-    present_since_ns: u64,
 }
 
 /// What the reader's thread and its owner share.
@@ -90,45 +86,32 @@ pub fn available() -> Result<()> {
 }
 
 impl Recorder {
-    /// Begins to record. The spool lies in `directory`, without a name.
+    /// Begins to record.
     ///
     /// With [`Subject::NextChild`] the calling thread must start the process.
     ///
     /// Errors: `Kernel` with the verifier's or the loader's words, `Unsupported` without BTF, `Io`
-    /// for a process that is not there.
-    pub fn start(subject: Subject, directory: &Path) -> Result<Recorder> {
-        available()?;
+    /// for a process that is not there. The spool is then gone.
+    pub fn start(subject: Subject, spool: spool::Writer, header: Header) -> Result<Recorder> {
         let shared = Arc::new(Shared::default());
-        let spool = spool::Writer::create(directory)?;
         let launcher = rustix::thread::gettid().as_raw_nonzero().get();
         let (ready, started) = channel();
         let for_reader = Arc::clone(&shared);
         let reader = std::thread::Builder::new()
             .name("iostep-record".into())
-            .spawn(move || read(subject, launcher, spool, &for_reader, &ready))
+            .spawn(move || {
+                let launch = Launch { subject, launcher };
+                read(launch, spool, header, &for_reader, &ready)
+            })
             .map_err(Error::io("iostep-record", "start the thread"))?;
         let mut recorder = Recorder {
             shared,
             reader: Some(reader),
-            present: Present::default(),
-            start_mono_ns: mono_ns(),
-            start_wall_ns: wall_ns(),
-            present_since_ns: 0,
         };
         if started.recv().is_err() {
             recorder.join()?;
             return Err(dead_reader());
         }
-        recorder.start_mono_ns = mono_ns();
-        recorder.start_wall_ns = wall_ns();
-        recorder.present = match subject {
-            Subject::NextChild => Present::inherited()?,
-            Subject::Process(process) => {
-                let present = Present::of(process)?;
-                recorder.present_since_ns = mono_ns();
-                present
-            }
-        };
         Ok(recorder)
     }
 
@@ -151,13 +134,16 @@ impl Recorder {
         let ended = self.join()?.ok_or_else(dead_reader)?;
         Ok(Recorded {
             spool: ended.spool.read()?,
-            present: std::mem::take(&mut self.present),
-            start_mono_ns: self.start_mono_ns,
-            start_wall_ns: self.start_wall_ns,
-            present_since_ns: self.present_since_ns,
             lost: ended.lost,
             kept: None,
         })
+    }
+
+    /// Ends the recording and forgets it: there was nothing to record.
+    pub fn discard(mut self) {
+        if let Ok(Some(ended)) = self.join() {
+            ended.spool.discard();
+        }
     }
 
     fn join(&mut self) -> Result<Option<Ended>> {
@@ -181,38 +167,64 @@ fn dead_reader() -> Error {
     Error::unsupported("the recorder", "its thread ended before it was told to")
 }
 
-fn wall_ns() -> i128 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_nanos() as i128)
+/// Whom to record, and which thread starts it.
+#[derive(Clone, Copy, Debug)]
+struct Launch {
+    subject: Subject,
+    launcher: i32,
+}
+
+/// The spool, until it can take no more.
+struct Kept {
+    spool: spool::Writer,
+    failed: Option<Error>,
+}
+
+impl Kept {
+    fn push(&mut self, record: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.spool.push(record).err();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.spool.flush().err();
+        }
+    }
 }
 
 /// The reader's thread: owns the programs and the spool.
 fn read(
-    subject: Subject,
-    launcher: i32,
+    launch: Launch,
     mut spool: spool::Writer,
+    header: Header,
     shared: &Shared,
     ready: &Sender<()>,
 ) -> Result<Ended> {
     let mut object = MaybeUninit::uninit();
-    let mut skel = load(subject, launcher, &mut object)?;
-    skel.attach()
-        .map_err(Error::kernel("attach the BPF programs"))?;
-    // The owner is gone only if its thread died, and then there is nobody to tell.
-    let _ = ready.send(());
-    let failed = std::cell::RefCell::new(None);
-    let keep = |bytes: &[u8]| {
-        shared.records.fetch_add(1, Ordering::Relaxed);
-        let mut failed = failed.borrow_mut();
-        if failed.is_none() {
-            let longer = received::with_path(bytes);
-            *failed = spool.push(longer.as_deref().unwrap_or(bytes)).err();
+    let mut skel = match begin(launch, &mut object, &mut spool, header) {
+        Ok(skel) => skel,
+        Err(error) => {
+            spool.discard();
+            return Err(error);
         }
     };
+    rights::give_up();
+    // The owner is gone only if its thread died, and then there is nobody to tell.
+    let _ = ready.send(());
+    let failed = None;
+    let kept = std::cell::RefCell::new(Kept { spool, failed });
+    let keep = |bytes: &[u8]| {
+        shared.records.fetch_add(1, Ordering::Relaxed);
+        let longer = received::with_path(bytes);
+        kept.borrow_mut().push(longer.as_deref().unwrap_or(bytes));
+    };
     let ring = Ring::open(&skel.maps.records, keep)?;
-    while !shared.stop.load(Ordering::Relaxed) && failed.borrow().is_none() {
+    while !shared.stop.load(Ordering::Relaxed) && kept.borrow().failed.is_none() {
         let begun = Instant::now();
         ring.drain()?;
+        kept.borrow_mut().flush();
         std::thread::sleep(DRAIN_INTERVAL.saturating_sub(begun.elapsed()));
     }
     // Nothing comes any more, so that the last look has an end.
@@ -220,13 +232,32 @@ fn read(
     ring.drain()?;
     drop(ring);
     let lost = lost(&skel)?;
-    if let Some(error) = failed.into_inner() {
-        return Err(error);
-    }
+    let mut kept = kept.into_inner();
     for request in requests_under_way(&skel.maps.requests) {
-        spool.push(&request)?;
+        kept.push(&request);
     }
-    Ok(Ended { spool, lost })
+    let spool = kept.spool;
+    kept.failed.map_or(Ok(Ended { spool, lost }), Err)
+}
+
+/// Attaches the programs, and then says what was there before.
+fn begin<'object>(
+    launch: Launch,
+    object: &'object mut MaybeUninit<OpenObject>,
+    spool: &mut spool::Writer,
+    header: Header,
+) -> Result<CallsSkel<'object>> {
+    available()?;
+    let mut skel = load(launch, object)?;
+    skel.attach()
+        .map_err(Error::kernel("attach the BPF programs"))?;
+    let start = Start::now();
+    let (present, since_ns) = match launch.subject {
+        Subject::NextChild => (Present::inherited()?, 0),
+        Subject::Process(process) => (Present::of(process)?, mono_ns()),
+    };
+    spool.begin(&start.beginning(header, present, since_ns))?;
+    Ok(skel)
 }
 
 /// Requests of io_uring that nobody saw completing: they were under way when the recording ended,
@@ -266,8 +297,7 @@ fn request_under_way(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn load<'object>(
-    subject: Subject,
-    launcher: i32,
+    Launch { subject, launcher }: Launch,
     object: &'object mut MaybeUninit<OpenObject>,
 ) -> Result<CallsSkel<'object>> {
     let mut open = CallsSkelBuilder::default()

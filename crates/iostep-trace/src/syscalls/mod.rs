@@ -20,13 +20,17 @@ pub mod table;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostep_model::syscall::raw::{Action, Event, Path, Returned};
+use iostep_model::syscall::{Clock, Header};
 
 use crate::error::Error;
+use crate::session::mono_ns;
 use keeper::Keeper;
 use present::Present;
 use record::Record;
+use spool::Beginning;
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,19 +41,41 @@ pub enum Subject {
     Process(u32),
 }
 
+/// Time 0 of a recording.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    mono_ns: u64,
+    wall_ns: i128,
+}
+
+impl Start {
+    fn now() -> Start {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+        Start {
+            mono_ns: mono_ns(),
+            wall_ns: wall.map_or(0, |wall| wall.as_nanos() as i128),
+        }
+    }
+
+    fn beginning(self, mut header: Header, present: Present, since_ns: u64) -> Beginning {
+        header.clock = Clock {
+            start_wall_ns: Some(self.wall_ns),
+            resolution_ns: 1,
+        };
+        Beginning {
+            header,
+            start_mono_ns: self.mono_ns,
+            present_since_ns: since_ns,
+            present,
+        }
+    }
+}
+
 /// A recording that ended, not yet told.
 #[derive(Debug)]
 pub struct Recorded {
-    /// The records, in the order in which the calls ended.
+    /// How it began, and the records, in the order in which the calls ended.
     pub spool: spool::Reader,
-    /// What was open before.
-    pub present: Present,
-    /// `CLOCK_MONOTONIC` at the recording's time 0, nanoseconds.
-    pub start_mono_ns: u64,
-    /// The wall clock at the same moment, nanoseconds since 1970.
-    pub start_wall_ns: i128,
-    /// `CLOCK_MONOTONIC` when `present` was complete: what calls that ended before did is in it.
-    pub present_since_ns: u64,
     /// Records that were lost, for whatever reason.
     pub lost: u64,
     /// What files held before, if that was kept.
@@ -57,6 +83,18 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// What a recorder left that did not come to its end, as on a full disk. How many records it
+    /// lost nobody knows, nor what files held.
+    ///
+    /// Errors: those of [`spool::Reader::open`].
+    pub fn left(path: &std::path::Path) -> crate::error::Result<Recorded> {
+        Ok(Recorded {
+            spool: spool::Reader::open(path)?,
+            lost: 0,
+            kept: None,
+        })
+    }
+
     /// Tells the events, first those that say what was open already. They can be told once.
     ///
     /// Errors: `each`'s, and `Io` if the spool cannot be read.
@@ -71,7 +109,10 @@ impl Recorded {
             }
             each(event)
         };
-        let mut present = Some(std::mem::take(&mut self.present));
+        let beginning = &mut self.spool.beginning;
+        let start_mono_ns = beginning.start_mono_ns;
+        let present_since_ns = beginning.present_since_ns;
+        let mut present = Some(std::mem::take(&mut beginning.present));
         if let Some(attached) = present.take_if(|present| present.process.is_some()) {
             attached.events(0, 0, each)?;
         }
@@ -88,7 +129,7 @@ impl Recorded {
             }
             let told = names.take(&record);
             let record = requests::named(record, told.as_deref());
-            if record.start_ns.saturating_add(record.duration_ns) < self.present_since_ns {
+            if record.start_ns.saturating_add(record.duration_ns) < present_since_ns {
                 continue;
             }
             // A thread that polls a ring goes on while another is in a call.
@@ -98,13 +139,13 @@ impl Recorded {
             };
             if let Some(mut before) = before {
                 before.end(&record);
-                before.tell(self.start_mono_ns, each)?;
+                before.tell(start_mono_ns, each)?;
             }
             if record.is_restarted() && record.number != record::REQUEST {
                 interrupted.0.insert(record.tid, bytes.clone());
                 continue;
             }
-            let start_ns = record.start_ns.saturating_sub(self.start_mono_ns);
+            let start_ns = record.start_ns.saturating_sub(start_mono_ns);
             each_of(&record, start_ns, each)?;
             if record.number == record::EXEC
                 && let Some(inherited) = present.take()
@@ -113,7 +154,7 @@ impl Recorded {
             }
         }
         for (_, bytes) in interrupted.0 {
-            Held { bytes, died: false }.tell(self.start_mono_ns, each)?;
+            Held { bytes, died: false }.tell(start_mono_ns, each)?;
         }
         Ok(())
     }
@@ -207,4 +248,35 @@ fn plain_path(text: &[u8]) -> Path<'_> {
 /// A change of the current directory, as it was found.
 fn at_directory(text: &[u8]) -> Action<'_> {
     Action::ChangeDirectory(plain_path(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// System calls, most of which a recorder knows, and its own notes.
+    fn number() -> impl Strategy<Value = u16> {
+        prop_oneof![0u16..500, record::FORK..=record::RECEIVED + 1]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_record_says_is_told_or_left_out(
+            (number, flags, result) in (number(), any::<u8>(), any::<i64>()),
+            word in any::<[u64; 10]>(),
+            (start_ns, duration_ns, tid) in any::<(u64, u64, u32)>(),
+            text in any::<[Vec<u8>; 2]>(),
+        ) {
+            let text = [&text[0][..], &text[1][..]];
+            let record = Record { start_ns, duration_ns, result, tid, number, flags, word, text };
+            let mut events = 0;
+            let told = each_of::<Error>(&record, start_ns, &mut |_| {
+                events += 1;
+                Ok(())
+            });
+            prop_assert!(told.is_ok() && events > 0);
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use iostep_model::syscall::raw::{Action, DescriptorKind, Event, Known, Returned, Seen};
 use iostep_model::syscall::{Content, InitialKind, OpenFlags};
+use serde::{Deserialize, Serialize};
 
 use super::at_directory;
 use super::files::kind_of;
@@ -15,7 +16,7 @@ use super::keeper::Keeper;
 use crate::error::{Error, Result};
 
 /// What a process has open, and where it is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Present {
     /// The process; none if it is what a command inherits.
     pub process: Option<u32>,
@@ -26,7 +27,7 @@ pub struct Present {
 }
 
 /// A descriptor.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Open {
     number: i32,
     kind: DescriptorKind,

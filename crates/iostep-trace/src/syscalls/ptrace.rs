@@ -16,17 +16,27 @@ mod tracer;
 mod wake;
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use iostep_model::syscall::Header;
 
 use super::keeper::Keeper;
 use super::present::Present;
-use super::{Recorded, spool, table};
+use super::{Recorded, Start, spool, table};
 use crate::error::{Error, Result};
-use crate::session::mono_ns;
+use crate::rights;
+use crate::user::User;
 use tracer::{Subject, Tracer};
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Whom it belongs to, if not to whoever runs it.
+    pub user: Option<User>,
+}
 
 /// Runs a command and records it and all that it starts, until the last of it ended: without the
 /// recorder, what a filter catches would fail.
@@ -35,68 +45,82 @@ use tracer::{Subject, Tracer};
 /// process dies, so does all that it traces. `keeper` gets the data of each file before its first
 /// open.
 ///
-/// Errors: `Io` if the command cannot be run or the spool in `directory` not be written,
-/// `Unsupported` if the command may not be traced or the kernel is older than 5.3.
+/// Errors: `Io` if the command cannot be run, and the spool is then gone, or if the spool cannot be
+/// written; `Unsupported` if the command may not be traced or the kernel is older than 5.3.
 pub fn command(
-    command: &[OsString],
-    directory: &Path,
+    command: &Command,
+    (spool, header): (spool::Writer, Header),
     keeper: Option<Keeper>,
     stop: &AtomicBool,
 ) -> Result<(Recorded, ExitStatus)> {
     let calls = table::entries().map(|entry| entry.number);
     let caught = calls.chain([libc::SYS_prctl]);
     let filter = filter::catching(caught.filter_map(|number| number.try_into().ok()));
-    filtered(command, filter, directory, keeper, stop)
+    filtered(command, filter, (spool, header), keeper, stop)
 }
 
 fn filtered(
-    command: &[OsString],
+    command: &Command,
     mut filter: Vec<libc::sock_filter>,
-    directory: &Path,
+    (mut spool, header): (spool::Writer, Header),
     mut keeper: Option<Keeper>,
     stop: &AtomicBool,
 ) -> Result<(Recorded, ExitStatus)> {
-    let spool = spool::Writer::create(directory)?;
-    let present = Present::inherited()?;
-    if let Some(keeper) = &mut keeper {
-        present.keep(keeper);
-    }
-    let mut launched = launch::launch(command, &mut filter)?;
-    let start = Start::now();
+    let begin = || {
+        let present = Present::inherited()?;
+        if let Some(keeper) = &mut keeper {
+            present.keep(keeper);
+        }
+        let launched = launch::launch(command, &mut filter)?;
+        spool.begin(&Start::now().beginning(header, present, 0))?;
+        rights::give_up();
+        Ok(launched)
+    };
+    let mut launched = match begin() {
+        Ok(launched) => launched,
+        Err(error) => {
+            spool.discard();
+            return Err(error);
+        }
+    };
     let mut tracer = Tracer::new(Subject::Command(launched.pid), spool, keeper);
     launched.open_gate()?;
     follow(&mut tracer, stop)?;
     if !tracer.runs {
+        tracer.discard();
         return Err(launched.failure());
     }
     let unknown = || Error::unsupported("the command", "how it ended is not known");
     let status = tracer.status.ok_or_else(unknown)?;
-    Ok((recorded(tracer, present, &start)?, status))
+    Ok((recorded(tracer)?, status))
 }
 
 /// Records a process and all that it starts from now on, until the last of it ended or `stop` is
 /// set; then it goes on without the recorder. `keeper` as in [`command`].
 ///
 /// Errors: `Unsupported` if it may not be traced or the kernel is older than 5.3, `Io` for a process
-/// that is not there and for the spool in `directory`.
+/// that is not there, and the spool is then gone, or if the spool cannot be written.
 pub fn process(
     process: u32,
-    directory: &Path,
+    (spool, header): (spool::Writer, Header),
     keeper: Option<Keeper>,
     stop: &AtomicBool,
 ) -> Result<Recorded> {
-    let spool = spool::Writer::create(directory)?;
     let mut tracer = Tracer::new(Subject::Process, spool, keeper);
-    let present = tracer.attach(process, |keeper| {
+    let attached = tracer.attach(process, |keeper, spool| {
         let present = Present::of(process)?;
         if let Some(keeper) = keeper {
             present.keep(keeper);
         }
-        Ok(present)
-    })?;
-    let start = Start::now();
+        spool.begin(&Start::now().beginning(header, present, 0))
+    });
+    if let Err(error) = attached {
+        tracer.discard();
+        return Err(error);
+    }
+    rights::give_up();
     follow(&mut tracer, stop)?;
-    recorded(tracer, present, &start)
+    recorded(tracer)
 }
 
 fn follow(tracer: &mut Tracer, stop: &AtomicBool) -> Result<()> {
@@ -107,30 +131,10 @@ fn follow(tracer: &mut Tracer, stop: &AtomicBool) -> Result<()> {
         .inspect_err(|_| tracer.abandon())
 }
 
-/// Time 0 of a recording.
-struct Start {
-    mono_ns: u64,
-    wall_ns: i128,
-}
-
-impl Start {
-    fn now() -> Start {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-        Start {
-            mono_ns: mono_ns(),
-            wall_ns: wall.map_or(0, |wall| wall.as_nanos() as i128),
-        }
-    }
-}
-
-fn recorded(tracer: Tracer, present: Present, start: &Start) -> Result<Recorded> {
+fn recorded(tracer: Tracer) -> Result<Recorded> {
     let (spool, kept) = tracer.recorded()?;
     Ok(Recorded {
         spool: spool.read()?,
-        present,
-        start_mono_ns: start.mono_ns,
-        start_wall_ns: start.wall_ns,
-        present_since_ns: 0,
         lost: 0,
         kept,
     })

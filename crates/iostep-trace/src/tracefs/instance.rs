@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use iostep_model::printable;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::{Error, Result};
@@ -165,10 +166,10 @@ impl Drop for Instance {
         self.lock = None;
         if let Err(error) = remove_busy(&self.path) {
             let root = self.mount.path().display();
-            eprintln!(
-                "iostep: {}: cannot remove: {error}; remove it below {root} by hand",
-                self.path.display()
-            );
+            let path = self.path.display();
+            printable::say(&format!(
+                "iostep: {path}: cannot remove: {error}; remove it below {root} by hand"
+            ));
         }
     }
 }

@@ -153,6 +153,7 @@ fn record_bytes(text: &str) -> Result<u32, String> {
 /// Errors: `Usage` for what is no database, directory or recording; `Refused` without room or
 /// where nothing can be written; a present setting that cannot be measured.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, &args.output)?;
     if let Some(path) = &args.output {
         check_parent(path)?;
     }

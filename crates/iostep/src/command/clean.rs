@@ -1,4 +1,5 @@
-//! `iostep clean`: traces of other tools become a trace of system calls.
+//! `iostep clean`: traces of other tools, and what a recorder left that was cut short, become a trace
+//! of system calls.
 
 mod inputs;
 mod table;
@@ -10,10 +11,12 @@ use iostep_calls::import::Format;
 use iostep_calls::{Error, Finished, Tracker, strace};
 use iostep_model::syscall::raw::Action;
 use iostep_model::syscall::text::Writer;
+use iostep_trace::syscalls::{Recorded, spool};
 
 use super::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
+use crate::terminal::{self, say};
 use inputs::Inputs;
 use table::Cleaned;
 
@@ -22,7 +25,7 @@ const EVENTS_A_LOOK: u64 = 4096;
 /// The reason of lines that the importers tell with their text.
 const UNREADABLE: &str = "cannot be read";
 
-/// Make a trace of system calls of another tool's trace.
+/// Make a trace of system calls of another tool's trace, or of a recording that was cut short.
 ///
 /// Descriptors are followed, so that calls on what is no file are left out, and reads and writes
 /// without an open get the one that they need. Every line is accounted for.
@@ -33,6 +36,7 @@ Examples:
   iostep clean app.strace.* -o app.trace
   iostep clean mobigen.out.twitter -o twitter.trace.zst
   iostep clean mobigen.out.twitter --format mobigen -o twitter.trace --json
+  iostep clean app.trace.partial -o app.trace
 
 Exit status: 0 done, 1 interrupted or not written, 2 bad usage or input.
 docs/clean.md explains the table and what such a trace can tell.")]
@@ -73,15 +77,17 @@ impl From<FormatName> for Format {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, [&args.output])?;
     // With --format whatever is given is taken for that.
     for input in args.inputs.iter().filter(|_| args.format.is_none()) {
-        input::expect(input, &[Kind::Calls])?;
+        input::expect(input, &[Kind::Calls, Kind::Partial])?;
     }
     let interrupt = Interrupt::install()?;
     let inputs = Inputs::new(&args.inputs, &args.output)?;
-    let cleaned = match strace::is_exported(&inputs.start) {
-        true => restore(args, &inputs, &interrupt)?,
-        false => clean(args, &inputs, &interrupt)?,
+    let cleaned = match &inputs.start {
+        start if strace::is_exported(start) => restore(args, &inputs, &interrupt)?,
+        start if start.starts_with(spool::MAGIC) => recover(args, &inputs, &interrupt)?,
+        _ => clean(args, &inputs, &interrupt)?,
     };
     cleaned.print(args.json)?;
     Ok(ExitCode::from(u8::from(cleaned.interrupted)))
@@ -129,6 +135,15 @@ fn clean<'a>(
         Err(Error::Interrupted) => true,
         Err(error) => return Err(of_input(error)),
     };
+    finish(args, tracker, unreadable, interrupted)
+}
+
+fn finish(
+    args: &Args,
+    tracker: Tracker<Writer>,
+    unreadable: Vec<String>,
+    interrupted: bool,
+) -> anyhow::Result<Cleaned<'_>> {
     let Finished {
         sink,
         paths,
@@ -142,6 +157,32 @@ fn clean<'a>(
         unreadable,
         interrupted,
     })
+}
+
+/// Makes the trace that a recorder did not come to.
+fn recover<'a>(
+    args: &'a Args,
+    inputs: &Inputs,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Cleaned<'a>> {
+    let (input, _) = inputs.open_one()?;
+    let mut recorded = Recorded::left(input)?;
+    let header = recorded.spool.beginning.header.clone();
+    let mut tracker = Tracker::new(Writer::create(&args.output, header)?);
+    let mut events = 0_u64;
+    recorded.events::<anyhow::Error>(&mut |event| {
+        events += 1;
+        if events.is_multiple_of(EVENTS_A_LOOK) && interrupt.came() {
+            return Err(Error::Interrupted.into());
+        }
+        Ok(tracker.event(event)?)
+    })?;
+    inputs.bar.finish_and_clear();
+    let name = input.display();
+    say!(
+        "iostep: {name}: its recorder was ended before it was done: calls after the last are missing"
+    );
+    finish(args, tracker, Vec::new(), false)
 }
 
 /// Makes the trace again that `iostep trace-info --export strace` showed: its ledger is the one of

@@ -50,6 +50,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, [&args.keep])?;
     // Before any thread is started: only what comes later is inside.
     enter_private_mounts()?;
     let interrupt = Interrupt::install()?;

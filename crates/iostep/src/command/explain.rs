@@ -85,6 +85,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, &args.html)?;
     let plan = plan(&args)?;
     let interrupt = Interrupt::install()?;
     let explained = explain(&plan, &interrupt)?;

@@ -13,8 +13,10 @@ use iostep_model::publish;
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
 use iostep_model::units;
+use iostep_trace::rights;
 use iostep_trace::syscalls::keeper::Keeper;
-use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace};
+use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace, spool};
+use iostep_trace::user::User;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::trace::child::Child;
@@ -41,6 +43,7 @@ Examples:
   iostep record -o app.trace -- ./app --once
   iostep record -o app.trace.zst -p $(pidof app)
   iostep record --with-data -o app.trace -- ./app --once
+  sudo iostep record -o pg.trace --user postgres -- psql -c 'select 1'
 
 docs/record.md says what is recorded and what cannot be seen.
 Needs root, or CAP_BPF and CAP_PERFMON; -p also CAP_SYS_PTRACE. --via ptrace needs
@@ -67,6 +70,10 @@ pub struct Args {
     /// Record a process that runs already, and what it starts from now on
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
+
+    /// Run the command as this user, without any of root's rights
+    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
+    user: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -114,16 +121,21 @@ impl Via {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let via = args.way()?;
+    terminal::check_results(args.json, [&args.output])?;
     let interrupt = Interrupt::install()?;
-    // Before anything is run: a name that cannot be written to is known now.
-    let directory = publish::spool_directory(&args.output);
+    let user = args.user.as_deref().map(User::named).transpose()?;
     let keep = || Keeper::create(&args.output, args.data_limit);
     let keeper = args.with_data.then(keep).transpose()?;
-    let (recorded, ended) = match via {
-        Via::Bpf => record_bpf(args, &directory, &interrupt)?,
-        Via::Ptrace => record_ptrace(args, &directory, keeper, &interrupt)?,
+    // Before anything is run: a name that cannot be written to is known now.
+    let spool = spool::Writer::create(&args.output)?;
+    let partial = spool.path().to_owned();
+    let output = (spool, header(args, via));
+    let recorded = match via {
+        Via::Bpf => record_bpf(args, user.as_ref(), output, &interrupt),
+        Via::Ptrace => record_ptrace(args, user, output, keeper, &interrupt),
     };
-    let summary = write(args, via, recorded, ended)?;
+    let written = recorded.and_then(|(recorded, ended)| write(args, recorded, ended));
+    let summary = written.map_err(|error| kept(error, &partial, &args.output))?;
     let (content, text) = match args.json {
         true => (Content::Json, format!("{}\n", summary.json(&args.output))),
         false => (Content::Text, summary.text(&args.output)),
@@ -144,13 +156,46 @@ enum End {
     Interrupted,
 }
 
+/// Says where the recording is that has no trace file, as on a full disk; if there is any.
+fn kept(error: anyhow::Error, partial: &Path, output: &Path) -> anyhow::Error {
+    if !partial.exists() {
+        return error;
+    }
+    let output = match publish::is_standard_output(output) {
+        true => Path::new("FILE"),
+        false => output,
+    };
+    let (partial, output) = (partial.display(), output.display());
+    error.context(format!(
+        "the recording stopped early; what it has is kept, and `iostep clean {partial} -o {output}` \
+         makes a trace of it where there is room"
+    ))
+}
+
+/// What the trace says of its maker.
+fn header(args: &Args, via: Via) -> Header {
+    let system = rustix::system::uname();
+    let words = args.command.iter();
+    Header {
+        recorder: format!("iostep {} {}", env!("CARGO_PKG_VERSION"), via.name()),
+        machine: format!(
+            "Linux {} {}",
+            system.release().to_string_lossy(),
+            system.machine().to_string_lossy()
+        ),
+        command: words.map(|word| word.clone().into_bytes()).collect(),
+        clock: Clock::default(),
+    }
+}
+
 fn record_bpf(
     args: &Args,
-    directory: &Path,
+    user: Option<&User>,
+    (spool, header): (spool::Writer, Header),
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Recorded, End)> {
     let subject = args.pid.map_or(Subject::NextChild, Subject::Process);
-    let recorder = bpf::Recorder::start(subject, directory)?;
+    let recorder = bpf::Recorder::start(subject, spool, header)?;
     let bar = progress(RECORDING);
     let mut told = false;
     let mut go_on = || {
@@ -162,28 +207,41 @@ fn record_bpf(
         !interrupt.came()
     };
     let end = match args.pid {
-        Some(pid) => watch(pid, &mut || go_on() && recorder.is_recording())?,
-        None => run_command(&args.command, &mut go_on)?,
+        Some(pid) => {
+            rights::give_up();
+            watch(pid, &mut || go_on() && recorder.is_recording())
+        }
+        None => run_command(&args.command, user, &mut go_on),
     };
     bar.finish_and_clear();
+    let end = match end {
+        Ok(end) => end,
+        // A recording whose command could not be run is worth nothing.
+        Err(error) => {
+            recorder.discard();
+            return Err(error);
+        }
+    };
     Ok((recorder.finish()?, end))
 }
 
 fn record_ptrace(
     args: &Args,
-    directory: &Path,
+    user: Option<User>,
+    output: (spool::Writer, Header),
     keeper: Option<Keeper>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Recorded, End)> {
     let bar = progress(RECORDING_UNCOUNTED);
-    bar.enable_steady_tick(TICK);
+    tick(&bar);
     if let Some(pid) = args.pid {
-        let recorded = ptrace::process(pid, directory, keeper, interrupt.flag())?;
+        let recorded = ptrace::process(pid, output, keeper, interrupt.flag())?;
         bar.finish_and_clear();
         return Ok((recorded, End::Whole));
     }
-    let command: Vec<_> = args.command.iter().map(Into::into).collect();
-    let (recorded, status) = ptrace::command(&command, directory, keeper, interrupt.flag())?;
+    let words = args.command.iter().map(Into::into).collect();
+    let command = ptrace::Command { words, user };
+    let (recorded, status) = ptrace::command(&command, output, keeper, interrupt.flag())?;
     bar.finish_and_clear();
     if let Some(signal) = status.signal() {
         say!("iostep: {}: killed by signal {signal}", args.command[0]);
@@ -193,6 +251,19 @@ fn record_ptrace(
         false => End::Whole,
     };
     Ok((recorded, end))
+}
+
+/// Moves a bar as long as it is there. Not as indicatif does, whose thread would keep all rights.
+fn tick(bar: &ProgressBar) {
+    let bar = bar.downgrade();
+    std::thread::spawn(move || {
+        rights::give_up();
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            drop(bar);
+            std::thread::sleep(TICK);
+        }
+    });
 }
 
 /// Waits for a process that is not a child to end, or for Ctrl-C.
@@ -216,8 +287,13 @@ fn watch(pid: u32, go_on: &mut dyn FnMut() -> bool) -> anyhow::Result<End> {
 }
 
 /// Runs the command until it and what it started have ended.
-fn run_command(command: &[String], go_on: &mut dyn FnMut() -> bool) -> anyhow::Result<End> {
-    let mut child = Child::spawn(command)?;
+fn run_command(
+    command: &[String],
+    user: Option<&User>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> anyhow::Result<End> {
+    let mut child = Child::spawn(command, user)?;
+    rights::give_up();
     let mut end = End::Whole;
     while !child.wait(TICK)? {
         if !go_on() {
@@ -247,25 +323,8 @@ fn progress(template: &str) -> ProgressBar {
 }
 
 /// Makes the trace file of what was recorded.
-fn write(args: &Args, via: Via, mut recorded: Recorded, end: End) -> anyhow::Result<Summary> {
-    let system = rustix::system::uname();
-    let header = Header {
-        recorder: format!("iostep {} {}", env!("CARGO_PKG_VERSION"), via.name()),
-        machine: format!(
-            "Linux {} {}",
-            system.release().to_string_lossy(),
-            system.machine().to_string_lossy()
-        ),
-        command: args
-            .command
-            .iter()
-            .map(|word| word.clone().into_bytes())
-            .collect(),
-        clock: Clock {
-            start_wall_ns: Some(recorded.start_wall_ns),
-            resolution_ns: 1,
-        },
-    };
+fn write(args: &Args, mut recorded: Recorded, end: End) -> anyhow::Result<Summary> {
+    let header = recorded.spool.beginning.header.clone();
     let writer = Writer::create(&args.output, header)?;
     let mut tracker = Tracker::new(Counted::new(writer));
     tracker.lost(recorded.lost);
@@ -281,5 +340,6 @@ fn write(args: &Args, via: Via, mut recorded: Recorded, end: End) -> anyhow::Res
     // First the data: a trace must not name what is not there.
     recorded.kept.map_or(Ok(()), Keeper::publish)?;
     sink.writer.finish(&initial, &summary.ledger, &paths)?;
+    recorded.spool.remove();
     Ok(summary)
 }

@@ -20,6 +20,7 @@ use iostep_model::syscall::text as trace_file;
 use super::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
+use crate::terminal;
 use run::{End, Order};
 
 /// Perform the system calls of a recording again.
@@ -145,6 +146,7 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("{}: cannot read", file.display()))?;
     let document = Document::from_json(file, &text)?;
+    terminal::check_results(as_json, page)?;
     if let Some(path) = page {
         publish::write(path, html::render(&document).as_bytes())?;
     }
@@ -156,7 +158,9 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
 
 /// What can be wrong before anything is done.
 fn check(args: &Args) -> iostep_load::Result<()> {
-    for path in [&args.html, &args.output].into_iter().flatten() {
+    let results = || [&args.html, &args.output].into_iter().flatten();
+    terminal::check_results(args.json, results())?;
+    for path in results() {
         super::bench::check_parent(path)?;
     }
     let resolved = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());

@@ -14,8 +14,10 @@ use iostep_model::printable;
 use iostep_model::table::Trace;
 use iostep_model::units;
 use iostep_trace::fault::Fault;
+use iostep_trace::rights;
 use iostep_trace::session::{BackendChoice, Session};
 use iostep_trace::target::Target;
+use iostep_trace::user::User;
 
 use super::filter_args::FilterArgs;
 use crate::interrupt::Interrupt;
@@ -39,6 +41,7 @@ const TICK: Duration = Duration::from_millis(50);
 Examples:
   iostep trace /var/lib/app -o app.iostep --settle -- ./app --once
   iostep trace /dev/nvme0n1 --duration 30s
+  sudo iostep trace /var/lib/pg --user postgres -- pgbench -c 4 -T 10
 
 Exit status: the command's, 128 and its number if a signal killed it, or if
 SIGTERM or SIGHUP ended the recording before its time; else 0, or 1 if events
@@ -87,6 +90,10 @@ pub struct Args {
     /// If the kernel refuses a BPF program, print what its verifier said
     #[arg(long)]
     verbose: bool,
+
+    /// Run the command as this user, without any of root's rights
+    #[arg(long, value_name = "NAME", requires = "command")]
+    user: Option<String>,
 
     /// Command to run, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
@@ -138,11 +145,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(directory) => directory.clone(),
         None => free_name(&args.target)?,
     };
+    let user = args.user.as_deref().map(User::named).transpose()?;
     let backend = args.backend.into();
     let started = recording::start(&args.target, &directory, backend, args.fault);
     let mut session = started.inspect_err(|error| show_log(&args, error))?;
     tell(&args, session.target());
-    let ended = match watch(&args, &mut session, &interrupt) {
+    let ended = match watch(&args, user.as_ref(), &mut session, &interrupt) {
         Ok(ended) => ended,
         // A recording whose command could not be run is worth nothing; any other is.
         Err(error) if error.is::<NotRun>() => {
@@ -192,10 +200,18 @@ fn show_log(args: &Args, error: &anyhow::Error) {
 }
 
 /// Runs the command or waits, then settles. Gives the status that it ended with.
-fn watch(args: &Args, session: &mut Session, interrupt: &Interrupt) -> anyhow::Result<u8> {
+fn watch(
+    args: &Args,
+    user: Option<&User>,
+    session: &mut Session,
+    interrupt: &Interrupt,
+) -> anyhow::Result<u8> {
     let ended = match args.command.is_empty() {
-        true => wait(args.duration, session, interrupt),
-        false => run_command(args, session, interrupt)?,
+        true => {
+            rights::give_up();
+            wait(args.duration, session, interrupt)
+        }
+        false => run_command(args, user, session, interrupt)?,
     };
     if args.settle {
         session.mark(Marker::SettleStart)?;
@@ -209,10 +225,16 @@ fn watch(args: &Args, session: &mut Session, interrupt: &Interrupt) -> anyhow::R
 
 /// Runs the command. Gives the status that it ended with, as a shell has it; 0 if its time was over,
 /// and that of the signal if one ended it.
-fn run_command(args: &Args, session: &mut Session, interrupt: &Interrupt) -> anyhow::Result<u8> {
+fn run_command(
+    args: &Args,
+    user: Option<&User>,
+    session: &mut Session,
+    interrupt: &Interrupt,
+) -> anyhow::Result<u8> {
     session.mark(Marker::CommandStart)?;
-    let spawned = Child::spawn(&args.command);
+    let spawned = Child::spawn(&args.command, user);
     let mut child = spawned.map_err(|error| error.context(NotRun))?;
+    rights::give_up();
     session.set_command(child.description(&args.command));
     let end = args.duration.map(|duration| Instant::now() + duration);
     let over = || interrupt.came() || end.is_some_and(|end| Instant::now() >= end);

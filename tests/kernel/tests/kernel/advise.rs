@@ -6,6 +6,7 @@ mod measured;
 mod recorded;
 mod refused;
 mod remounted;
+mod remounted_others;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -42,6 +43,13 @@ pub fn cases() -> Vec<Case> {
     all.extend(recorded::cases());
     all.extend(refused::cases());
     all.extend(remounted::cases());
+    all.extend(remounted_others::cases());
+    all.into_iter().map(|case| case.about("advise")).collect()
+}
+
+/// Those on filesystems that this machine's own kernel may lack.
+pub fn cases_for_guests() -> Vec<Case> {
+    let all = remounted_others::cases_for_guests();
     all.into_iter().map(|case| case.about("advise")).collect()
 }
 

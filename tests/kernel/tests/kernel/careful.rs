@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::{Context, ensure};
 use iostep_kernel_tests::iostep::{self, binary};
@@ -29,6 +30,11 @@ pub fn cases() -> Vec<Case> {
             needs.clone(),
             swapped,
         ),
+        Case::new(
+            "explain works in the directory it made, whatever is at its name",
+            needs.clone(),
+            explained_elsewhere,
+        ),
         Case::new("an ignored SIGHUP stays ignored", needs.clone(), nohup),
         Case::new(
             "copies and traces are private and belong to who called sudo",
@@ -39,10 +45,14 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A tmpfs of its own, for the trace.
-struct Small(tempfile::TempDir);
+pub struct Small(tempfile::TempDir);
 
 impl Small {
-    fn new(size: &str) -> anyhow::Result<Small> {
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn new(size: &str) -> anyhow::Result<Small> {
         let directory = tempfile::tempdir()?;
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", size, "none"])
@@ -109,6 +119,59 @@ fn swapped() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Somebody moves the directories of copies away as soon as they are there, and puts links to a
+/// database of root in their place.
+fn explained_elsewhere() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let of = |name: &str| stage.root().join(name);
+    fs::create_dir(of("app"))?;
+    fs::create_dir(of("victim"))?;
+    for database in ["app/app.db", "victim/app.db"] {
+        fs::write(of(database), "")?;
+    }
+    let (stop, moved) = (AtomicBool::new(false), AtomicU32::new(0));
+    let explained = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let swapped = swap_copies(&of("app"), &of("victim"));
+                moved.fetch_add(swapped, Ordering::Relaxed);
+            }
+        });
+        let sql = "CREATE TABLE t (v)";
+        let words = ["explain".as_ref(), of("app/app.db").as_os_str()].map(ToOwned::to_owned);
+        let words = words
+            .into_iter()
+            .chain([sql, "--journal", "delete,wal"].map(Into::into));
+        let explained = iostep::run(words);
+        stop.store(true, Ordering::Relaxed);
+        explained
+    })?;
+    println!("    {moved:?} directories were moved: {}", explained.stderr);
+    ensure!(moved.into_inner() > 0, "nothing was moved");
+    explained.success()?;
+    let names = fs::read_dir(of("victim"))?.flatten();
+    let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    ensure!(names == ["app.db"], "root wrote elsewhere: {names:?}");
+    ensure!(fs::metadata(of("victim/app.db"))?.len() == 0, "it changed");
+    Ok(())
+}
+
+fn swap_copies(place: &Path, victim: &Path) -> u32 {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let copies = entries.filter(|entry| {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        is_directory && entry.file_name().to_string_lossy().starts_with(".iostep-")
+    });
+    let swapped = copies.filter(|entry| {
+        let mut moved = entry.path().into_os_string();
+        moved.push("-moved");
+        let away = place.with_extension(Path::new(&moved).file_name().unwrap_or_default());
+        fs::rename(entry.path(), away).is_ok()
+            && std::os::unix::fs::symlink(victim, entry.path()).is_ok()
+    });
+    u32::try_from(swapped.count()).unwrap_or(u32::MAX)
+}
+
 fn nohup() -> anyhow::Result<()> {
     let stage = Stage::new(Kind::Ext4, &[], "")?;
     let place = tempfile::tempdir()?;
@@ -161,6 +224,16 @@ fn private() -> anyhow::Result<()> {
     let mut kept = fs::read_dir(stage.root())?.filter_map(|entry| Some(entry.ok()?.path()));
     let is_copy = |path: &std::path::PathBuf| path.to_string_lossy().contains(".iostep-explain-");
     let kept = kept.find(is_copy).context("nothing was kept")?;
+    let recording = stage.facts_dir().join("r");
+    let (secret, data) = (
+        stage.facts_dir().join("secret"),
+        stage.facts_dir().join("r.data"),
+    );
+    fs::write(&secret, "content")?;
+    let record = ["record", "--with-data", "-o"].map(std::ffi::OsStr::new);
+    let cat = ["--".as_ref(), "cat".as_ref(), secret.as_ref()];
+    as_user(&[&record[..], &[recording.as_ref()], &cat].concat())?;
+    is_private(&recording, 0o600)?;
     let trace = stage.facts_dir().join("t");
     let options = [
         "-o".as_ref(),
@@ -169,7 +242,7 @@ fn private() -> anyhow::Result<()> {
         "true".as_ref(),
     ];
     as_user(&[&["trace".as_ref(), stage.root().as_ref()][..], &options].concat())?;
-    for directory in [&kept, &trace] {
+    for directory in [&kept, &trace, &data] {
         is_private(directory, 0o700)?;
         for entry in fs::read_dir(directory)? {
             is_private(&entry?.path(), 0o600)?;

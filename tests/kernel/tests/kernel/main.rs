@@ -34,6 +34,7 @@ mod recording;
 mod refused;
 mod replay;
 mod requests;
+mod rights;
 mod shown;
 mod splits;
 mod stacks;
@@ -79,6 +80,7 @@ fn main() {
     cases.extend(record::cases());
     cases.extend(refused::cases());
     cases.extend(requests::cases());
+    cases.extend(rights::cases());
     cases.extend(shown::cases());
     cases.extend(splits::cases());
     cases.extend(stall::cases());

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::case::Case;
 
+mod cut;
 mod received;
 mod strace;
 
@@ -48,6 +49,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("a command that is not there is an error", needs, no_command),
         Case::new("ptrace and BPF record the same", needs, both_ways),
     ];
+    cases.extend(cut::cases());
     cases.extend(received::cases());
     cases.into_iter().map(|case| case.about("record")).collect()
 }

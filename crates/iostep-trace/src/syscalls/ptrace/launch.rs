@@ -4,13 +4,14 @@ use std::ffi::{CString, OsString, c_char};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use libc::sock_filter;
 
-use super::tracee;
+use super::{Command, tracee};
 use crate::error::{Error, Result};
+use crate::user::User;
 
 /// A command of which nothing ran yet.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub(super) struct Launched {
 /// What the new process needs, made before it: it must not allocate.
 struct Plan {
     arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    /// Whom it becomes.
+    user: Option<User>,
     filter: libc::sock_fprog,
     gate: RawFd,
     failure: RawFd,
@@ -34,7 +38,11 @@ struct Plan {
 ///
 /// Errors: `Usage` for a command that cannot be; `Unsupported` if the process may not be traced;
 /// `Io`.
-pub(super) fn launch(command: &[OsString], filter: &mut [sock_filter]) -> Result<Launched> {
+pub(super) fn launch(command: &Command, filter: &mut [sock_filter]) -> Result<Launched> {
+    let Command {
+        words: command,
+        user,
+    } = command;
     let words: std::result::Result<Vec<CString>, _> = command
         .iter()
         .map(|word| CString::new(word.as_bytes()))
@@ -43,15 +51,18 @@ pub(super) fn launch(command: &[OsString], filter: &mut [sock_filter]) -> Result
     let Some(name) = command.first() else {
         return Err(Error::usage("the command", "it is empty; put it behind --"));
     };
+    let environment = environment(user.as_ref());
     let failed = || Error::io("the command", "make a pipe to");
     let (wait, gate) = io::pipe().map_err(failed())?;
     let (failure, tell) = io::pipe().map_err(failed())?;
+    let pointers = |all: &[CString]| {
+        let pointers = all.iter().map(|word| word.as_ptr());
+        pointers.chain([std::ptr::null()]).collect()
+    };
     let plan = Plan {
-        arguments: words
-            .iter()
-            .map(|word| word.as_ptr())
-            .chain([std::ptr::null()])
-            .collect(),
+        arguments: pointers(&words),
+        environment: pointers(&environment),
+        user: user.clone(),
         filter: libc::sock_fprog {
             len: u16::try_from(filter.len()).unwrap_or(0),
             filter: filter.as_mut_ptr(),
@@ -147,11 +158,32 @@ unsafe fn become_command(plan: &Plan) -> ! {
             // Tells the recorder, which sees every signal, that calls will not be caught.
             libc::raise(libc::SIGSTOP);
         }
-        libc::execvp(plan.arguments[0], plan.arguments.as_ptr());
-        let error = *libc::__errno_location();
+        let entered = plan.user.as_ref().map_or(Ok(()), User::enter);
+        let error = match entered {
+            Err(error) => error.raw_os_error().unwrap_or(libc::EPERM),
+            Ok(()) => {
+                let (words, environment) = (plan.arguments.as_ptr(), plan.environment.as_ptr());
+                libc::execvpe(plan.arguments[0], words, environment);
+                *libc::__errno_location()
+            }
+        };
         libc::write(plan.failure, (&raw const error).cast(), size_of::<i32>());
         libc::_exit(127)
     }
+}
+
+/// This process's environment, as `user` has it. A word with a zero byte is in none.
+fn environment(user: Option<&User>) -> Vec<CString> {
+    let other = user.map_or([].as_slice(), |_| &User::VARIABLES);
+    let own = std::env::vars_os().filter(|(name, _)| !other.iter().any(|other| name == other));
+    let other = user.into_iter().flat_map(User::environment);
+    let other = other.map(|(name, value)| (name.into(), value.to_owned()));
+    let line = |(mut line, value): (OsString, OsString)| {
+        line.push("=");
+        line.push(value);
+        CString::new(line.into_vec()).ok()
+    };
+    own.chain(other).filter_map(line).collect()
 }
 
 /// Without the capability, a filter asks for no new privileges (seccomp(2)); a traced program gets

@@ -63,10 +63,20 @@ fn words(command: &[&str]) -> Vec<OsString> {
     command.iter().map(OsString::from).collect()
 }
 
+/// Where a recording goes.
+fn output(directory: &Path) -> (spool::Writer, Header) {
+    let spool = spool::Writer::create(&directory.join("trace")).expect("a spool");
+    (spool, Header::default())
+}
+
+fn of(words: Vec<OsString>) -> super::Command {
+    super::Command { words, user: None }
+}
+
 fn record(words_of: &[&str]) -> (Vec<Seen>, ExitStatus) {
     let directory = tempfile::tempdir().expect("a directory");
     let stop = AtomicBool::new(false);
-    let recorded = command(&words(words_of), directory.path(), None, &stop);
+    let recorded = command(&of(words(words_of)), output(directory.path()), None, &stop);
     let (recorded, status) = recorded.expect("a recording");
     (all(recorded), status)
 }
@@ -186,7 +196,7 @@ fn without_a_filter_the_same_calls_are_recorded() {
     let line = format!("cd {}; {script}", here.path().display());
     let command = words(&["sh", "-c", &line]);
     // The kernel takes no filter without a step.
-    let recorded = filtered(&command, Vec::new(), here.path(), None, &stop)
+    let recorded = filtered(&of(command), Vec::new(), output(here.path()), None, &stop)
         .expect("a recording")
         .0;
     let names = |seen: Vec<Seen>| -> Vec<(u16, String)> {
@@ -239,7 +249,12 @@ fn the_exit_status_and_signals_are_the_programs() {
 fn a_command_that_is_not_there_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let stop = AtomicBool::new(false);
-    let failed = command(&words(&["/nowhere/at-all"]), directory.path(), None, &stop);
+    let failed = command(
+        &of(words(&["/nowhere/at-all"])),
+        output(directory.path()),
+        None,
+        &stop,
+    );
     let error = failed.expect_err("no such command").to_string();
     assert!(
         error.starts_with("/nowhere/at-all: cannot run: No such file"),
@@ -315,7 +330,8 @@ fn every_call_of_every_thread_is_recorded() {
     let spool = tempfile::tempdir().expect("a directory");
     let stop = AtomicBool::new(false);
     let program = own("threads_that_write", directory.path());
-    let (recorded, status) = command(&program, spool.path(), None, &stop).expect("a recording");
+    let (recorded, status) =
+        command(&of(program), output(spool.path()), None, &stop).expect("a recording");
     assert!(status.success());
     let seen = all(recorded);
     let mut writers = BTreeMap::<u32, usize>::new();
@@ -352,7 +368,8 @@ fn a_thread_that_executes_becomes_its_process() {
     let spool = tempfile::tempdir().expect("a directory");
     let stop = AtomicBool::new(false);
     let program = own("a_thread_that_executes", spool.path());
-    let (recorded, status) = command(&program, spool.path(), None, &stop).expect("a recording");
+    let (recorded, status) =
+        command(&of(program), output(spool.path()), None, &stop).expect("a recording");
     assert_eq!(status.code(), Some(9));
     let seen = all(recorded);
     let execs = seen.iter().filter(|seen| seen.number == record::EXEC);
@@ -383,7 +400,7 @@ fn a_process_is_joined_and_left_unharmed() {
     let stop = AtomicBool::new(false);
     let spool = tempfile::tempdir().expect("a directory");
     let recorded = std::thread::scope(|scope| {
-        let run = scope.spawn(|| process(child.id(), spool.path(), None, &stop));
+        let run = scope.spawn(|| process(child.id(), output(spool.path()), None, &stop));
         wait_for(|| tracer_of(child.id()) != "0");
         fs::write(of("go"), "").expect("go");
         wait_for(|| of("out").exists());
@@ -391,7 +408,7 @@ fn a_process_is_joined_and_left_unharmed() {
         run.join().expect("no panic").expect("a recording")
     });
     assert_eq!(tracer_of(child.id()), "0");
-    assert_eq!(recorded.present.process, Some(child.id()));
+    assert_eq!(recorded.spool.beginning.present.process, Some(child.id()));
     fs::write(of("end"), "").expect("end");
     assert_eq!(child.wait().expect("a status").code(), Some(6));
     let seen = all(recorded);
@@ -424,7 +441,12 @@ fn asked_to_end_a_command_ends_with_all_that_it_started() {
                 directory.path().display()
             );
             let spool = tempfile::tempdir().expect("a directory");
-            let recorded = command(&words(&["sh", "-c", &line]), spool.path(), None, &stop);
+            let recorded = command(
+                &of(words(&["sh", "-c", &line])),
+                output(spool.path()),
+                None,
+                &stop,
+            );
             let (recorded, status) = recorded.expect("a recording");
             (all(recorded), status)
         });
@@ -455,7 +477,8 @@ fn calls_of_another_convention_are_counted() {
     let spool = tempfile::tempdir().expect("a directory");
     let stop = AtomicBool::new(false);
     let program = own("a_call_by_another_convention", spool.path());
-    let (recorded, status) = command(&program, spool.path(), None, &stop).expect("a recording");
+    let (recorded, status) =
+        command(&of(program), output(spool.path()), None, &stop).expect("a recording");
     assert!(status.success(), "this kernel has no 32-bit calls");
     assert_eq!(count(&all(recorded), record::FOREIGN), 3);
 }

@@ -103,6 +103,11 @@ impl Tracer {
         }
     }
 
+    /// Removes what was recorded.
+    pub(super) fn discard(self) {
+        self.spool.discard();
+    }
+
     /// Stops every thread of a process. `stopped` is called while all of them are; then they go on.
     ///
     /// Errors: `Unsupported` if the process may not be traced, and `stopped`'s; nothing is traced
@@ -110,12 +115,12 @@ impl Tracer {
     pub(super) fn attach<T>(
         &mut self,
         process: u32,
-        stopped: impl FnOnce(Option<&mut Keeper>) -> Result<T>,
+        stopped: impl FnOnce(Option<&mut Keeper>, &mut spool::Writer) -> Result<T>,
     ) -> Result<T> {
         let mut held = HashMap::new();
         let attached = self
             .hold_all(process, &mut held)
-            .and_then(|()| stopped(self.keeper.as_mut()));
+            .and_then(|()| stopped(self.keeper.as_mut(), &mut self.spool));
         if attached.is_err() {
             self.detaching = true;
         }
@@ -561,7 +566,9 @@ impl Tracer {
     /// A full disk ends the recording, not the program.
     fn push(&mut self, record: &Record<'_>) {
         if self.failed.is_none() {
-            self.failed = self.spool.push(&record.bytes()).err();
+            // A stop costs far more than a write, and nobody would write later what is held back.
+            let pushed = self.spool.push(&record.bytes());
+            self.failed = pushed.and_then(|()| self.spool.flush()).err();
         }
     }
 }

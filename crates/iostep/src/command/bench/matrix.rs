@@ -67,6 +67,7 @@ pub struct RunArgs {
 /// Errors: `Usage` for anything wrong in the job file, before anything runs; `Refused` if another
 /// process uses the directory of results.
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, &args.html)?;
     let file = args.jobs.display().to_string();
     let cells = cell::plan(&file, job_file::cells(&file, &read(&args.jobs)?)?)?;
     if let Some(path) = &args.html {

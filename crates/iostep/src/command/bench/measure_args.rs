@@ -7,6 +7,7 @@ use iostep_model::bench::{Limits, Pace};
 use iostep_model::units;
 
 use super::value::{self, CpuList, Rate};
+use crate::terminal;
 
 /// Repetitions at least, and at most if no number is given, until the spread is small enough.
 pub const UNTIL_SPREAD_RUNS: (u32, u32) = (3, 30);
@@ -187,6 +188,11 @@ impl OutputArgs {
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let files = [&self.output, &self.html, &self.seconds, &self.log];
         files.into_iter().flatten()
+    }
+
+    /// Errors: those of [`terminal::check_results`].
+    pub fn check(&self) -> Result<()> {
+        terminal::check_results(self.json || self.csv, self.files())
     }
 }
 

@@ -31,6 +31,7 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let job = generator.job()?;
     let repetition = generator.measure().repetition()?;
     let journal = generator.measure().journal_device.as_deref();
+    output.check()?;
     for path in output.files() {
         check_parent(path)?;
     }
@@ -78,6 +79,7 @@ pub(in crate::command) fn show(
         quiet: page.is_some() && !as_json,
         ..OutputArgs::default()
     };
+    output.check()?;
     print(&result, &output)?;
     write(&result, &output)?;
     Ok(ExitCode::SUCCESS)

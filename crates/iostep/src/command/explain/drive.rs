@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use iostep_analyze::explain::{Asked, Edge, Experiment, NotRun, Run, Step, Subject};
-use iostep_load::sql::{Database, Driver, Opened, Outcome, Settings, Transaction, copy, own_mode};
+use iostep_load::sql::{
+    Database, Driver, Opened, Outcome, Settings, Transaction, copy, held_path, own_mode,
+};
 use iostep_model::directory::{Temporary, give_to_caller};
 use iostep_model::durability::Durability;
 use iostep_model::event::Marker;
@@ -78,7 +80,8 @@ impl<'a> Prepared<'a> {
                 driver.dispose_of(start.directory.directory().name())?;
                 start.fill(&plan.database, plan.timeout, interrupted)?;
                 if own_mode == Journal::Waldio {
-                    make_plain(&mut driver, &start.database)?;
+                    let plain = make_plain(&mut driver, &start.database);
+                    plain.map_err(|error| start.named(error))?;
                 }
                 Some(start)
             }
@@ -158,7 +161,8 @@ impl<'a> Prepared<'a> {
         if self.plan.on == On::Copy {
             self.driver.dispose_of(work.directory.directory().name())?;
         }
-        work.fill(&start.database, self.plan.timeout, self.interrupted)?;
+        let filled = work.fill(&start.database, self.plan.timeout, self.interrupted);
+        filled.map_err(|error| start.named(error))?;
         Ok(Some(work))
     }
 
@@ -167,10 +171,26 @@ impl<'a> Prepared<'a> {
         mode: Option<Journal>,
         mark: &mut dyn FnMut(Marker) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Opened, Run)> {
-        let work = self.work()?;
-        let path = work
-            .as_ref()
-            .map_or(&self.plan.database, |copy| &copy.database);
+        let Some(work) = self.work()? else {
+            let plan = self.plan;
+            return self.run_on(&plan.database, mode, mark);
+        };
+        let (opened, run) = self
+            .run_on(&work.database, mode, mark)
+            .map_err(|error| work.named(error))?;
+        if self.plan.on == On::KeptCopy {
+            let kept = work.keep(&self.plan.database)?;
+            say!("{}: {}", opened.journal.name(), kept.display());
+        }
+        Ok((opened, run))
+    }
+
+    fn run_on(
+        &mut self,
+        path: &Path,
+        mode: Option<Journal>,
+        mark: &mut dyn FnMut(Marker) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Opened, Run)> {
         let database = self.database(path, mode);
         let driver = &mut self.driver;
         let opened = driver.open(&database)?;
@@ -179,17 +199,11 @@ impl<'a> Prepared<'a> {
         }
         let mut steps = Steps {
             mode: opened.journal.name().into(),
-            cool: self.plan.cold_cache.then_some(path.as_path()),
+            cool: self.plan.cold_cache.then_some(path),
             mark,
         };
         let transactions = steps.run_script(driver, &self.plan.script)?;
         steps.step(driver, Subject::Close, |driver| Ok(driver.close()?))?;
-        if self.plan.on == On::KeptCopy
-            && let Some(copy) = work
-        {
-            let kept = copy.keep(&self.plan.database)?;
-            say!("{}: {}", opened.journal.name(), kept.display());
-        }
         let run = Run {
             mode: opened.journal.name().into(),
             synchronous: opened.synchronous.name().into(),
@@ -275,6 +289,7 @@ impl Steps<'_> {
 #[derive(Debug)]
 struct Copy {
     directory: Temporary,
+    /// Wherever somebody moves the directory.
     database: PathBuf,
 }
 
@@ -298,8 +313,18 @@ impl Copy {
     ) -> anyhow::Result<()> {
         let made = copy(source, &self.directory.path(), timeout, interrupted)?;
         let name = made.file_name().unwrap_or_default();
-        self.database = self.directory.directory().name().join(name);
+        self.database = held_path(self.directory.directory(), Path::new(name));
         Ok(())
+    }
+
+    /// An error about the copy, told with the name that it had.
+    fn named(&self, error: anyhow::Error) -> anyhow::Error {
+        let name = self.database.file_name().unwrap_or_default();
+        let name = self.directory.directory().name().join(name);
+        match error.downcast::<iostep_load::Error>() {
+            Ok(failed) => failed.named(&self.database, &name).into(),
+            Err(other) => other,
+        }
     }
 
     /// Leaves the files to whoever called sudo, with no right that the original's owner lacks.
@@ -313,8 +338,8 @@ impl Copy {
             let allowed = fs::Permissions::from_mode(mode & 0o600);
             file.set_permissions(allowed).with_context(cannot)?;
         }
-        self.directory.keep()?;
-        Ok(self.database)
+        let name = self.database.file_name().unwrap_or_default();
+        Ok(self.directory.keep()?.join(name))
     }
 }
 

@@ -66,6 +66,7 @@ pub(super) fn show(
     page: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<Report> {
+    terminal::check_results(json, page)?;
     let report = Report::of(lab, cells);
     if let Some(path) = page {
         publish::write(path, html::render(&report).as_bytes())

@@ -112,6 +112,7 @@ pub struct Args {
 /// Errors: `Usage` for anything wrong in the lab, and for a device that must not be overwritten,
 /// before anything runs; `Refused` if another process uses the directory of results.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    terminal::check_results(args.json, &args.html)?;
     let mut lab = source::load(&args.lab)?;
     if let Some(repeat) = args.repeat {
         lab = plan::with_repeat(lab, repeat);

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use iostep_model::manifest;
+use iostep_trace::user::User;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 /// How long a command that was asked to end may take.
 const TERMINATION: Duration = Duration::from_secs(2);
@@ -23,15 +24,21 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a command. Processes that outlive it become this process's children, so that they
+    /// Starts a command, as another user if one is given. Processes that outlive it become this process's children, so that they
     /// can be waited for.
     ///
     /// Errors: the command cannot be run.
-    pub fn spawn(command: &[String]) -> anyhow::Result<Child> {
+    pub fn spawn(command: &[String], user: Option<&User>) -> anyhow::Result<Child> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .context("cannot adopt the command's descendants")?;
-        let mut process = Command::new(&command[0])
-            .args(&command[1..])
+        let mut process = Command::new(&command[0]);
+        process.args(&command[1..]);
+        if let Some(user) = user.cloned() {
+            process.envs(user.environment());
+            // SAFETY: that makes only system calls, which are safe between fork and exec.
+            unsafe { process.pre_exec(move || user.enter()) };
+        }
+        let mut process = process
             .spawn()
             .with_context(|| format!("{}: cannot run the command", command[0]))?;
         let pid = Pid::from_child(&process);

@@ -67,14 +67,14 @@ const FLAGS: &str =
     "--rounds 2 --time 1 --candidates mount-barrier=0 --remount --journal wal --json";
 
 /// The line of mountinfo of what is mounted there with a block device.
-fn line(point: &Path) -> anyhow::Result<String> {
+pub fn line(point: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;
     let point = point.to_string_lossy();
-    let of_point = |line: &&str| line.split(' ').nth(4) == Some(&point) && line.contains(" ext4 ");
+    let of_point = |line: &&str| line.split(' ').nth(4) == Some(&point) && line.contains(" /dev/");
     Ok(text.lines().find(of_point).context("not mounted")?.into())
 }
 
-fn ensure_line(point: &Path, before: &str) -> anyhow::Result<()> {
+pub fn ensure_line(point: &Path, before: &str) -> anyhow::Result<()> {
     let now = line(point)?;
     anyhow::ensure!(now == before, "{before} became {now}");
     Ok(())
@@ -140,12 +140,16 @@ fn filesystems_own() -> anyhow::Result<()> {
 }
 
 /// A run in a process group of its own, which is ended with this value.
-struct Group(Child);
+pub struct Group(Child);
 
 impl Group {
     fn start(target: &Path) -> anyhow::Result<Group> {
+        Group::start_with(words(target, FLAGS))
+    }
+
+    pub fn start_with(words: Vec<PathBuf>) -> anyhow::Result<Group> {
         let child = Command::new(binary()?)
-            .args(words(target, FLAGS))
+            .args(words)
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -154,12 +158,12 @@ impl Group {
         Ok(Group(child))
     }
 
-    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         Ok(kill_process_group(Pid::from_child(&self.0), signal)?)
     }
 
     /// The exit status; nothing after a signal.
-    fn finish(&mut self) -> anyhow::Result<Option<i32>> {
+    pub fn finish(&mut self) -> anyhow::Result<Option<i32>> {
         wait_until("its end", || !matches!(self.0.try_wait(), Ok(None)))?;
         Ok(self.0.wait()?.code())
     }
@@ -181,7 +185,7 @@ fn until_set(point: &Path, before: &str) -> anyhow::Result<()> {
     })
 }
 
-fn until_back(point: &Path, before: &str) -> anyhow::Result<()> {
+pub fn ensure_back(point: &Path, before: &str) -> anyhow::Result<()> {
     wait_until("the option to be taken back", || {
         line(point).is_ok_and(|now| now == before)
     })?;
@@ -214,7 +218,7 @@ fn killed() -> anyhow::Result<()> {
         std::thread::sleep(Duration::from_millis(round * 7 % 40));
         running.signal(Signal::KILL)?;
         running.finish()?;
-        until_back(stage.root(), &before)?;
+        ensure_back(stage.root(), &before)?;
     }
     Ok(())
 }
@@ -229,7 +233,7 @@ fn interrupted() -> anyhow::Result<()> {
         anyhow::ensure!(running.finish()? == Some(1));
         // Not a moment later: whoever looks at the exit status may mount it elsewhere.
         ensure_line(stage.root(), &before)?;
-        until_back(stage.root(), &before)?;
+        ensure_back(stage.root(), &before)?;
     }
     Ok(())
 }
@@ -270,5 +274,5 @@ fn mounted_over() -> anyhow::Result<()> {
     let _over = Over::new(stage.root())?;
     running.signal(Signal::KILL)?;
     running.finish()?;
-    until_back(stage.root(), &before)
+    ensure_back(stage.root(), &before)
 }
