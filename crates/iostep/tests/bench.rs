@@ -514,10 +514,16 @@ fn results_that_cannot_be_compared_are_refused() {
         );
     }
     // What cannot be told is no success.
-    let output = iostep(&["compare", &file, &file, "--fail-on", "flushes,p99"]);
-    assert_eq!(output.status.code(), Some(2));
-    let error = text(&output.stderr);
-    assert!(error.contains("total p99: too few runs to tell"), "{error}");
+    for (more, measure) in [
+        (["--fail-on", "flushes,p99"], "total p99"),
+        (["--fail-above", "5"], "operations/s"),
+    ] {
+        let output = iostep(&[&["compare", &*file, &*file], &more[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let error = text(&output.stderr);
+        let expected = format!("{measure}: too few runs to tell");
+        assert!(error.contains(&expected), "{error}");
+    }
     let output = iostep(&["compare", &file, &file, "--fail-on", "flushes"]);
     assert_eq!(output.status.code(), Some(0));
 }

@@ -223,7 +223,7 @@ fn written(place: &Path, name: &str, flags: &str) -> anyhow::Result<std::path::P
 
 fn compare_with_itself() -> anyhow::Result<()> {
     let place = TempMount::new("tmpfs", "")?;
-    let path = written(place.path(), "a.json", "--size 1MiB --repeat 3")?;
+    let path = written(place.path(), "a.json", "--size 1MiB --repeat 4")?;
     let outcome = compare([&path, &path], "--fail-above 0.001")?.success()?;
     anyhow::ensure!(!outcome.stdout.is_empty(), "nothing is printed");
     let outcome = compare([&path, &path], "--json")?.success()?;
