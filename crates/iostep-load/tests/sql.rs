@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use iostep_load::Error;
-use iostep_load::sql::{Outcome, Runner, Settings, Transaction};
+use iostep_load::sql::{Outcome, Runner, Settings, Transaction, held_path};
+use iostep_model::directory::Directory;
 use iostep_model::pragma::{Journal, Synchronous};
 use rusqlite::Connection;
 use rustix::fs::IFlags;
@@ -404,4 +405,41 @@ fn warming_up_makes_the_modes_files_and_changes_no_row() {
         assert!(fs::exists(&side_file).expect("a directory"), "{side_file}");
         assert_eq!(fixture.rows(), 0);
     }
+}
+
+#[test]
+fn a_database_is_used_where_its_directory_is_held_whatever_is_put_at_its_name() {
+    let place = tempfile::tempdir().expect("a directory");
+    let of = |name: &str| place.path().join(name);
+    for name in ["ours", "victim"] {
+        fs::create_dir(of(name)).expect("a directory");
+    }
+    fs::write(of("victim/app.db"), "").expect("a file");
+    let directory = Directory::open(&of("ours")).expect("a directory");
+    let path = held_path(&directory, Path::new("app.db"));
+    fs::write(&path, "").expect("a file");
+    fs::rename(of("ours"), of("moved")).expect("a directory");
+    std::os::unix::fs::symlink("victim", of("ours")).expect("a link");
+    for (journal, files) in [("delete", 1), ("wal", 3), ("waldio", 2)] {
+        let settings = Settings {
+            journal: Some(journal.parse().expect("a mode")),
+            ..Settings::default()
+        };
+        let mut runner = match Runner::open(&path, &settings) {
+            Ok(runner) => runner,
+            // Where waldio leaves the log to SQLite.
+            Err(Error::Unsupported { .. }) if journal == "waldio" => continue,
+            Err(error) => panic!("{journal}: {error}"),
+        };
+        let script = format!("CREATE TABLE {journal}_rows (v)");
+        runner.load(&script).expect("a script");
+        runner.step().expect("a table");
+        let count = |name: &str| fs::read_dir(of(name)).expect("a directory").count();
+        assert_eq!(count("victim"), 1, "{journal}");
+        assert!(count("moved") >= files, "{journal}");
+        runner.close(&path).expect("closed");
+    }
+    let bytes = |name: &str| fs::metadata(of(name)).expect("a file").len();
+    assert_eq!(bytes("victim/app.db"), 0);
+    assert_ne!(bytes("moved/app.db"), 0);
 }

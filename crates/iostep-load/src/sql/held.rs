@@ -5,6 +5,7 @@
 //! another directory meanwhile. A copy of its VFS takes such names as they are.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
@@ -31,10 +32,13 @@ pub fn held_path(directory: &Directory, name: &Path) -> PathBuf {
     directory.path_for_others().join(".").join(name)
 }
 
-/// From now on this process's SQLite takes the names of [`held_path`] as they are.
-pub(super) fn take_names_as_they_are() {
+/// If this is a [`held_path`], this process's SQLite takes such names as they are from now on. That is
+/// before waldio is first used, which stands on the default VFS.
+pub(super) fn take_as_it_is(path: &Path) {
     static DONE: Once = Once::new();
-    DONE.call_once(register);
+    if path.as_os_str().as_bytes().starts_with(PREFIX) {
+        DONE.call_once(register);
+    }
 }
 
 fn register() {
@@ -78,41 +82,4 @@ unsafe extern "C" fn full_pathname(
     // SAFETY: there is room for all of it, and the two do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(name, out, text.len()) };
     ffi::SQLITE_OK
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use rusqlite::OpenFlags;
-
-    use super::*;
-    use crate::sql::runner::connect;
-
-    #[test]
-    fn a_database_is_used_where_its_directory_is_held_whatever_is_put_at_its_name() {
-        let place = tempfile::tempdir().expect("a directory");
-        let of = |name: &str| place.path().join(name);
-        for name in ["ours", "victim"] {
-            fs::create_dir(of(name)).expect("a directory");
-        }
-        fs::write(of("victim/app.db"), "").expect("a file");
-        let directory = Directory::open(&of("ours")).expect("a directory");
-        let path = held_path(&directory, Path::new("app.db"));
-        fs::write(&path, "").expect("a file");
-        fs::rename(of("ours"), of("moved")).expect("a directory");
-        std::os::unix::fs::symlink("victim", of("ours")).expect("a link");
-        for mode in ["delete", "wal"] {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-            let connection = connect(&path, flags, None).expect("a connection");
-            let script = format!("PRAGMA journal_mode = {mode}; CREATE TABLE {mode}s (v)");
-            connection.execute_batch(&script).expect("a table");
-            let files = |name: &str| fs::read_dir(of(name)).expect("a directory").count();
-            assert_eq!(files("victim"), 1, "{mode}");
-            let expected = [1, 3][usize::from(mode == "wal")];
-            assert_eq!(files("moved"), expected, "{mode}");
-        }
-        assert_eq!(fs::metadata(of("victim/app.db")).expect("a file").len(), 0);
-        assert_ne!(fs::metadata(of("moved/app.db")).expect("a file").len(), 0);
-    }
 }

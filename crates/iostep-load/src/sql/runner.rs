@@ -285,7 +285,7 @@ pub(crate) fn connect(
     journal: Option<Journal>,
 ) -> rusqlite::Result<Connection> {
     crate::sqlite::batch_atomic::keep_off();
-    held::take_names_as_they_are();
+    held::take_as_it_is(path);
     let is_waldio = journal == Some(Journal::Waldio)
         || super::own_mode(path).is_ok_and(|mode| mode == Journal::Waldio);
     if !is_waldio {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use iostep_calls::{Finished, Tracker};
-use iostep_model::publish;
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
 use iostep_model::units;
@@ -161,9 +160,10 @@ fn kept(error: anyhow::Error, partial: &Path, output: &Path) -> anyhow::Error {
     if !partial.exists() {
         return error;
     }
-    let output = match publish::is_standard_output(output) {
-        true => Path::new("FILE"),
-        false => output,
+    // What is no file has it elsewhere.
+    let output = match partial.with_extension("") == output {
+        true => output,
+        false => Path::new("FILE"),
     };
     let (partial, output) = (partial.display(), output.display());
     error.context(format!(
