@@ -181,7 +181,7 @@ pub(super) fn joj(summary: &Summary, shown: usize, style: Style) -> String {
         ">data",
         ">journal",
         ">metadata",
-        ">amplification",
+        ">amplified",
     ];
     let mut table = grid(style, &names);
     let files = summary.joj.by_path();
