@@ -4,7 +4,7 @@
 
 pub use glob::Pattern;
 use iostep_model::class::Layer;
-use iostep_model::table::{Request, Segment, Sync, Trace};
+use iostep_model::table::{ProcessRow, Request, Segment, Sync, Trace};
 
 use crate::report::quantity;
 use crate::stats::Split;
@@ -16,6 +16,8 @@ pub struct Filter {
     pub pids: Vec<u32>,
     /// Names of programs or threads.
     pub comms: Vec<Pattern>,
+    /// Control groups, with those below them: paths, or, without a `/`, their names or numbers.
+    pub cgroups: Vec<Pattern>,
     /// Paths of files, or, without a `/`, their names.
     pub files: Vec<Pattern>,
 }
@@ -23,7 +25,11 @@ pub struct Filter {
 impl Filter {
     /// True if everything stays.
     pub fn is_empty(&self) -> bool {
-        self.pids.is_empty() && self.comms.is_empty() && self.files.is_empty()
+        !self.is_by_process() && self.files.is_empty()
+    }
+
+    fn is_by_process(&self) -> bool {
+        !(self.pids.is_empty() && self.comms.is_empty() && self.cgroups.is_empty())
     }
 
     /// The part of `trace` that fits, with a note on how much that is. Bytes are their process's:
@@ -82,7 +88,10 @@ impl Filter {
             }));
             part.requests.push(kept);
         }
-        let note = self.note(before, sums(&part));
+        let mut note = self.note(before, sums(&part));
+        if !self.cgroups.is_empty() {
+            note.push_str(&missing_groups(&part.processes));
+        }
         part.manifest.check.notes.insert(0, note);
         part
     }
@@ -97,6 +106,7 @@ impl Filter {
         let words = |patterns: &[Pattern]| patterns.iter().map(Pattern::to_string).collect();
         kind("process", self.pids.iter().map(u32::to_string).collect());
         kind("name", words(&self.comms));
+        kind("control group", words(&self.cgroups));
         kind("file", words(&self.files));
         let bytes = quantity::bytes;
         format!(
@@ -121,6 +131,41 @@ fn sums(trace: &Trace) -> Split {
     sums
 }
 
+/// What is said where threads have no control group that is known; they are in no part.
+fn missing_groups(threads: &[ProcessRow]) -> String {
+    let is_unknown = |row: &&ProcessRow| row.cgroup_id.is_none() && row.cgroup.is_none();
+    match threads.iter().filter(is_unknown).count() {
+        0 => String::new(),
+        all if all == threads.len() => "; this trace does not tell control groups".to_owned(),
+        some => format!(
+            "; of {some} of {} threads no control group is known",
+            threads.len()
+        ),
+    }
+}
+
+/// True if a pattern means this path, or, without a `/`, its last name.
+fn fits(pattern: &Pattern, path: &str) -> bool {
+    match pattern.as_str().contains('/') {
+        true => pattern.matches(path),
+        false => pattern.matches(path.rsplit('/').next().unwrap_or(path)),
+    }
+}
+
+/// True if a thread's control group, or one above it, is meant by one of the patterns.
+fn is_in_group(row: &ProcessRow, patterns: &[Pattern]) -> bool {
+    let path = row.cgroup.as_deref().unwrap_or_default();
+    let slashes = path.match_indices('/').map(|(at, _)| at);
+    let above = slashes.filter(|at| *at > 0).chain([path.len()]);
+    let groups: Vec<&str> = above.map(|end| &path[..end]).collect();
+    let id = row.cgroup_id.map(|id| id.to_string());
+    patterns.iter().any(|pattern| {
+        pattern.as_str() == "/" && !path.is_empty()
+            || groups.iter().any(|group| fits(pattern, group))
+            || id.as_ref().is_some_and(|id| pattern.as_str() == id)
+    })
+}
+
 /// Which rows of a trace fit.
 struct Fits {
     threads: Option<Vec<bool>>,
@@ -136,22 +181,16 @@ impl Fits {
             let is_comm = |comm: &Pattern| comm.matches(&row.comm) || comm.matches(program);
             (filter.pids.is_empty() || filter.pids.iter().any(is_pid))
                 && (filter.comms.is_empty() || filter.comms.iter().any(is_comm))
+                && (filter.cgroups.is_empty() || is_in_group(row, &filter.cgroups))
         };
         let file = |number: u32| {
             let paths = [trace.file_name(number), trace.file_path(number)];
-            let is_file = |pattern: &Pattern| {
-                paths
-                    .iter()
-                    .any(|path| match pattern.as_str().contains('/') {
-                        true => pattern.matches(path),
-                        false => pattern.matches(path.rsplit('/').next().unwrap_or(path)),
-                    })
-            };
+            let is_file = |pattern: &Pattern| paths.iter().any(|path| fits(pattern, path));
             filter.files.iter().any(is_file)
         };
-        let by_process = !(filter.pids.is_empty() && filter.comms.is_empty());
+        let threads = || (0..trace.processes.len()).map(thread).collect();
         Fits {
-            threads: by_process.then(|| (0..trace.processes.len()).map(thread).collect()),
+            threads: filter.is_by_process().then(threads),
             files: (!filter.files.is_empty())
                 .then(|| (0..trace.files.len() as u32).map(file).collect()),
         }
@@ -221,6 +260,65 @@ mod tests {
             after.data_bytes + after.journal_bytes
         );
         assert!(part.barriers.flushes < whole.barriers.flushes);
+    }
+
+    #[test]
+    fn a_control_group_keeps_what_its_processes_and_those_below_it_caused() {
+        let of = |filter: Filter| {
+            let part = filter.apply(fixture::sqlite_on_ext4(120));
+            (
+                sums(&part).write.bytes,
+                part.manifest.check.notes[0].clone(),
+            )
+        };
+        let group = |text: &str| {
+            of(Filter {
+                cgroups: vec![pattern(text)],
+                ..Filter::default()
+            })
+        };
+        let (app, _) = of(Filter {
+            comms: vec![pattern("app")],
+            ..Filter::default()
+        });
+        for text in [
+            "/system.slice/app.service",
+            "app.*",
+            "4711",
+            "/system.slice",
+            "system.slice",
+            "/system.slice/*",
+        ] {
+            assert_eq!(group(text).0, app, "{text}");
+        }
+        for text in ["/system", "/system.slice/app", "471", "/app.service"] {
+            assert_eq!(group(text).0, 0, "{text}");
+        }
+        assert_eq!(
+            group("/").0,
+            sums(&fixture::sqlite_on_ext4(120)).write.bytes
+        );
+        assert!(group("app.*").1.starts_with("only control group app.*: "));
+    }
+
+    #[test]
+    fn threads_without_a_control_group_are_told_of() {
+        let note = |unknown: usize| {
+            let mut trace = fixture::sqlite_on_ext4(120);
+            for row in trace.processes.iter_mut().take(unknown) {
+                (row.cgroup, row.cgroup_id) = (None, None);
+            }
+            let filter = Filter {
+                cgroups: vec![pattern("app.service")],
+                ..Filter::default()
+            };
+            filter.apply(trace).manifest.check.notes.swap_remove(0)
+        };
+        let all = fixture::sqlite_on_ext4(120).processes.len();
+        let some = format!("; of 1 of {all} threads no control group is known");
+        assert!(note(1).ends_with(&some), "{}", note(1));
+        assert!(note(all).ends_with("; this trace does not tell control groups"));
+        assert!(note(0).ends_with("are of this part"), "{}", note(0));
     }
 
     #[test]

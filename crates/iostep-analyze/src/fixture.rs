@@ -486,6 +486,15 @@ fn processes() -> Vec<ProcessRow> {
         comm: comm.to_owned(),
         kernel,
         command_line: (!kernel).then(|| "app --inserts".to_owned()),
+        cgroup_id: Some(if kernel { 1 } else { 4_711 }),
+        cgroup: Some(
+            if kernel {
+                "/"
+            } else {
+                "/system.slice/app.service"
+            }
+            .to_owned(),
+        ),
     };
     rows.into_iter().map(process).collect()
 }

@@ -106,6 +106,9 @@ pub enum Event {
     },
     /// A bio went on to a device below.
     Remap(Remap),
+    /// A thread, told of before, is in this control group: when it is first seen under a name, and
+    /// after it moved.
+    Cgroup(Cgroup),
 }
 
 /// I/O on a device: what the events of the same names say of the first one.
@@ -351,12 +354,17 @@ pub struct Process {
     pub command_line: Option<String>,
 }
 
-impl Process {
-    /// The name of the file in the command line.
-    pub fn file_name(&self) -> Option<&str> {
-        let file = self.command_line.as_ref()?.split(' ').next()?;
-        file.rsplit('/').next().filter(|name| !name.is_empty())
-    }
+/// The control group that a thread is in, of version 2.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cgroup {
+    /// When it was seen there.
+    pub mono_ns: u64,
+    /// Thread id.
+    pub pid: u32,
+    /// Number of the group, which is the inode number of its directory.
+    pub id: Option<u64>,
+    /// Path below the root of the hierarchy, beginning with `/`.
+    pub path: Option<String>,
 }
 
 /// A file's name at a time.
@@ -456,6 +464,7 @@ impl Event {
             Event::Extent(extent) => extent.mono_ns,
             Event::On { io, .. } => io.mono_ns(),
             Event::Remap(remap) => remap.mono_ns,
+            Event::Cgroup(cgroup) => cgroup.mono_ns,
             Event::Split { mono_ns, .. }
             | Event::SyncExit { mono_ns, .. }
             | Event::SyncNeeds { mono_ns, .. }

@@ -31,8 +31,52 @@ pub struct Trace {
     pub markers: Vec<MarkerRow>,
 }
 
-/// A thread; see [`Process`].
-pub type ProcessRow = Process;
+/// A thread under one name and in one control group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessRow {
+    /// When it was first seen so.
+    pub mono_ns: u64,
+    /// Thread id.
+    pub pid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Parent's process id.
+    pub parent_tgid: u32,
+    /// The thread's `comm`, at most 15 bytes. Where `pid` is `tgid`, the program's name.
+    pub comm: String,
+    /// True for a kernel thread.
+    pub kernel: bool,
+    /// The process's command line, where it could be read in time.
+    pub command_line: Option<String>,
+    /// Number of its control group, where that is known.
+    pub cgroup_id: Option<u64>,
+    /// Path of its control group below the root of the hierarchy, where that is known.
+    pub cgroup: Option<String>,
+}
+
+impl From<Process> for ProcessRow {
+    fn from(process: Process) -> ProcessRow {
+        ProcessRow {
+            mono_ns: process.mono_ns,
+            pid: process.pid,
+            tgid: process.tgid,
+            parent_tgid: process.parent_tgid,
+            comm: process.comm,
+            kernel: process.kernel,
+            command_line: process.command_line,
+            cgroup_id: None,
+            cgroup: None,
+        }
+    }
+}
+
+impl ProcessRow {
+    /// The name of the file in the command line.
+    fn file_name(&self) -> Option<&str> {
+        let file = self.command_line.as_ref()?.split(' ').next()?;
+        file.rsplit('/').next().filter(|name| !name.is_empty())
+    }
+}
 
 /// An I/O: one request to the device.
 #[derive(Clone, Debug, PartialEq)]
@@ -265,7 +309,7 @@ impl Trace {
     /// file in the command line, or else the thread's own.
     pub fn program(&self, thread: u32) -> &str {
         let row = &self.processes[thread as usize];
-        let is_leader = |other: &&Process| other.tgid == row.tgid && other.pid == row.tgid;
+        let is_leader = |other: &&ProcessRow| other.tgid == row.tgid && other.pid == row.tgid;
         let (before, after) = self.processes.split_at(thread as usize + 1);
         let mut leaders = before.iter().rev().chain(after);
         match leaders.find(is_leader) {

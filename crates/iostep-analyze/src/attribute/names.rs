@@ -37,7 +37,8 @@ impl Names {
                     let row = names.file_row(*file);
                     row.deleted_ns.get_or_insert(*mono_ns);
                 }
-                Event::Process(process) => names.add_process(process),
+                Event::Process(process) => names.add_process(process.clone().into()),
+                Event::Cgroup(cgroup) => names.add_cgroup(cgroup),
                 Event::Queue(queue)
                 | Event::On {
                     io: event::Io::Queue(queue),
@@ -116,10 +117,31 @@ impl Names {
         &mut self.files[index as usize]
     }
 
-    fn add_process(&mut self, process: &ProcessRow) {
+    fn add_process(&mut self, process: ProcessRow) {
         let rows = self.by_pid.entry(process.pid).or_default();
         rows.push(self.processes.len() as u32);
-        self.processes.push(process.clone());
+        self.processes.push(process);
+    }
+
+    /// A thread that moves has a row for each group.
+    fn add_cgroup(&mut self, cgroup: &event::Cgroup) {
+        let rows = self.by_pid.get(&cgroup.pid);
+        let Some(last) = rows.and_then(|rows| rows.last()) else {
+            return;
+        };
+        let row = &mut self.processes[*last as usize];
+        let is_new = row.cgroup_id.is_none() && row.cgroup.is_none();
+        let placed = ProcessRow {
+            mono_ns: if is_new { row.mono_ns } else { cgroup.mono_ns },
+            cgroup_id: cgroup.id,
+            cgroup: cgroup.path.clone(),
+            ..row.clone()
+        };
+        if is_new {
+            *row = placed;
+        } else if (row.cgroup_id, &row.cgroup) != (placed.cgroup_id, &placed.cgroup) {
+            self.add_process(placed);
+        }
     }
 
     /// The row of a file.
@@ -140,7 +162,7 @@ impl Names {
         self.files[row as usize].mode & S_IFMT == S_IFDIR
     }
 
-    /// The row of a thread under the name it had at a time.
+    /// The row of a thread under the name, and in the control group, that it had at a time.
     pub(crate) fn process(&self, pid: u32, mono_ns: u64) -> Option<u32> {
         let rows = self.by_pid.get(&pid)?;
         let after = rows.partition_point(|row| {
@@ -193,6 +215,48 @@ mod tests {
             unlinked,
             birth_wall_ns: None,
         })
+    }
+
+    #[test]
+    fn a_thread_that_moves_to_another_control_group_has_a_row_for_each() {
+        let pid = 7;
+        let named = |mono_ns: u64, comm: &str| {
+            Event::Process(event::Process {
+                mono_ns,
+                pid,
+                tgid: pid,
+                parent_tgid: 1,
+                comm: comm.into(),
+                kernel: false,
+                command_line: None,
+            })
+        };
+        let placed = |mono_ns: u64, id: u64, path: &str| {
+            Event::Cgroup(event::Cgroup {
+                mono_ns,
+                pid,
+                id: Some(id),
+                path: Some(path.into()),
+            })
+        };
+        let ms = 1_000_000;
+        let events = [
+            named(ms, "sh"),
+            placed(ms + 1, 20, "/one"),
+            placed(5 * ms, 20, "/one"),
+            placed(9 * ms, 30, "/two"),
+            named(13 * ms, "app"),
+            placed(13 * ms + 1, 30, "/two"),
+        ];
+        let names = Names::learn(&events);
+        let at = |mono_ns: u64| {
+            let row = names.process_at(names.process(pid, mono_ns).expect("a row"));
+            (&row.comm[..], row.cgroup_id, row.cgroup.as_deref())
+        };
+        assert_eq!(at(6 * ms), ("sh", Some(20), Some("/one")));
+        assert_eq!(at(10 * ms), ("sh", Some(30), Some("/two")));
+        assert_eq!(at(14 * ms), ("app", Some(30), Some("/two")));
+        assert_eq!(names.into_tables().1.len(), 3);
     }
 
     #[test]

@@ -2,13 +2,12 @@
 
 use iostep_model::class::{Class, Evidence, FileType};
 use iostep_model::durability::Durability;
-use iostep_model::event::Process;
 use iostep_model::identity::FileKey;
 use iostep_model::manifest::Filesystem;
 use iostep_model::operation::{Flags, Operation};
 use iostep_model::pragma::Synchronous;
 use iostep_model::sync::SyncKind;
-use iostep_model::table::{File, MarkerRow, Phase, Request, Segment, Sync, Trace};
+use iostep_model::table::{File, MarkerRow, Phase, ProcessRow, Request, Segment, Sync, Trace};
 
 use super::*;
 
@@ -186,8 +185,8 @@ fn file(path: &str, file_type: FileType) -> File {
     }
 }
 
-fn process(tgid: u32, kernel: bool) -> Process {
-    Process {
+fn process(tgid: u32, kernel: bool) -> ProcessRow {
+    ProcessRow {
         mono_ns: 0,
         pid: tgid,
         tgid,
@@ -195,6 +194,8 @@ fn process(tgid: u32, kernel: bool) -> Process {
         comm: "p".into(),
         kernel,
         command_line: None,
+        cgroup_id: None,
+        cgroup: None,
     }
 }
 

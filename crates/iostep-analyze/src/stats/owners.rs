@@ -42,6 +42,8 @@ pub struct ProcessRow {
     pub kernel: bool,
     /// Its command line, where it could be read.
     pub command_line: Option<String>,
+    /// Path of the control group that it was last seen in.
+    pub cgroup: Option<String>,
     /// Writes of pages that it made dirty, whoever submitted them.
     pub dirtied: Amount,
     /// What it submitted, whoever made it dirty.
@@ -170,6 +172,7 @@ impl Collector {
                 name: trace.program(thread).to_owned(),
                 kernel: trace.processes[thread as usize].kernel,
                 command_line: trace.processes[thread as usize].command_line.clone(),
+                cgroup: trace.processes[thread as usize].cgroup.clone(),
                 dirtied: self.dirtied[group].split.write,
                 submitted: self.submitted[group],
                 syncs: syncs[group],

@@ -133,7 +133,11 @@ table!(ProcessRow, "processes", |row| {
     comm: String = row.comm.clone(),
     kernel: bool = row.kernel,
     command_line: Option<String> = row.command_line.clone(),
-} => ProcessRow { mono_ns, pid, tgid, parent_tgid, comm, kernel, command_line });
+    cgroup_id: Option<u64> = row.cgroup_id,
+    cgroup: Option<String> = row.cgroup.clone(),
+} => ProcessRow {
+    mono_ns, pid, tgid, parent_tgid, comm, kernel, command_line, cgroup_id, cgroup,
+});
 
 table!(Sync, "syncs", |row| {
     enter_ns: u64 = row.enter_ns,

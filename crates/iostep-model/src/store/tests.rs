@@ -128,9 +128,12 @@ prop_compose! {
         comm in ".{0,15}",
         kernel: bool,
         command_line: Option<String>,
+        (cgroup_id, cgroup) in any::<(Option<u64>, Option<String>)>(),
     ) -> ProcessRow {
         let (mono_ns, pid, tgid, parent_tgid) = times;
-        ProcessRow { mono_ns, pid, tgid, parent_tgid, comm, kernel, command_line }
+        ProcessRow {
+            mono_ns, pid, tgid, parent_tgid, comm, kernel, command_line, cgroup_id, cgroup,
+        }
     }
 }
 
@@ -252,6 +255,27 @@ fn stored() -> (tempfile::TempDir, Trace) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     write(dir.path(), &trace).expect("write");
     (dir, trace)
+}
+
+#[test]
+fn what_older_traces_do_not_tell_is_not_known() {
+    let (_dir, trace) = stored();
+    let rows = trace.processes;
+    let schema = <ProcessRow as columns::Row>::schema();
+    let old = (0..schema.fields().len() - 2).collect::<Vec<_>>();
+    let batch = arrow_array::RecordBatch::try_new(
+        schema.into(),
+        <ProcessRow as columns::Row>::encode(&rows),
+    );
+    let batch = batch.expect("columns").project(&old).expect("the first");
+    let mut found = Vec::new();
+    <ProcessRow as columns::Row>::decode(&batch, &mut found).expect("an older table");
+    let expected = rows.into_iter().map(|row| ProcessRow {
+        cgroup_id: None,
+        cgroup: None,
+        ..row
+    });
+    assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
 fn tables(dir: &Path) -> Vec<PathBuf> {

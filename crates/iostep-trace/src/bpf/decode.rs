@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use iostep_model::event::{
-    Completion, Content, Dirtier, Event, File, Io, Process, Queue, Remap, Segment, SyncEnter,
-    Transfer,
+    Cgroup, Completion, Content, Dirtier, Event, File, Io, Process, Queue, Remap, Segment,
+    SyncEnter, Transfer,
 };
 use iostep_model::{FileKey, Operation, SyncKey, SyncKind};
 
@@ -74,6 +74,7 @@ mod record {
     pub const BIO_END: u16 = 14;
     pub const REMAP: u16 = 15;
     pub const FLUSH_END: u16 = 16;
+    pub const CGROUP: u16 = 17;
 }
 
 /// `enum wire_transfer_flags` of wire.h.
@@ -131,6 +132,7 @@ records!(
     wire_sync_needs,
     wire_commit,
     wire_process,
+    wire_cgroup,
     wire_file,
     wire_file_deleted,
     wire_pending
@@ -265,6 +267,7 @@ impl Decoder {
             record::SYNC_NEEDS => emit(sync_needs(&read(bytes)?)),
             record::COMMIT_START | record::COMMIT_END => emit(commit(&read(bytes)?)),
             record::PROCESS => emit(process(&read(bytes)?)),
+            record::CGROUP => emit(cgroup(bytes)?),
             record::FILE => emit(file(bytes)?),
             record::FILE_DELETED => {
                 let deleted: types::wire_file_deleted = read(bytes)?;
@@ -633,10 +636,26 @@ fn command_line(tgid: u32) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
+fn cgroup(bytes: &[u8]) -> Result<Event> {
+    let cgroup: types::wire_cgroup = read(bytes)?;
+    let names = names_after::<types::wire_cgroup>(bytes, cgroup.path_bytes);
+    Ok(Event::Cgroup(Cgroup {
+        mono_ns: cgroup.mono_ns,
+        pid: cgroup.pid,
+        id: Some(cgroup.cgroup),
+        path: path(names, cgroup.path_is_whole != 0),
+    }))
+}
+
+/// The names behind a record.
+fn names_after<T: Record>(bytes: &[u8], names: u32) -> &[u8] {
+    let rest = &bytes[size_of::<T>()..];
+    rest.get(..names as usize).unwrap_or(rest)
+}
+
 fn file(bytes: &[u8]) -> Result<Event> {
     let file: types::wire_file = read(bytes)?;
-    let rest = &bytes[size_of::<types::wire_file>()..];
-    let names = rest.get(..file.path_bytes as usize).unwrap_or(rest);
+    let names = names_after::<types::wire_file>(bytes, file.path_bytes);
     Ok(Event::File(File {
         mono_ns: file.mono_ns,
         file: key(&file.file),

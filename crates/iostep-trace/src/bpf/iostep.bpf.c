@@ -60,6 +60,7 @@ struct wire_types {
 	struct wire_sync_needs sync_needs;
 	struct wire_commit commit;
 	struct wire_process process;
+	struct wire_cgroup cgroup;
 	struct wire_file file;
 	struct wire_file_deleted file_deleted;
 	struct wire_sum sum;

@@ -152,6 +152,25 @@ struct thread_info {
 
 struct fs_struct;
 
+struct kernfs_node {
+	const char *name;
+	struct kernfs_node *__parent;
+	__u64 id;
+} KERNEL_TYPE;
+
+/* Before Linux 6.15 ("kernfs: Use RCU to access kernfs_node::parent."). */
+struct kernfs_node___before_6_15 {
+	struct kernfs_node *parent;
+} KERNEL_TYPE;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} KERNEL_TYPE;
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} KERNEL_TYPE;
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -162,6 +181,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct fs_struct *fs;
 	struct signal_struct *signal;
+	struct css_set *cgroups;
 	char comm[16];
 	void *worker_private;
 } KERNEL_TYPE;

@@ -3,8 +3,8 @@
  * Files and threads: who they are, told once.
  *
  * A file is described when it is first seen and again when its name changes; a thread when it is
- * first seen and again when its comm changes, and with it the first thread of its process, whose
- * comm is the program's. The inode is alive whenever one of its pages is dirtied, queued or
+ * first seen and again when its comm or its control group changes, and with it the first thread of
+ * its process, whose comm is the program's. The inode is alive whenever one of its pages is dirtied, queued or
  * synced, so a file that is deleted later still has its name here.
  */
 #ifndef IOSTEP_NAMES_H
@@ -49,6 +49,8 @@ struct known_thread {
 	/* Numbers are given again: the same one with the same comm may be another process's. */
 	__u32 tgid;
 	__u32 reserved;
+	/* 0: not known. */
+	__u64 cgroup;
 };
 
 struct {
@@ -73,7 +75,14 @@ struct {
 __u32 has_nameless = 0;
 
 struct path_scratch {
-	struct wire_file record;
+	/* The path follows either. */
+	union {
+		struct wire_file record;
+		struct {
+			char before[sizeof(struct wire_file) - sizeof(struct wire_cgroup)];
+			struct wire_cgroup cgroup;
+		};
+	};
 	char path[WIRE_PATH_BYTES + NAME_BYTES];
 	__u32 users;
 };
@@ -159,31 +168,44 @@ static __always_inline struct dentry *first_name(struct inode *inode)
 
 struct path_walk {
 	struct path_scratch *scratch;
-	struct dentry *at;
+	/* Where the walk is: a file's name, or a control group. */
+	union {
+		struct dentry *at;
+		struct kernfs_node *group;
+	};
 	struct dentry *root;
 	__u32 bytes;
 	__u32 whole;
 };
 
+/* Puts a name behind the others; false if that cannot be. */
+static __always_inline bool add_name(struct path_walk *walk, const void *name)
+{
+	__u32 at = walk->bytes;
+	long length;
+
+	if (at >= WIRE_PATH_BYTES)
+		return false;
+	length = bpf_probe_read_kernel_str(walk->scratch->path + (at & (WIRE_PATH_BYTES - 1)),
+					   NAME_BYTES, name);
+	if (length <= 0)
+		return false;
+	walk->bytes = at + length;
+	return true;
+}
+
 static long path_step(__u32 index, struct path_walk *walk)
 {
 	struct dentry *name = walk->at;
 	struct dentry *parent;
-	long length;
-	__u32 at = walk->bytes;
 
 	if (name == walk->root) {
 		walk->whole = 1;
 		return 1;
 	}
 	parent = BPF_CORE_READ(name, d_parent);
-	if (parent == name || at >= WIRE_PATH_BYTES)
+	if (parent == name || !add_name(walk, BPF_CORE_READ(name, d_name.name)))
 		return 1;
-	length = bpf_probe_read_kernel_str(walk->scratch->path + (at & (WIRE_PATH_BYTES - 1)),
-					   NAME_BYTES, BPF_CORE_READ(name, d_name.name));
-	if (length <= 0)
-		return 1;
-	walk->bytes = at + length;
 	walk->at = parent;
 	return 0;
 }
@@ -303,19 +325,75 @@ static __noinline void name_nameless_files(void)
 	bpf_for_each_map_elem(&nameless_files, name_step, NULL, 0);
 }
 
-/* Tells about a thread unless it is known under this comm; true if it was not. */
-static __always_inline bool know_comm(struct task_struct *task, __u32 pid, struct known_thread *now)
+static long cgroup_step(__u32 index, struct path_walk *walk)
 {
-	struct known_thread *known = bpf_map_lookup_elem(&known_threads, &pid);
-	struct wire_process *record;
+	struct kernfs_node *group = walk->group;
+	struct kernfs_node *parent;
 
-	if (known && known->comm[0] == now->comm[0] && known->comm[1] == now->comm[1] &&
-	    known->tgid == now->tgid)
-		return false;
-	bpf_map_update_elem(&known_threads, &pid, now, BPF_ANY);
-	record = reserve(sizeof(*record));
+	if (bpf_core_field_exists(struct kernfs_node, __parent))
+		parent = BPF_CORE_READ(group, __parent);
+	else
+		parent = BPF_CORE_READ((struct kernfs_node___before_6_15 *)group, parent);
+	if (!parent) {
+		walk->whole = 1;
+		return 1;
+	}
+	if (!add_name(walk, BPF_CORE_READ(group, name)))
+		return 1;
+	walk->group = parent;
+	return 0;
+}
+
+/*
+ * Tells which control group a thread is in. The group may be gone as soon as its last thread is,
+ * so that only here it surely has a name.
+ */
+static __noinline void tell_cgroup(struct task_struct *task, __u32 pid)
+{
+	struct path_scratch *scratch = take_scratch();
+	struct kernfs_node *group = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
+	struct path_walk walk = {};
+	struct known_thread *known;
+	__u64 bytes;
+
+	if (!scratch) {
+		/* It is told when the thread is next seen. */
+		known = bpf_map_lookup_elem(&known_threads, &pid);
+		if (known)
+			known->cgroup = 0;
+		return;
+	}
+	walk.scratch = scratch;
+	walk.group = group;
+	scratch->cgroup.type = WIRE_CGROUP;
+	scratch->cgroup.pid = pid;
+	scratch->cgroup.mono_ns = bpf_ktime_get_ns();
+	scratch->cgroup.cgroup = BPF_CORE_READ(group, id);
+	scratch->cgroup.reserved = 0;
+	bpf_loop(PATH_COMPONENTS, cgroup_step, &walk, 0);
+	bytes = walk.bytes;
+	scratch->cgroup.path_is_whole = walk.whole;
+	scratch->cgroup.path_bytes = bytes;
+	bytes = sizeof(struct wire_cgroup) + at_most(bytes, WIRE_PATH_BYTES + NAME_BYTES);
+	output(&scratch->cgroup, bytes, BPF_RB_NO_WAKEUP);
+	give_back(&scratch->users);
+}
+
+/* The number of a thread's control group; 0 if the kernel has none. */
+static __always_inline __u64 cgroup_of(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct task_struct, cgroups))
+		return 0;
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+static __always_inline void tell_process(struct task_struct *task, __u32 pid,
+					 struct known_thread *now)
+{
+	struct wire_process *record = reserve(sizeof(*record));
+
 	if (!record)
-		return true;
+		return;
 	record->type = WIRE_PROCESS;
 	record->kernel = (BPF_CORE_READ(task, flags) & PF_KTHREAD) != 0;
 	record->pid = pid;
@@ -324,6 +402,23 @@ static __always_inline bool know_comm(struct task_struct *task, __u32 pid, struc
 	record->parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
 	__builtin_memcpy(record->comm, now->comm, sizeof(record->comm));
 	submit(record);
+}
+
+/*
+ * Tells about a thread unless it is known under this comm and in this control group; true if it was
+ * not, so that the group is to be told.
+ */
+static __always_inline bool know_comm(struct task_struct *task, __u32 pid, struct known_thread *now)
+{
+	struct known_thread *known = bpf_map_lookup_elem(&known_threads, &pid);
+	bool is_named = known && known->comm[0] == now->comm[0] && known->comm[1] == now->comm[1] &&
+			known->tgid == now->tgid;
+
+	if (is_named && known->cgroup == now->cgroup)
+		return false;
+	bpf_map_update_elem(&known_threads, &pid, now, BPF_ANY);
+	if (!is_named)
+		tell_process(task, pid, now);
 	return true;
 }
 
@@ -331,17 +426,38 @@ static __always_inline bool know_comm(struct task_struct *task, __u32 pid, struc
  * The program's name is the comm of its first thread, which may never do I/O itself. A worker of
  * io_uring is a thread of the process that it works for (create_io_thread, kernel/fork.c).
  */
-static __noinline void know_process(struct task_struct *task)
+static __noinline bool know_process(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct known_thread now = {};
 
 	BPF_CORE_READ_INTO(&now.comm, leader, comm);
 	now.tgid = BPF_CORE_READ(leader, tgid);
-	know_comm(leader, now.tgid, &now);
+	now.cgroup = cgroup_of(leader);
+	return know_comm(leader, now.tgid, &now);
 }
 
-/* Tells about the current thread, and its process, unless it is known under its present comm. */
+/*
+ * Tells about a thread, and its process, unless it is known so. All that is called is called from
+ * here: deeper, the stacks would not fit into the 512 bytes of older kernels.
+ */
+static __always_inline void know_thread_as(struct task_struct *task, __u32 pid,
+					   struct known_thread *now)
+{
+	bool has_groups = bpf_core_field_exists(struct task_struct, cgroups);
+
+	if (!know_comm(task, pid, now))
+		return;
+	if (has_groups)
+		tell_cgroup(task, pid);
+	if (pid != now->tgid && know_process(task) && has_groups)
+		tell_cgroup(BPF_CORE_READ(task, group_leader), now->tgid);
+}
+
+/*
+ * Tells about the current thread, and its process, unless it is known under its present comm and in
+ * its present control group.
+ */
 static __always_inline void know_current_thread(__u64 pid_tgid)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
@@ -350,8 +466,9 @@ static __always_inline void know_current_thread(__u64 pid_tgid)
 
 	bpf_get_current_comm(now.comm, sizeof(now.comm));
 	now.tgid = pid_tgid >> 32;
-	if (know_comm(task, pid, &now) && pid != now.tgid)
-		know_process(task);
+	if (bpf_core_field_exists(struct task_struct, cgroups))
+		now.cgroup = bpf_get_current_cgroup_id();
+	know_thread_as(task, pid, &now);
 }
 
 #endif

@@ -104,8 +104,8 @@ static __always_inline void know_thread(struct task_struct *task, __u32 pid)
 
 	BPF_CORE_READ_INTO(&now.comm, task, comm);
 	now.tgid = BPF_CORE_READ(task, tgid);
-	if (know_comm(task, pid, &now) && pid != now.tgid)
-		know_process(task);
+	now.cgroup = cgroup_of(task);
+	know_thread_as(task, pid, &now);
 }
 
 /*

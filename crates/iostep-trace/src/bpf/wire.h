@@ -26,6 +26,7 @@ enum wire_type {
 	WIRE_BIO_END = 14,
 	WIRE_REMAP = 15,
 	WIRE_FLUSH_END = 16,
+	WIRE_CGROUP = 17,
 };
 
 /* What was behind the pages of a segment; see iostep_model::event::Content. */
@@ -225,6 +226,21 @@ struct wire_process {
 };
 
 #define WIRE_PATH_BYTES 1024
+
+/* The control group (of version 2) that a thread is in. */
+struct wire_cgroup {
+	unsigned short type;
+	/* 1: the walk ended at the root of the hierarchy. */
+	unsigned short path_is_whole;
+	unsigned int pid;
+	unsigned long long mono_ns;
+	/* The inode number of its directory. */
+	unsigned long long cgroup;
+	/* As of a file. */
+	unsigned int path_bytes;
+	unsigned int reserved;
+	/* path_bytes bytes follow. */
+};
 
 struct wire_file {
 	unsigned short type;

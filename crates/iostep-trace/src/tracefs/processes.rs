@@ -1,13 +1,13 @@
 //! Who is behind a thread id.
 //!
 //! A scan of /proc at the start and the kernel's own news of forks and renames after it: no
-//! thread is too short-lived to have a name. Command lines are read when a thread is first
-//! spoken of, so those of very short processes are missing.
+//! thread is too short-lived to have a name. Command lines and control groups are read when a
+//! thread is first spoken of, so those of very short processes are missing.
 
 use std::collections::HashMap;
 use std::fs;
 
-use iostep_model::event::{Event, Process};
+use iostep_model::event::{Cgroup, Event, Process};
 
 /// `PF_KTHREAD`, include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -90,6 +90,14 @@ impl Processes {
                 kernel: task.kernel,
                 command_line: command_line(task.tgid),
             }));
+            if let Some(path) = cgroup(task.tgid, pid) {
+                emit(Event::Cgroup(Cgroup {
+                    mono_ns,
+                    pid,
+                    id: None,
+                    path: Some(path),
+                }));
+            }
         }
         task.tgid
     }
@@ -150,6 +158,14 @@ fn command_line(tgid: u32) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
+/// The thread's control group of version 2, whose line begins with `0::` (cgroups(7)).
+fn cgroup(tgid: u32, pid: u32) -> Option<String> {
+    let groups = fs::read(format!("/proc/{tgid}/task/{pid}/cgroup")).ok()?;
+    let mut lines = groups.split(|&b| b == b'\n');
+    let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
+    Some(String::from_utf8_lossy(path).into_owned())
+}
+
 fn numbers_in(dir: &str) -> Vec<u32> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -164,6 +180,7 @@ mod tests {
         let mut told = Vec::new();
         processes.mention(pid, 1, &mut |event| match event {
             Event::Process(process) => told.push(process),
+            Event::Cgroup(_) => {}
             other => panic!("{other:?}"),
         });
         told

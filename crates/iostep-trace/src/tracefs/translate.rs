@@ -455,7 +455,9 @@ mod tests {
         let records = seen.into_iter().zip(1..).map(|(seen, at)| (at, APP, seen));
         let mut events = Vec::new();
         translator.batch(records.collect(), &mut |event| events.push(event));
-        events.retain(|event| !matches!(event, Event::Process(_) | Event::File(_)));
+        events.retain(|event| {
+            !matches!(event, Event::Process(_) | Event::File(_) | Event::Cgroup(_))
+        });
         events
     }
 

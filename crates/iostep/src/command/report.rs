@@ -61,7 +61,7 @@ pub struct Args {
     html: Option<PathBuf>,
 
     /// Write the trace in another tool's format
-    #[arg(long, value_enum, conflicts_with_all = ["json", "pids", "comms", "files"])]
+    #[arg(long, value_enum, conflicts_with_all = ["json", "pids", "comms", "cgroups", "files"])]
     format: Option<FormatName>,
 
     /// Where to write to, instead of standard output

@@ -1,5 +1,6 @@
 //! `iostep lab guest`: what a guest is, what it gives back, and how it ends.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_kernel_tests::iostep::{self, Outcome, Running};
 use iostep_kernel_tests::requirement::Requirement;
-use iostep_model::table::{File, Segment, Sync, Trace};
+use iostep_model::table::{File, ProcessRow, Segment, Sync, Trace};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -23,7 +24,8 @@ const ON_DISKS: &str = "on the guest's disk";
 /// How long all of them may take, four times what they do.
 pub const INSIDE_LIMIT: Duration = Duration::from_secs(900);
 /// The one of them that every kernel passes in `make test`.
-pub const TRACED: &str = "a trace agrees with the device's counters, and names files and syncs";
+pub const TRACED: &str =
+    "a trace agrees with the device's counters, and names files, syncs and control groups";
 /// How long one command in a guest may take, its boot included.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -538,13 +540,14 @@ fn traced_on(features: &[&str], mount: &str) -> anyhow::Result<()> {
     let make = [&["-q", "-F", "-b", "4096"], features, &["/dev/vda"]].concat();
     run("mkfs.ext4", &make)?;
     run("mount", &["-o", mount, "/dev/vda", "/mnt"])?;
+    std::fs::create_dir_all(GROUP)?;
     // What is made after the mount is encrypted.
-    let write = "mkdir /mnt/d; \
+    let write = "echo 0 >$0/cgroup.procs; mkdir /mnt/d; \
          for n in 1 2 3; do dd if=/dev/zero of=/mnt/d/$n bs=4k count=5 conv=fsync; done; \
          dd if=/dev/zero of=/mnt/d/4 bs=4k count=5 conv=fsync oflag=direct";
     let output = output.to_string_lossy();
     let traced = iostep::run([
-        "trace", "/mnt", "--json", "--settle", "-o", &output, "--", "sh", "-c", write,
+        "trace", "/mnt", "--json", "--settle", "-o", &output, "--", "sh", "-c", write, GROUP,
     ]);
     run("umount", &["/mnt"])?;
     traced?.success()?;
@@ -556,7 +559,23 @@ fn traced_on(features: &[&str], mount: &str) -> anyhow::Result<()> {
     // Every program is there.
     let notes = &trace.manifest.check.notes;
     anyhow::ensure!(notes.is_empty(), "{notes:?}");
+    names_control_groups(&trace)?;
     names_files_and_syncs(&trace)
+}
+
+/// Where the commands that write move to.
+const GROUP: &str = "/sys/fs/cgroup/writers";
+
+fn names_control_groups(trace: &Trace) -> anyhow::Result<()> {
+    let expected = (
+        Some(std::fs::metadata(GROUP)?.ino()),
+        GROUP.strip_prefix("/sys/fs/cgroup"),
+    );
+    let mut writers = trace.processes.iter().filter(|row| row.comm == "dd");
+    let is_there = |row: &ProcessRow| (row.cgroup_id, row.cgroup.as_deref()) == expected;
+    let all_are = writers.clone().all(is_there) && writers.next().is_some();
+    anyhow::ensure!(all_are, "{expected:?}: {:#?}", trace.processes);
+    Ok(())
 }
 
 fn names_files_and_syncs(trace: &Trace) -> anyhow::Result<()> {

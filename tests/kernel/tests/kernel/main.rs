@@ -13,6 +13,7 @@ mod bench;
 mod busy;
 mod careful;
 mod case;
+mod cgroups;
 mod clean;
 mod databases;
 mod devices;
@@ -62,6 +63,7 @@ fn main() {
     cases.extend(bench::cases());
     cases.extend(busy::cases());
     cases.extend(careful::cases());
+    cases.extend(cgroups::cases());
     cases.extend(clean::cases());
     cases.extend(databases::cases());
     cases.extend(devices::cases());

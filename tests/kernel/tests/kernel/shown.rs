@@ -78,10 +78,11 @@ fn json(trace: &Path) -> anyhow::Result<Value> {
 }
 
 /// A mount of a test's own; the drop takes it away.
-struct Mounted(TempDir);
+pub struct Mounted(TempDir);
 
 impl Mounted {
-    fn new(arguments: &[&Path]) -> anyhow::Result<Mounted> {
+    /// Mounts what the arguments of mount(8) say.
+    pub fn new(arguments: &[&Path]) -> anyhow::Result<Mounted> {
         let point = tempfile::tempdir()?;
         let status = Command::new("mount")
             .args(arguments)
@@ -89,6 +90,11 @@ impl Mounted {
             .status()?;
         anyhow::ensure!(status.success(), "mount {arguments:?}: {status}");
         Ok(Mounted(point))
+    }
+
+    /// Where.
+    pub fn point(&self) -> &Path {
+        self.0.path()
     }
 }
 
