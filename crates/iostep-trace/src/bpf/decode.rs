@@ -255,13 +255,7 @@ impl Decoder {
                 self.end_flush(&read(bytes)?);
                 Ok(())
             }
-            record::SPLIT => {
-                let split: types::wire_transfer = read(bytes)?;
-                emit(Event::Split {
-                    mono_ns: split.mono_ns,
-                    sector: split.sector,
-                })
-            }
+            record::SPLIT => emit(split(&read(bytes)?)),
             record::SYNC_ENTER => emit(sync_enter(&read(bytes)?)),
             record::SYNC_EXIT => emit(sync_exit(&read(bytes)?)),
             record::SYNC_NEEDS => emit(sync_needs(&read(bytes)?)),
@@ -556,6 +550,13 @@ fn sync_kind(enter: &types::wire_sync_enter) -> SyncKind {
             written
         }
         _ => SyncKind::Other,
+    }
+}
+
+fn split(wire: &types::wire_transfer) -> Event {
+    Event::Split {
+        mono_ns: wire.mono_ns,
+        sector: wire.sector,
     }
 }
 
