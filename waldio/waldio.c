@@ -2352,6 +2352,7 @@ static void wdNewQueue(void){
 
 #define WD_LOCK    (SQLITE_SHM_LOCK|SQLITE_SHM_EXCLUSIVE)
 #define WD_UNLOCK  (SQLITE_SHM_UNLOCK|SQLITE_SHM_EXCLUSIVE)
+
 /* Nobody need wait for it to be gone: see wdLockLast(). */
 static void wdNotClosing(WdDb *p){
   if( AtomicLoad(&p->pBase->pClosing)==p ){

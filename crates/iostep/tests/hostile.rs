@@ -17,6 +17,8 @@ mod lab_results;
 mod mangle;
 #[path = "../../../fuzz/entries/mutate.rs"]
 mod mutate;
+#[path = "../../../fuzz/entries/partial.rs"]
+mod partial;
 #[path = "../../../fuzz/entries/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/entries/spool.rs"]
@@ -30,6 +32,10 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use iostep_model::event::{Event, Marker, Process};
+use iostep_model::syscall::Header;
+use iostep_trace::syscalls::present::Present;
+use iostep_trace::syscalls::record::{self, Record};
+use iostep_trace::syscalls::spool as spool_of_calls;
 use mangle::mangle;
 use mutate::Random;
 
@@ -118,6 +124,47 @@ fn event_logs() {
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
         spool::run(&mangle(payload.clone(), &mut random));
+    }
+}
+
+/// A process that another one started, and the first system calls of the kernel's table.
+fn calls() -> Vec<u8> {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut writer = spool_of_calls::Writer::create(&place.path().join("app")).expect("create");
+    let beginning = spool_of_calls::Beginning {
+        header: Header::default(),
+        start_mono_ns: 5,
+        present_since_ns: 6,
+        present: Present::default(),
+    };
+    writer.begin(&beginning).expect("begin");
+    let notes = [record::FORK, record::EXEC];
+    for (number, at) in notes.into_iter().chain(0..90).zip(7..) {
+        let record = Record {
+            start_ns: at,
+            duration_ns: 1,
+            result: 3,
+            tid: 9,
+            number,
+            flags: 0,
+            word: [3; 10],
+            text: [b"/tmp/app.db", b"/tmp/new.db"],
+        };
+        writer.push(&record.bytes()).expect("push");
+    }
+    writer.flush().expect("flush");
+    std::fs::read(writer.path()).expect("read")
+}
+
+#[test]
+fn recordings_that_were_cut_short() {
+    let clean = calls();
+    assert!(partial::run(&clean) > 0, "the calls are read");
+    for length in (0..=clean.len()).step_by(7) {
+        partial::run(&clean[..length]);
+    }
+    for seed in 0..5_000 {
+        partial::run(&mangle(clean.clone(), &mut Random::new(seed)));
     }
 }
 

@@ -4,8 +4,8 @@
  *
  * A file is described when it is first seen and again when its name changes; a thread when it is
  * first seen and again when its comm or its control group changes, and with it the first thread of
- * its process, whose comm is the program's. The inode is alive whenever one of its pages is dirtied, queued or
- * synced, so a file that is deleted later still has its name here.
+ * its process, whose comm is the program's. The inode is alive whenever one of its pages is dirtied,
+ * queued or synced, so a file that is deleted later still has its name here.
  */
 #ifndef IOSTEP_NAMES_H
 #define IOSTEP_NAMES_H

@@ -170,19 +170,23 @@ fn recover<'a>(
     let header = recorded.spool.beginning.header.clone();
     let mut tracker = Tracker::new(Writer::create(&args.output, header)?);
     let mut events = 0_u64;
-    recorded.events::<anyhow::Error>(&mut |event| {
+    let told = recorded.events::<anyhow::Error>(&mut |event| {
         events += 1;
         if events.is_multiple_of(EVENTS_A_LOOK) && interrupt.came() {
             return Err(Error::Interrupted.into());
         }
         Ok(tracker.event(event)?)
-    })?;
+    });
     inputs.bar.finish_and_clear();
+    let interrupted = match told {
+        Err(error) if matches!(error.downcast_ref(), Some(Error::Interrupted)) => true,
+        told => told.map(|()| false)?,
+    };
     let name = input.display();
     say!(
         "iostep: {name}: its recorder was ended before it was done: calls after the last are missing"
     );
-    finish(args, tracker, Vec::new(), false)
+    finish(args, tracker, Vec::new(), interrupted)
 }
 
 /// Makes the trace again that `iostep trace-info --export strace` showed: its ledger is the one of

@@ -171,31 +171,7 @@ pub(super) fn percentile_cells(percentiles: &Percentiles) -> [String; 5] {
 }
 
 pub(super) fn latencies<'a>(latencies: impl Iterator<Item = &'a Latency>, style: Style) -> String {
-    let names = [
-        "operation",
-        "",
-        ">count",
-        ">p50",
-        ">p90",
-        ">p99",
-        ">p99.9",
-        ">max",
-    ];
-    let mut table = grid(style, &names);
-    for latency in latencies {
-        let [p50, p90, p99, p99_9, max] = percentile_cells(&latency.percentiles);
-        table.row([
-            latency.operation.name().into(),
-            latency.stage.name().into(),
-            count(latency.percentiles.count),
-            p50,
-            p90,
-            p99,
-            p99_9,
-            max,
-        ]);
-    }
-    table.titled("Latency")
+    latency_table(latencies, style, true).titled("Latency")
 }
 
 /// Those of one stage, which the title names.
@@ -203,25 +179,27 @@ pub(super) fn device_latencies<'a>(
     latencies: impl Iterator<Item = &'a Latency>,
     style: Style,
 ) -> String {
-    let names = [
-        "operation",
-        ">count",
-        ">p50",
-        ">p90",
-        ">p99",
-        ">p99.9",
-        ">max",
-    ];
+    let table = latency_table(latencies, style, false);
+    table.titled("Latency of the device, from issue to completion")
+}
+
+fn latency_table<'a>(
+    latencies: impl Iterator<Item = &'a Latency>,
+    style: Style,
+    with_stage: bool,
+) -> Grid {
+    let stage = if with_stage { &[""][..] } else { &[] };
+    let values = [">count", ">p50", ">p90", ">p99", ">p99.9", ">max"];
+    let names = [&["operation"], stage, &values].concat();
     let mut table = grid(style, &names);
     for latency in latencies {
-        let mut row = vec![
-            latency.operation.name().to_owned(),
-            count(latency.percentiles.count),
-        ];
+        let mut row = vec![latency.operation.name().to_owned()];
+        row.extend(with_stage.then(|| latency.stage.name().to_owned()));
+        row.push(count(latency.percentiles.count));
         row.extend(percentile_cells(&latency.percentiles));
         table.row_of(row);
     }
-    table.titled("Latency of the device, from issue to completion")
+    table
 }
 
 pub(super) fn interrupts(summary: &Summary, style: Style) -> String {
