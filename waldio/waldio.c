@@ -269,6 +269,7 @@ struct WdDb {
   u8 bMarked;                     /* Byte 19 is a mark: the log is waldio's */
   u8 bNeedsLog;                   /* ... WD_MARK, at the first lock */
   u8 bReadonlyShm;                /* pShared must not be written */
+  u8 bReading;                    /* Holds a reader's lock in the wal-index */
   u8 bCkptLock;                   /* Holds the CKPT lock alone, */
   u64 iCkptSalt;                  /* ... since the log had these salts, or 0 */
   void volatile *pIndex;          /* SQLite's first region of the wal-index */
@@ -2523,7 +2524,8 @@ static int wdLockReaders(WdDb *p, int iOfst, int n, int flags){
 ** to the checkpoint that copies the rest: then writers would wait for it. */
 static void wdEndSlice(WdDb *p){
   u32 nBackfill;
-  int bAll = wdFrames(p, &nBackfill)==nBackfill;
+  u32 nFrame = wdFrames(p, &nBackfill);
+  int bAll = nFrame==nBackfill;
   if( p->bFinish ){
     int iLock = WAL_READ_LOCK0+1;
     int nLock = WAL_NREADER-1;
@@ -2585,10 +2587,11 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     p->bCkptLock = (flags & SQLITE_SHM_LOCK)!=0;
     p->iCkptSalt = wdSalt(p);
   }
-  if( iOfst>=WAL_READ_LOCK0 && p->bDurableReads && p->bMarked
-   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_SHARED) && p->pLog
-  ){
-    p->iRead = wdWritten(p->pLog) & ~(u64)1;
+  if( iOfst>=WAL_READ_LOCK0 && (flags & SQLITE_SHM_SHARED) ){
+    p->bReading = (flags & SQLITE_SHM_LOCK)!=0;
+    if( p->bReading && p->bDurableReads && p->bMarked && p->pLog ){
+      p->iRead = wdWritten(p->pLog) & ~(u64)1;
+    }
   }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
     if( bAfterCommit && p->bMarked ) wdBeginSlice(p);
@@ -2608,7 +2611,7 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   if( p->bHolder ) (void)wdUnlockWrite(p);
   memset(&p->priv, 0, sizeof(p->priv));
   p->pIndex = 0;
-  p->bCkptLock = p->bSlice = p->bFinish = 0;
+  p->bReading = p->bCkptLock = p->bSlice = p->bFinish = 0;
   pthread_mutex_lock(&wd.mutex);
   p->pShared = &p->priv;
   pthread_mutex_unlock(&wd.mutex);
@@ -2935,7 +2938,8 @@ static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
 /*
 ** A connection that closes asks for EXCLUSIVE to find out whether it is the
 ** last.  Of several that close at the same time none would be: all but one wait
-** until that one is gone.
+** until that one is gone.  One that reads does not close: locking_mode=EXCLUSIVE
+** asks so within a transaction, and may be refused.
 */
 static int wdLockLast(WdDb *p){
   WdBase *pBase = p->pBase;
@@ -2958,7 +2962,7 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
   p->bClosing = p->bLastClose = 0;
   if( p->eLock==SQLITE_LOCK_NONE && eLock==SQLITE_LOCK_SHARED ){
     rc = wdLockShared(p);
-  }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE ){
+  }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE && !p->bReading ){
     rc = wdLockLast(p);
     p->bClosing = rc==SQLITE_OK;
   }else{
@@ -2986,18 +2990,16 @@ static int wdDbUnlock(sqlite3_file *pFile, int eLock){
 ** sqlite3WalClose() asks for an EXCLUSIVE lock of a database whose log is open,
 ** held already or not; then it checkpoints, and if that was complete it asks for
 ** PERSIST_WAL.  Then the log is kept for the next session.  Anybody else who asks,
-** at any other time, gets SQLite's own answer.  (Without a checkpoint at the close
-** there is no such lock, but sqlite3PagerBegin() takes one for the first
-** transaction after locking_mode=EXCLUSIVE was set: so what the wal-index says
-** counts too, if it is not SQLite's own.)
+** at any other time, gets SQLite's own answer.  (What the wal-index says counts
+** too, unless it is in heap memory: without a checkpoint there is no such lock.)
 */
 static int wdPersistWal(WdDb *p, int *pArg){
   int bAsk = *pArg<0;
   u32 nBackfill;
-  int bAll = wdFrames(p, &nBackfill)==nBackfill;
+  u32 nFrame = wdFrames(p, &nBackfill);
   int rc = LOWER(p)->pMethods->xFileControl(LOWER(p), SQLITE_FCNTL_PERSIST_WAL,
                                             pArg);
-  if( bAsk && p->bClosing && bAll ){
+  if( bAsk && p->bClosing && nFrame==nBackfill ){
     p->bLastClose = 1;
     p->bWritten = AtomicLoad(&p->pShared->iWritten)!=0
                || AtomicLoad(&p->pBase->bSynced);
