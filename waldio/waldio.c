@@ -136,14 +136,14 @@ typedef struct WdShared WdShared;
 #define WD_READERS_US      5000   /* for how long it waits for readers then, */
 #define WD_CKPT_AGAIN_US   100000 /* and when next, if they stayed */
 
-/* waldio_sync */
+/* waldio_sync  (Tables insert, update, delete.) */
 #define WD_SYNC_FULL       0
 #define WD_SYNC_PERSISTENT 1
 #define WD_SYNC_NORMAL     2
 #define WD_SYNC_GROUP      3
 
 /*
-** Where the frames of a log are.
+** Where the frames of a log are.  (Table layouts.)
 */
 struct WdLayout {
   u8 eKind;                       /* WD_NONE and so on */
@@ -1295,7 +1295,7 @@ static int wdFlushesCommits(WdLog *p){
 ** Its size is read again first: other processes extend it too, and zeros must
 ** never fall on their frames; with a restart they may have truncated it.  Without
 ** room, by a quota or by RLIMIT_FSIZE, whose signal would end the process, the log
-** is appended to, as SQLite does.
+** is appended to, as SQLite does.  (Table fresh.)
 */
 static int wdPrealloc(WdLog *p, i64 iEnd){
   u64 iSalt = wdSalt(p->pDb);
@@ -2332,7 +2332,7 @@ static u32 wdFrames(WdDb *p, u32 *pnBackfill){
 ** whoever comes late may get the lock first, and a flush shared by many needs
 ** writers that do not sleep.  So whoever cannot have the lock takes a ticket and
 ** waits, in the xSleep() the busy handler calls, until it is called; nobody else
-** gets the lock meanwhile.
+** gets the lock meanwhile.  (Tables writers and processes.)
 */
 static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
