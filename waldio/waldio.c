@@ -3214,6 +3214,18 @@ static WdDb *wdFindDb(const char *zName){
   return p;
 }
 
+/* True if a log of at least a header is there.  No file need be opened for that. */
+static int wdLogIsThere(WdDb *p){
+  struct stat st;
+  u8 a[WD_SZLABEL];
+  int rc;
+  if( wd.bUnix ){
+    return stat(p->zWal, &st)==0 && (!S_ISREG(st.st_mode) || st.st_size>=WD_SZLABEL);
+  }
+  rc = wdPeekLog(p, a, sizeof(a));
+  return rc!=SQLITE_CANTOPEN && rc!=SQLITE_IOERR_SHORT_READ;
+}
+
 /*
 ** The log of a database has the database's name.  So a database that is in use,
 ** or was at a crash, cannot be opened by another name: its last commits would
@@ -3223,24 +3235,32 @@ static WdDb *wdFindDb(const char *zName){
 static int wdCheckName(const char *zWal){
   WdDb *p = wdFindDb(sqlite3_filename_database(zWal));
   struct stat st;
-  u8 a[1];
+  u8 eVersion;
+  int i;
   if( p==0 ) return SQLITE_CANTOPEN;
+  if( wdLogIsStrange(p) ){
+    /* Where a FIFO cannot be written, SQLite would wait for somebody who does. */
+    sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is no regular file", zWal);
+    return SQLITE_CANTOPEN;
+  }
   if( !p->bMarked ) return SQLITE_OK;
   if( wd.bUnix && strcmp(p->zName, p->pBase->zName)!=0 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is open as %s; use that name",
                 p->zName, p->pBase->zName);
     return SQLITE_CANTOPEN;
   }
-  if( !p->bNeedsLog ) return SQLITE_OK;
-  if( wd.bUnix ? stat(zWal, &st)==0
-               : wdPeekLog(p, a, sizeof(a))!=SQLITE_CANTOPEN ) return SQLITE_OK;
+  /* Others may truncate the log, having marked that it is not needed, meanwhile. */
+  for(i=0; i<3; i++){
+    if( !p->bNeedsLog || wdLogIsThere(p) ) return SQLITE_OK;
+    (void)wdReadVersion(p, &eVersion);
+  }
   if( wd.bUnix && stat(p->zName, &st)==0 && st.st_nlink>1 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s has several names, and its log has "
                 "another one; open it by the name that was used", p->zName);
     return SQLITE_CANTOPEN;
   }
   sqlite3_log(p->bLostLog ? SQLITE_WARNING : SQLITE_CANTOPEN, "waldio: %s was not "
-              "closed, and its log %s is not there%s", p->zName, zWal,
+              "closed, and its log %s is missing or empty%s", p->zName, zWal,
               p->bLostLog ? "; what it held is lost"
               : "; bring it back, or do without the commits in it: "
                 "waldio_lost_log=1");
