@@ -136,14 +136,14 @@ typedef struct WdShared WdShared;
 #define WD_READERS_US      5000   /* for how long it waits for readers then, */
 #define WD_CKPT_AGAIN_US   100000 /* and when next, if they stayed */
 
-/* waldio_sync */
+/* waldio_sync  (Tables insert, update, delete.) */
 #define WD_SYNC_FULL       0
 #define WD_SYNC_PERSISTENT 1
 #define WD_SYNC_NORMAL     2
 #define WD_SYNC_GROUP      3
 
 /*
-** Where the frames of a log are.
+** Where the frames of a log are.  (Table layouts.)
 */
 struct WdLayout {
   u8 eKind;                       /* WD_NONE and so on */
@@ -269,6 +269,7 @@ struct WdDb {
   u8 bMarked;                     /* Byte 19 is a mark: the log is waldio's */
   u8 bNeedsLog;                   /* ... WD_MARK, at the first lock */
   u8 bReadonlyShm;                /* pShared must not be written */
+  u8 bReading;                    /* Holds a reader's lock in the wal-index */
   u8 bCkptLock;                   /* Holds the CKPT lock alone, */
   u64 iCkptSalt;                  /* ... since the log had these salts, or 0 */
   void volatile *pIndex;          /* SQLite's first region of the wal-index */
@@ -1294,7 +1295,7 @@ static int wdFlushesCommits(WdLog *p){
 ** Its size is read again first: other processes extend it too, and zeros must
 ** never fall on their frames; with a restart they may have truncated it.  Without
 ** room, by a quota or by RLIMIT_FSIZE, whose signal would end the process, the log
-** is appended to, as SQLite does.
+** is appended to, as SQLite does.  (Table fresh.)
 */
 static int wdPrealloc(WdLog *p, i64 iEnd){
   u64 iSalt = wdSalt(p->pDb);
@@ -1914,7 +1915,8 @@ static int wdLogRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
 ** of their pages; those written with O_DIRECT each from the device.  Where the last
 ** checkpoint read many of its frames, and not a few pages that were written again
 ** and again, they are all asked for at once.  Of one call Linux takes no more than
-** the device's read_ahead_kb.
+** the device's read_ahead_kb.  (Test "use"; a checkpoint of 1,000 pages at random
+** takes a third of the time.)
 */
 static void wdReadAhead(WdLog *p){
   i64 iOfst, iEnd;
@@ -2331,7 +2333,7 @@ static u32 wdFrames(WdDb *p, u32 *pnBackfill){
 ** whoever comes late may get the lock first, and a flush shared by many needs
 ** writers that do not sleep.  So whoever cannot have the lock takes a ticket and
 ** waits, in the xSleep() the busy handler calls, until it is called; nobody else
-** gets the lock meanwhile.
+** gets the lock meanwhile.  (Tables writers and processes.)
 */
 static __thread struct {
   WdDb *pDb;                      /* Where this thread found the lock taken */
@@ -2523,7 +2525,8 @@ static int wdLockReaders(WdDb *p, int iOfst, int n, int flags){
 ** to the checkpoint that copies the rest: then writers would wait for it. */
 static void wdEndSlice(WdDb *p){
   u32 nBackfill;
-  int bAll = wdFrames(p, &nBackfill)==nBackfill;
+  u32 nFrame = wdFrames(p, &nBackfill);
+  int bAll = nFrame==nBackfill;
   if( p->bFinish ){
     int iLock = WAL_READ_LOCK0+1;
     int nLock = WAL_NREADER-1;
@@ -2585,10 +2588,11 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     p->bCkptLock = (flags & SQLITE_SHM_LOCK)!=0;
     p->iCkptSalt = wdSalt(p);
   }
-  if( iOfst>=WAL_READ_LOCK0 && p->bDurableReads && p->bMarked
-   && flags==(SQLITE_SHM_LOCK|SQLITE_SHM_SHARED) && p->pLog
-  ){
-    p->iRead = wdWritten(p->pLog) & ~(u64)1;
+  if( iOfst>=WAL_READ_LOCK0 && (flags & SQLITE_SHM_SHARED) ){
+    p->bReading = (flags & SQLITE_SHM_LOCK)!=0;
+    if( p->bReading && p->bDurableReads && p->bMarked && p->pLog ){
+      p->iRead = wdWritten(p->pLog) & ~(u64)1;
+    }
   }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
     if( bAfterCommit && p->bMarked ) wdBeginSlice(p);
@@ -2608,7 +2612,7 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   if( p->bHolder ) (void)wdUnlockWrite(p);
   memset(&p->priv, 0, sizeof(p->priv));
   p->pIndex = 0;
-  p->bCkptLock = p->bSlice = p->bFinish = 0;
+  p->bReading = p->bCkptLock = p->bSlice = p->bFinish = 0;
   pthread_mutex_lock(&wd.mutex);
   p->pShared = &p->priv;
   pthread_mutex_unlock(&wd.mutex);
@@ -2935,7 +2939,8 @@ static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
 /*
 ** A connection that closes asks for EXCLUSIVE to find out whether it is the
 ** last.  Of several that close at the same time none would be: all but one wait
-** until that one is gone.
+** until that one is gone.  One that reads does not close: locking_mode=EXCLUSIVE
+** asks so within a transaction, and may be refused.
 */
 static int wdLockLast(WdDb *p){
   WdBase *pBase = p->pBase;
@@ -2958,7 +2963,7 @@ static int wdDbLock(sqlite3_file *pFile, int eLock){
   p->bClosing = p->bLastClose = 0;
   if( p->eLock==SQLITE_LOCK_NONE && eLock==SQLITE_LOCK_SHARED ){
     rc = wdLockShared(p);
-  }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE ){
+  }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE && !p->bReading ){
     rc = wdLockLast(p);
     p->bClosing = rc==SQLITE_OK;
   }else{
@@ -2986,18 +2991,16 @@ static int wdDbUnlock(sqlite3_file *pFile, int eLock){
 ** sqlite3WalClose() asks for an EXCLUSIVE lock of a database whose log is open,
 ** held already or not; then it checkpoints, and if that was complete it asks for
 ** PERSIST_WAL.  Then the log is kept for the next session.  Anybody else who asks,
-** at any other time, gets SQLite's own answer.  (Without a checkpoint at the close
-** there is no such lock, but sqlite3PagerBegin() takes one for the first
-** transaction after locking_mode=EXCLUSIVE was set: so what the wal-index says
-** counts too, if it is not SQLite's own.)
+** at any other time, gets SQLite's own answer.  (What the wal-index says counts
+** too, unless it is in heap memory: without a checkpoint there is no such lock.)
 */
 static int wdPersistWal(WdDb *p, int *pArg){
   int bAsk = *pArg<0;
   u32 nBackfill;
-  int bAll = wdFrames(p, &nBackfill)==nBackfill;
+  u32 nFrame = wdFrames(p, &nBackfill);
   int rc = LOWER(p)->pMethods->xFileControl(LOWER(p), SQLITE_FCNTL_PERSIST_WAL,
                                             pArg);
-  if( bAsk && p->bClosing && bAll ){
+  if( bAsk && p->bClosing && nFrame==nBackfill ){
     p->bLastClose = 1;
     p->bWritten = AtomicLoad(&p->pShared->iWritten)!=0
                || AtomicLoad(&p->pBase->bSynced);
@@ -3212,6 +3215,18 @@ static WdDb *wdFindDb(const char *zName){
   return p;
 }
 
+/* True if a log of at least a header is there.  No file need be opened for that. */
+static int wdLogIsThere(WdDb *p){
+  struct stat st;
+  u8 a[WD_SZLABEL];
+  int rc;
+  if( wd.bUnix ){
+    return stat(p->zWal, &st)==0 && (!S_ISREG(st.st_mode) || st.st_size>=WD_SZLABEL);
+  }
+  rc = wdPeekLog(p, a, sizeof(a));
+  return rc!=SQLITE_CANTOPEN && rc!=SQLITE_IOERR_SHORT_READ;
+}
+
 /*
 ** The log of a database has the database's name.  So a database that is in use,
 ** or was at a crash, cannot be opened by another name: its last commits would
@@ -3221,24 +3236,32 @@ static WdDb *wdFindDb(const char *zName){
 static int wdCheckName(const char *zWal){
   WdDb *p = wdFindDb(sqlite3_filename_database(zWal));
   struct stat st;
-  u8 a[1];
+  u8 eVersion;
+  int i;
   if( p==0 ) return SQLITE_CANTOPEN;
+  if( wdLogIsStrange(p) ){
+    /* Where a FIFO cannot be written, SQLite would wait for somebody who does. */
+    sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is no regular file", zWal);
+    return SQLITE_CANTOPEN;
+  }
   if( !p->bMarked ) return SQLITE_OK;
   if( wd.bUnix && strcmp(p->zName, p->pBase->zName)!=0 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s is open as %s; use that name",
                 p->zName, p->pBase->zName);
     return SQLITE_CANTOPEN;
   }
-  if( !p->bNeedsLog ) return SQLITE_OK;
-  if( wd.bUnix ? stat(zWal, &st)==0
-               : wdPeekLog(p, a, sizeof(a))!=SQLITE_CANTOPEN ) return SQLITE_OK;
+  /* Others may truncate the log, having marked that it is not needed, meanwhile. */
+  for(i=0; i<3; i++){
+    if( !p->bNeedsLog || wdLogIsThere(p) ) return SQLITE_OK;
+    (void)wdReadVersion(p, &eVersion);
+  }
   if( wd.bUnix && stat(p->zName, &st)==0 && st.st_nlink>1 ){
     sqlite3_log(SQLITE_CANTOPEN, "waldio: %s has several names, and its log has "
                 "another one; open it by the name that was used", p->zName);
     return SQLITE_CANTOPEN;
   }
   sqlite3_log(p->bLostLog ? SQLITE_WARNING : SQLITE_CANTOPEN, "waldio: %s was not "
-              "closed, and its log %s is not there%s", p->zName, zWal,
+              "closed, and its log %s is missing or empty%s", p->zName, zWal,
               p->bLostLog ? "; what it held is lost"
               : "; bring it back, or do without the commits in it: "
                 "waldio_lost_log=1");

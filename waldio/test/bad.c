@@ -146,17 +146,20 @@ static void moved(void){
   testBegin("moved after a crash, without its log");
   CHECK_INT( testShell("mv c.db n.db; cp n.db o.db"), 0 );
   refused("file:n.db?vfs=waldio", "n.db", SQLITE_CANTOPEN);
-  CHECK_MESSAGE( SQLITE_CANTOPEN, "/n.db-wal is not there; bring it back" );
+  CHECK_MESSAGE( SQLITE_CANTOPEN, "/n.db-wal is missing or empty; bring it back" );
   refused("file:n.db?vfs=waldio&waldio=off", "n.db", SQLITE_CANTOPEN);
   refused("file:n.db?vfs=unix", "n.db", SQLITE_NOTADB);
   rcMessage = 0;
   checkRows("file:n.db?vfs=waldio&waldio_lost_log=1", 1);
-  CHECK_MESSAGE( SQLITE_WARNING, "/n.db-wal is not there; what it held is lost" );
+  CHECK_MESSAGE( SQLITE_WARNING, "/n.db-wal is missing or empty; what it held is lost" );
   rcMessage = 0;
   checkRows("file:n.db?vfs=waldio", 1);
   CHECK_INT( rcMessage, 0 );
   checkRows("file:n.db?vfs=unix", 1);
   testBegin("moved after a crash, with its log");
+  CHECK_INT( testShell("touch o.db-wal"), 0 );
+  refused("file:o.db?vfs=waldio", "o.db", SQLITE_CANTOPEN);
+  CHECK_MESSAGE( SQLITE_CANTOPEN, "/o.db-wal is missing or empty; bring it back" );
   CHECK_INT( testShell("mv c.db-wal o.db-wal"), 0 );
   checkRows("file:o.db?vfs=waldio", 2);
   CHECK_INT( rcMessage, 0 );
@@ -352,6 +355,32 @@ static void strange(int bCrashed){
   }
 }
 
+/* ... nor does somebody who may only read what is there. */
+static void inFifo(void){
+  int i;
+  for(i=0; i<2; i++){
+    const char *zUri = i ? "file:ro/c.db?vfs=waldio" : "file:ro/b.db?vfs=waldio";
+    sqlite3 *db;
+    testBegin("the log is a FIFO that cannot be written, %s", i ? "crashed" : "closed");
+    alarm(60);
+    db = testOpen(zUri);
+    CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+    sqlite3_close(db);
+    alarm(0);
+    CHECK_MESSAGE( SQLITE_CANTOPEN, "-wal is no regular file" );
+  }
+}
+static void fifo(void){
+  create(1024);
+  CHECK_INT( testShell("mkdir ro && cp b.db c.db ro && chmod 666 ro/?.db && "
+                       "mkfifo -m 444 ro/b.db-wal ro/c.db-wal && chmod 755 . && "
+                       "chmod 777 ro"), 0 );
+  asNobody(inFifo);
+  CHECK_INT( testShell("rm ro/*-wal; rm -f ro/*-shm"), 0 );
+  checkRows("file:ro/b.db?vfs=unix", 2);
+  CHECK_INT( testShell("rm -r ro"), 0 );
+}
+
 /* The log is replaced just after the lower VFS opened it. */
 static int (*xRealOpen)(const char*, int, int);
 static int swapping(const char *zName, int flags, int mode){
@@ -416,6 +445,7 @@ int main(int argc, char **argv){
 #endif
   strange(0);
   strange(1);
+  fifo();
   swapped();
   lostIndex();
   noDatabase();

@@ -71,10 +71,68 @@ static void closes(const Way *p, const char *zVfs){
   CHECK_INT( sqlite3_close(db), SQLITE_OK );
 }
 
+/* SQLite's VFS, which counts how often anybody sleeps. */
+static sqlite3_vfs *pUnix;
+static int nSleep;
+static int countedSleep(sqlite3_vfs *pVfs, int nMicro){
+  (void)pVfs;
+  nSleep++;
+  return pUnix->xSleep(pUnix, nMicro);
+}
+static void countSleeps(void){
+  static sqlite3_vfs vfs;
+  pUnix = sqlite3_vfs_find(0);
+  vfs = *pUnix;
+  vfs.zName = "unix-counted";
+  vfs.xSleep = countedSleep;
+  CHECK_INT( sqlite3_vfs_register(&vfs, 1), SQLITE_OK );
+}
+
+/* Who wants the database for itself, within a transaction, and does not get it goes
+** on reading.  It does not close, so nobody that closes meanwhile waits for it. */
+static void refusedExclusive(int bBegin){
+  sqlite3 *db, *db2, *pOther;
+  testBegin("locking_mode=EXCLUSIVE is refused %s", bBegin ? "in a transaction"
+            : "while a statement reads");
+  CHECK_INT( testShell("rm -f c.db*"), 0 );
+  db = testOpen("file:c.db?vfs=waldio");
+  testExec(db, "PRAGMA journal_mode=wal; CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+  db2 = testOpen("file:c.db?vfs=waldio");
+  pOther = testOpen("file:c.db?vfs=waldio");
+  CHECK_STR( testText(db2, "SELECT count(*) FROM t"), "1" );
+  CHECK_STR( testText(pOther, "SELECT count(*) FROM t"), "1" );
+  testExec(db, "PRAGMA locking_mode=EXCLUSIVE");
+  nSleep = 0;
+  if( bBegin ){
+    testExec(db, "BEGIN; SELECT * FROM t");
+    CHECK_INT( testTry(db, "INSERT INTO t VALUES(2)"), SQLITE_BUSY );
+    CHECK_INT( testTry(db, "INSERT INTO t VALUES(2)"), SQLITE_BUSY );
+    CHECK_INT( sqlite3_close(pOther), SQLITE_OK );
+    testExec(db, "COMMIT");
+  }else{
+    sqlite3_stmt *pStmt;
+    CHECK_INT( sqlite3_prepare_v2(db, "SELECT * FROM t", -1, &pStmt, 0), SQLITE_OK );
+    CHECK_INT( sqlite3_step(pStmt), SQLITE_ROW );
+    CHECK_INT( testTry(db, "INSERT INTO t VALUES(2)"), SQLITE_BUSY );
+    CHECK_INT( sqlite3_close(pOther), SQLITE_OK );
+    CHECK_INT( sqlite3_finalize(pStmt), SQLITE_OK );
+  }
+  CHECK_INT( nSleep, 0 );
+  CHECK_INT( sqlite3_close(db2), SQLITE_OK );
+  testExec(db, "INSERT INTO t VALUES(3)");      /* Now it gets it */
+  CHECK_INT( sqlite3_close(db), SQLITE_OK );
+  db = testOpen("file:c.db?vfs=unix");
+  CHECK_STR( testText(db, "SELECT count(*) FROM t"), "2" );
+  CHECK_INT( sqlite3_close(db), SQLITE_OK );
+}
+
 int main(void){
   int i, n = 0;
   testEnter();
+  countSleeps();
   CHECK_INT( waldio_register(0), SQLITE_OK );
+  refusedExclusive(0);
+  refusedExclusive(1);
   for(i=0; i<128; i++){
     const Way way = { i&1, i>>1&1, i>>2&1, i>>6&1, i>>3&1, i>>4&1, i>>5&1 };
     if( (way.bExclusive || way.bLater) && (way.bOther || way.bExclusive==way.bLater) ){

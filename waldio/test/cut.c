@@ -1,20 +1,22 @@
 /*
 ** A log that ends at any byte: the database has the first so many commits, whole,
-** the more the longer the log is, and takes new ones.  On a disk in memory, at
-** each 13th byte and all bytes of the header; WALDIO_CALLS=all: at every byte.
+** the more the longer the log is, and takes new ones; without its header it is refused
+** unless asked for.  On a disk in memory, at each 13th byte and all bytes of the
+** header; WALDIO_CALLS=all: at every byte.
 */
 #include "disk.h"
 
 #define NCOMMIT 12
 
 static void cut(int cLayout, int szPage, int iStep){
-  char zUri[100];
+  char zUri[100], zLost[130];
   sqlite3 *db;
   unsigned char *aDb, *aWal;
   sqlite3_int64 nDb, nWal, n;
   int i, nBefore = 0;
   Inode *p;
   snprintf(zUri, sizeof(zUri), "file:/c.db?vfs=waldio%s", testLayout(cLayout));
+  snprintf(zLost, sizeof(zLost), "%s&waldio_lost_log=1", zUri);
   diskPut("/c.db", 0, 0);
   diskPut("/c.db-wal", 0, 0);
   db = testOpen(zUri);
@@ -39,6 +41,12 @@ static void cut(int cLayout, int szPage, int iStep){
     diskPut("/c.db", aDb, nDb);
     diskPut("/c.db-wal", aWal, n);
     db = testOpen(zUri);
+    if( n<64 ){
+      CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
+      CHECK_INT( sqlite3_close(db), SQLITE_OK );
+      CHECK_INT( diskGet("/c.db-wal")->n, n );
+      db = testOpen(zLost);
+    }
     nGot = atoi(testText(db, "SELECT count(*) FROM t"));
     CHECK( nGot>=nBefore && nGot<=NCOMMIT );
     CHECK_INT( atoi(testText(db, "SELECT ifnull(max(a),0) FROM t")), nGot );

@@ -95,7 +95,8 @@ static void truncated(int cLayout, int szPage){
     writeFile("d.db", aDb, nDb);
     writeFile("d.db-wal", aWal, n);
     nGot = openDamaged();
-    CHECK( nGot>=0 && nGot<=NCOMMIT && nGot>=nBefore );
+    CHECK( nGot>=(n ? 0 : -1) && nGot<=NCOMMIT && nGot>=nBefore );
+    if( n==0 ) CHECK_INT( nGot, -1 );             /* Refused: its log is lost */
     nBefore = nGot;
   }
   CHECK_INT( nBefore, NCOMMIT );
