@@ -2,6 +2,7 @@
 
 mod commands;
 mod format;
+mod javascript;
 mod licences;
 mod metadata;
 mod step;
@@ -22,6 +23,7 @@ usage: cargo xtask TASK
   fmt [--check]  format Rust and C
   tidy           the rules of the tree that no other tool knows
   licences       licences of everything that is linked in
+  javascript     the pages' scripts: types, lints, tests
   lint           clippy, warnings are errors
   doc            rustdoc, warnings are errors
   build          the command and every test
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["fmt", "--check"] => Plan::new().then("fmt --check", format::check),
         ["tidy"] => Plan::new().then("tidy", tidy::check),
         ["licences"] => Plan::new().then("licences", licences::check),
+        ["javascript"] => Plan::new().then("javascript", javascript::check),
         ["lint"] => Plan::new().then("lint", suites::lint),
         ["doc"] => Plan::new().then("doc", suites::doc),
         ["build"] => Plan::new().then("build", suites::build),
@@ -76,6 +79,7 @@ fn ci() -> Result<Plan> {
         .then("fmt --check", format::check)?
         .then("tidy", tidy::check)?
         .then("licences", licences::check)?
+        .then("javascript", javascript::check)?
         .then("lint", suites::lint)?
         .then("doc", suites::doc)?
         .then("build", suites::build)?

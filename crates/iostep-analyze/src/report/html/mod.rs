@@ -5,6 +5,7 @@ mod distributions;
 pub(crate) mod escape;
 pub(in crate::report) mod header;
 mod latency;
+pub(in crate::report) mod modules;
 mod owners;
 mod picture;
 mod script_json;
@@ -21,28 +22,31 @@ use iostep_model::table::Trace;
 
 use crate::stats::Summary;
 use header::Header;
+use modules::Module;
 use table::Table;
 
-/// The page's program, in the order in which its parts need each other.
-const SCRIPT: &str = concat!(
-    "\"use strict\";\n",
-    include_str!("picture/format.js"),
-    include_str!("picture/columns.js"),
-    include_str!("picture/marks.js"),
-    include_str!("picture/axes.js"),
-    include_str!("picture/shapes.js"),
-    include_str!("picture/model.js"),
-    include_str!("picture/paint.js"),
-    include_str!("picture/furniture.js"),
-    include_str!("picture/view.js"),
-    include_str!("picture/pick.js"),
-    include_str!("picture/describe.js"),
-    include_str!("picture/overview.js"),
-    include_str!("picture/control.js"),
-    include_str!("theme.js"),
-    include_str!("sort.js"),
-    include_str!("page.js"),
-);
+/// The page's program: each module behind those that it imports.
+const MODULES: [Module; 19] = [
+    ("dom", include_str!("picture/dom.js")),
+    ("format", include_str!("picture/format.js")),
+    ("columns", include_str!("picture/columns.js")),
+    ("marks", include_str!("picture/marks.js")),
+    ("axes", include_str!("picture/axes.js")),
+    ("shapes", include_str!("picture/shapes.js")),
+    ("canvas", include_str!("picture/canvas.js")),
+    ("model", include_str!("picture/model.js")),
+    ("lanes", include_str!("picture/lanes.js")),
+    ("guides", include_str!("picture/guides.js")),
+    ("paint", include_str!("picture/paint.js")),
+    ("view", include_str!("picture/view.js")),
+    ("pick", include_str!("picture/pick.js")),
+    ("describe", include_str!("picture/describe.js")),
+    ("overview", include_str!("picture/overview.js")),
+    ("control", include_str!("picture/control.js")),
+    ("theme", include_str!("theme.js")),
+    ("sort", include_str!("sort.js")),
+    ("page", include_str!("page.js")),
+];
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -52,7 +56,7 @@ struct Page<'a> {
     latency: latency::Plot,
     owners: Vec<Table>,
     style: &'static str,
-    script: &'static str,
+    script: String,
     picture: String,
     columns: Base64Display<'a, 'static, base64::engine::GeneralPurpose>,
 }
@@ -70,7 +74,7 @@ pub fn write(out: &mut impl Write, trace: &Trace, summary: &Summary) -> io::Resu
         latency: latency::Plot::of(&summary.latencies),
         owners: owners::of(trace, summary),
         style: include_str!("style.css"),
-        script: SCRIPT,
+        script: modules::bundle(&MODULES),
         picture: script_json::to_string(&picture),
         columns: Base64Display::new(&stream, &STANDARD),
     };

@@ -1,10 +1,13 @@
 // Tables that a click on a head sorts, and that name their columns in each row of a narrow page.
 
 // Sorts a table by a column; the row that sums up the rest stays last.
+/** @type {(table: HTMLTableElement, column: number, descending: boolean) => void} */
 function sortTable(table, column, descending) {
     const body = table.tBodies[0];
     const rows = [...body.rows].filter((row) => !row.classList.contains("rest"));
-    const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+    const key = (/** @type {HTMLTableRowElement} */ row) =>
+        row.cells[column].dataset.value ?? row.cells[column].textContent ?? "";
+    /** @type {(a: HTMLTableRowElement, b: HTMLTableRowElement) => number} */
     const compare = (a, b) => {
         const [x, y] = [key(a), key(b)];
         const numbers = Number(x) - Number(y);
@@ -14,8 +17,13 @@ function sortTable(table, column, descending) {
     body.prepend(...rows);
 }
 
-function setUpTable(table) {
-    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+// The heads of the columns: the last row of the table's head.
+function headsOf(/** @type {HTMLTableElement} */ table) {
+    return [...([...(table.tHead?.rows ?? [])].at(-1)?.cells ?? [])];
+}
+
+function setUpTable(/** @type {HTMLTableElement} */ table) {
+    const heads = headsOf(table);
     heads.forEach((head, column) => {
         const button = document.createElement("button");
         button.append(...head.childNodes);
@@ -32,13 +40,20 @@ function setUpTable(table) {
 }
 
 // Gives every cell the name of its column, for a page that is too narrow for columns.
-function nameCells(table) {
-    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+function nameCells(/** @type {HTMLTableElement} */ table) {
+    const heads = headsOf(table);
     for (const row of table.tBodies[0].rows) {
         if (row.cells.length !== heads.length) continue;
-        heads.forEach((head, column) => (row.cells[column].dataset.label = head.textContent));
+        heads.forEach((head, column) => (row.cells[column].dataset.label = head.textContent ?? ""));
     }
     table.classList.add("named");
 }
 
-document.querySelectorAll("table:not(.latency)").forEach(nameCells);
+function setUpTables() {
+    document.querySelectorAll("table").forEach((table) => {
+        if (!table.classList.contains("latency")) nameCells(table);
+        if (table.classList.contains("sortable")) setUpTable(table);
+    });
+}
+
+export { setUpTables };

@@ -196,3 +196,52 @@ fn the_page_asks_for_nothing_from_elsewhere() {
     }
     assert!(page.contains("default-src 'none'"));
 }
+
+#[test]
+fn every_module_stands_behind_those_it_imports_from() {
+    let mut exported: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, source) in super::MODULES {
+        let braces = |start: &str, end: &str| {
+            let list = source.split(start).skip(1);
+            let names = list.map(|rest| rest.split_once(end).expect(end));
+            names
+                .map(|(names, rest)| (words(names), rest))
+                .collect::<Vec<_>>()
+        };
+        for (imported, rest) in braces("\nimport {", "} from \"./") {
+            let path = rest.split_once(".js\";").expect("a module of the page").0;
+            let module = path.rsplit('/').next().expect("a name");
+            for word in imported {
+                let from = exported
+                    .get(module)
+                    .is_some_and(|names| names.contains(&word));
+                assert!(from, "{name}: {word} of {module}");
+            }
+        }
+        let exports = braces("\nexport {", "};")
+            .into_iter()
+            .flat_map(|(names, _)| names);
+        exported.insert(name, exports.collect());
+    }
+}
+
+/// The words of a list with commas.
+fn words(list: &str) -> Vec<&str> {
+    let words = list.split(',').map(str::trim);
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn the_types_of_the_script_have_every_column_and_list() {
+    let types = include_str!("picture/types.d.ts");
+    let (data, columns) = picture(&page(&fixture::sqlite_on_ext4(1)));
+    for list in data.as_object().expect("an object").keys() {
+        assert!(types.contains(&format!("    {list}: ")), "{list}");
+    }
+    for column in columns.keys() {
+        let (table, name) = column.split_once('.').expect("table.column");
+        let start = types.find(&format!("    {table}: Record<")).expect(table);
+        let record = types[start..].split(">;").next().expect(table);
+        assert!(record.contains(&format!("\"{name}\"")), "{column}");
+    }
+}

@@ -1,15 +1,18 @@
 // Light, dark, or as the system has it.
 
+import { find } from "./picture/dom.js";
+
 const THEMES = ["auto", "light", "dark"];
 
-function setUpTheme(onChange) {
-    const button = document.getElementById("theme");
-    const show = (theme) => {
+function setUpTheme(/** @type {() => void} */ onChange) {
+    const button = find(document, "#theme", HTMLButtonElement);
+    const show = (/** @type {string} */ theme) => {
         document.documentElement.dataset.theme = theme;
         button.textContent = `theme: ${theme}`;
         onChange();
     };
-    const wanted = new URLSearchParams(location.search).get("theme");
+    button.hidden = false;
+    const wanted = new URLSearchParams(location.search).get("theme") ?? "";
     let at = Math.max(THEMES.indexOf(wanted), 0);
     show(THEMES[at]);
     button.addEventListener("click", () => {
@@ -21,3 +24,5 @@ function setUpTheme(onChange) {
     addEventListener("beforeprint", () => show("light"));
     addEventListener("afterprint", () => show(THEMES[at]));
 }
+
+export { setUpTheme };

@@ -1,8 +1,10 @@
 // Starts the page of a bench.
 
-document.getElementById("theme").hidden = false;
+import { setUpTables } from "../../html/sort.js";
+import { setUpTheme } from "../../html/theme.js";
+
 setUpTheme(() => {});
-document.querySelectorAll("table.sortable").forEach(setUpTable);
+setUpTables();
 // Paper has no folds.
 addEventListener("beforeprint", () => {
     document.querySelectorAll("details").forEach((each) => each.setAttribute("open", ""));

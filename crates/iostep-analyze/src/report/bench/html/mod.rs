@@ -12,10 +12,13 @@ mod tables;
 pub(in crate::report) mod tests;
 mod timeline;
 
+use std::sync::LazyLock;
+
 use askama::Template;
 use iostep_model::bench::Document;
 
 use crate::bench::Summary;
+use crate::report::html::modules::bundle;
 use matrix::Matrix;
 use section::Section;
 
@@ -27,12 +30,14 @@ pub(in crate::report) const STYLE: &str = concat!(
 );
 
 /// What their buttons do.
-pub(in crate::report) const SCRIPT: &str = concat!(
-    "\"use strict\";\n",
-    include_str!("../../html/theme.js"),
-    include_str!("../../html/sort.js"),
-    include_str!("bench.js"),
-);
+pub(in crate::report) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    bundle(&[
+        ("dom", include_str!("../../html/picture/dom.js")),
+        ("theme", include_str!("../../html/theme.js")),
+        ("sort", include_str!("../../html/sort.js")),
+        ("bench", include_str!("bench.js")),
+    ])
+});
 
 /// A job with the line that stands for it while it is folded.
 struct Folded {
@@ -65,7 +70,7 @@ pub fn render(documents: &[(Document, Summary)]) -> String {
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         style: STYLE,
-        script: SCRIPT,
+        script: &SCRIPT,
         matrix: (documents.len() > 1).then(|| Matrix::of(documents)),
         jobs: documents
             .iter()

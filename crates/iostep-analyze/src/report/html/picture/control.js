@@ -1,35 +1,53 @@
 // Pointer, wheel, keyboard, buttons and the address bar's hash.
 
+import { describe, groupIcon, renderDescription } from "./describe.js";
+import { find } from "./dom.js";
+import { formatBytes, formatCount } from "./format.js";
+import { DATABASE, DISCARD, FLUSH, GROUPS, KINDS, READ, WRITE } from "./marks.js";
+import { Model } from "./model.js";
+import { Overview } from "./overview.js";
+import { Painter } from "./paint.js";
+import { pick } from "./pick.js";
+import { FULL_V, View } from "./view.js";
+
 const ZOOM_STEP = 0.7;
 const HELP =
     "wheel: zoom time · Alt+wheel: zoom addresses · drag: zoom to a box · Shift+drag: pan · " +
     "double click or 0: everything · click: pin · arrows, +, −, [ and ]: by keyboard";
 
 class Control {
+    /** @param {HTMLElement} root @param {Data} data */
     constructor(root, data) {
-        const find = (name) => root.querySelector(`[data-part="${name}"]`);
-        this.canvas = find("canvas");
-        this.selection = find("selection");
-        this.tooltip = find("tooltip");
-        this.details = find("details");
-        this.status = find("status");
-        this.find = find;
+        this.root = root;
+        this.canvas = this.part("canvas", HTMLCanvasElement);
+        this.selection = this.part("selection", HTMLElement);
+        this.tooltip = this.part("tooltip", HTMLElement);
+        this.details = this.part("details", HTMLElement);
+        this.status = this.part("status", HTMLElement);
+        this.search = this.part("filter", HTMLInputElement);
         this.model = new Model(data);
+        this.totals = this.model.totals();
         this.groups = GROUPS.map(() => true);
         this.kinds = KINDS.map(() => true);
-        const { model } = this;
-        model.address.compress(model.address.usedShare < COMPRESS_BELOW);
-        model.placeMarks();
-        this.view = new View(model);
-        this.painter = new Painter(this.canvas, model);
-        this.overview = new Overview(find("overview"), this.painter, this.view, () =>
-            this.redraw(),
-        );
+        /** @type {Drag | null} */
+        this.drag = null;
+        /** @type {number | undefined} */
+        this.pending = undefined;
+        this.hashTimer = 0;
+        this.view = new View(this.model.time);
+        this.painter = new Painter(this.canvas, this.model, this.view);
+        const overview = this.part("overview", HTMLCanvasElement);
+        this.overview = new Overview(overview, this.painter, () => this.redraw());
         this.readHash();
         this.buildLegend();
         this.listen();
         this.resize();
-        find("help").textContent = HELP;
+        this.part("help", HTMLElement).textContent = HELP;
+    }
+
+    /** @type {<E extends Element>(name: string, kind: new () => E) => E} */
+    part(name, kind) {
+        return find(this.root, `[data-part="${name}"]`, kind);
     }
 
     resize() {
@@ -52,9 +70,9 @@ class Control {
     }
 
     redrawNow() {
-        const { count, density } = this.painter.draw(this.view);
+        const { count, density } = this.painter.draw();
         this.overview.draw();
-        const all = formatCount(this.model.marks.count - this.model.flushMarks);
+        const all = formatCount(this.model.marks.count - this.totals.requests[FLUSH]);
         const how = density
             ? "too many to draw one by one: a cell has the colour of the class with the most bytes, " +
               "and the stronger the more marks; zoom in to see them"
@@ -65,35 +83,29 @@ class Control {
     }
 
     refilter() {
-        this.model.filter(this.groups, this.kinds, this.find("filter").value.trim());
+        this.model.filter(this.groups, this.kinds, this.search.value.trim());
         this.overview.count();
         this.redraw();
     }
 
     buildLegend() {
-        const { marks } = this.model;
-        const bytes = GROUPS.map(() => 0);
-        const kinds = KINDS.map(() => 0);
-        for (let i = 0; i < marks.count; i++) {
-            bytes[marks.group[i]] += marks.bytes[i];
-            if (i === 0 || marks.request[i] !== marks.request[i - 1]) kinds[marks.kind[i]]++;
-        }
-        this.model.flushMarks = kinds[FLUSH];
-        const legend = this.find("legend");
+        const { bytes, requests } = this.totals;
+        const legend = this.part("legend", HTMLElement);
         for (const group of [...GROUPS.keys()].reverse()) {
             if (bytes[group] === 0) continue;
             const text = `${GROUPS[group].label} ${formatBytes(bytes[group])}`;
             legend.append(this.toggle(this.groups, group, groupIcon(group), text));
         }
         for (const kind of [WRITE, READ, DISCARD]) {
-            if (kinds[kind] === 0) continue;
+            if (requests[kind] === 0) continue;
             const icon = groupIcon(DATABASE, kind !== WRITE);
             icon.style.color = "var(--muted)";
-            const text = `${KINDS[kind]}s ${formatCount(kinds[kind])}`;
+            const text = `${KINDS[kind]}s ${formatCount(requests[kind])}`;
             legend.append(this.toggle(this.kinds, kind, icon, text));
         }
     }
 
+    /** @type {(states: boolean[], index: number, icon: Element, text: string) => Element} */
     toggle(states, index, icon, text) {
         const label = document.createElement("label");
         const box = document.createElement("input");
@@ -122,18 +134,20 @@ class Control {
         this.onButton("reset", () => this.reset());
         this.onSwitch("by-order", this.model.time.byOrder, (on) => this.view.orderBy(on));
         this.onSwitch("compressed", this.model.address.compressed, (on) => this.compress(on));
-        this.find("filter").addEventListener("input", () => this.refilter());
+        this.search.addEventListener("input", () => this.refilter());
     }
 
+    /** @type {(name: string, act: () => void) => void} */
     onButton(name, act) {
-        this.find(name).addEventListener("click", () => {
+        this.part(name, HTMLButtonElement).addEventListener("click", () => {
             act();
             this.redraw();
         });
     }
 
+    /** @type {(name: string, on: boolean, act: (on: boolean) => void) => void} */
     onSwitch(name, on, act) {
-        const box = this.find(name);
+        const box = this.part(name, HTMLInputElement);
         box.checked = on;
         box.addEventListener("change", () => {
             act(box.checked);
@@ -142,9 +156,8 @@ class Control {
         });
     }
 
-    compress(on) {
-        this.model.address.compress(on);
-        this.model.placeMarks();
+    compress(/** @type {boolean} */ on) {
+        this.model.compress(on);
         this.view.setAddresses(...FULL_V);
     }
 
@@ -153,11 +166,11 @@ class Control {
         this.redraw();
     }
 
-    zoomMiddle(factor) {
+    zoomMiddle(/** @type {number} */ factor) {
         this.view.zoomTime(factor, (this.view.u[0] + this.view.u[1]) / 2);
     }
 
-    onWheel(event) {
+    onWheel(/** @type {WheelEvent} */ event) {
         const { view, painter } = this;
         const amount = event.deltaY || event.deltaX;
         // Nothing left to zoom out of: let the page scroll.
@@ -173,35 +186,35 @@ class Control {
         this.redraw();
     }
 
-    onDown(event) {
+    onDown(/** @type {PointerEvent} */ event) {
         if (event.button !== 0) return;
         this.canvas.setPointerCapture(event.pointerId);
-        this.drag = { x: event.offsetX, y: event.offsetY, pan: event.shiftKey, moved: false };
-        this.drag.last = { ...this.drag };
+        const { offsetX: x, offsetY: y, shiftKey: pan } = event;
+        this.drag = { x, y, pan, moved: false, last: { x, y } };
     }
 
-    onMove(event) {
+    onMove(/** @type {PointerEvent} */ event) {
         const { drag } = this;
         const { offsetX: x, offsetY: y } = event;
         if (!drag) return this.hover(pick(this.painter, x, y), x, y);
         if (Math.hypot(x - drag.x, y - drag.y) > 4) drag.moved = true;
         if (!drag.moved) return;
         this.hover(null);
-        if (drag.pan) this.dragPan(x, y);
-        else this.showSelection(x, y);
+        if (drag.pan) this.dragPan(drag, x, y);
+        else this.showSelection(drag, x, y);
     }
 
-    dragPan(x, y) {
+    /** @type {(drag: Drag, x: number, y: number) => void} */
+    dragPan(drag, x, y) {
         const { plot } = this.painter.layout;
-        const { last } = this.drag;
-        this.view.pan((last.x - x) / plot.width, (y - last.y) / plot.height);
-        this.drag.last = { x, y };
+        this.view.pan((drag.last.x - x) / plot.width, (y - drag.last.y) / plot.height);
+        drag.last = { x, y };
         this.redraw();
     }
 
     // A box as high as the plot where the drag went along the time only.
-    box(x, y) {
-        const { drag } = this;
+    /** @param {Drag} drag @param {number} x @param {number} y */
+    box(drag, x, y) {
         const { plot } = this.painter.layout;
         const flat = Math.abs(y - drag.y) < 12;
         return {
@@ -212,8 +225,9 @@ class Control {
         };
     }
 
-    showSelection(x, y) {
-        const { left, right, top, bottom } = this.box(x, y);
+    /** @type {(drag: Drag, x: number, y: number) => void} */
+    showSelection(drag, x, y) {
+        const { left, right, top, bottom } = this.box(drag, x, y);
         const { style } = this.selection;
         this.selection.hidden = false;
         style.left = `${left}px`;
@@ -222,24 +236,23 @@ class Control {
         style.height = `${bottom - top}px`;
     }
 
-    onUp(event) {
+    onUp(/** @type {PointerEvent} */ event) {
         const { drag, painter } = this;
         this.drag = null;
         this.selection.hidden = true;
         if (!drag) return;
         if (!drag.moved) return this.pin(pick(painter, drag.x, drag.y));
         if (drag.pan) return;
-        this.drag = drag;
-        const { left, right, top, bottom } = this.box(event.offsetX, event.offsetY);
-        this.drag = null;
+        const { left, right, top, bottom } = this.box(drag, event.offsetX, event.offsetY);
         const [from, to] = [painter.v(bottom), painter.v(top)];
         this.view.setTime(painter.u(left), painter.u(right));
         this.view.setAddresses(from, to);
         this.redraw();
     }
 
-    onKey(event) {
+    onKey(/** @type {KeyboardEvent} */ event) {
         const { view } = this;
+        /** @type {Record<string, () => void>} */
         const keys = {
             ArrowLeft: () => view.pan(-0.15, 0),
             ArrowRight: () => view.pan(0.15, 0),
@@ -262,7 +275,7 @@ class Control {
     }
 
     // Pins the next or previous mark that is shown and brings it into view.
-    step(direction) {
+    step(/** @type {1 | -1} */ direction) {
         const { model, view } = this;
         const { marks, shown } = model;
         const start = model.firstMark[model.time.requestAt(view.u[0])];
@@ -277,20 +290,22 @@ class Control {
         }
     }
 
-    hover(target, x, y) {
+    /** @type {(target: Target | null, x?: number, y?: number) => void} */
+    hover(target, x = 0, y = 0) {
         const { model, tooltip } = this;
         const before = model.hovered;
         model.hovered = target;
         tooltip.hidden = target === null;
         if (target) {
-            const others =
-                target.near > 1 ? `the nearest of ${formatCount(target.near)} marks here` : "";
+            const { near = 1 } = target;
+            const others = near > 1 ? `the nearest of ${formatCount(near)} marks here` : "";
             renderDescription(tooltip, describe(model, target), others);
             this.placeBeside(tooltip, x, y);
         }
         if (before?.mark !== target?.mark || before?.sync !== target?.sync) this.redraw();
     }
 
+    /** @type {(box: HTMLElement, x: number, y: number) => void} */
     placeBeside(box, x, y) {
         const { canvas } = this;
         const { offsetWidth: width, offsetHeight: height } = box;
@@ -300,7 +315,7 @@ class Control {
         box.style.top = `${Math.max(top, 0)}px`;
     }
 
-    pin(target) {
+    pin(/** @type {Target | null} */ target) {
         this.model.pinned = target;
         if (target) renderDescription(this.details, describe(this.model, target));
         this.redraw();
@@ -318,7 +333,7 @@ class Control {
     readHash() {
         const { model, view } = this;
         const state = new URLSearchParams(location.hash.slice(1));
-        const numbers = (name) => (state.get(name) ?? "").split("..").map(Number);
+        const numbers = (/** @type {string} */ name) => state.get(name)?.split("..").map(Number) ?? [];
         if (state.has("order")) view.orderBy(state.get("order") === "1");
         if (state.has("compressed")) this.compress(state.get("compressed") === "1");
         const [from, to] = numbers("t");
@@ -335,19 +350,20 @@ class Control {
             const { model, view } = this;
             const state = new URLSearchParams();
             if (model.time.byOrder) state.set("order", "1");
-            if (model.address.compressed !== model.address.usedShare < COMPRESS_BELOW) {
-                state.set("compressed", model.address.compressed ? "1" : "0");
+            const { compressed } = model.address;
+            if (compressed !== model.startsCompressed) {
+                state.set("compressed", compressed ? "1" : "0");
             }
             if (!view.isWhole) {
                 state.set("t", view.u.map((u) => u.toFixed(model.time.byOrder ? 1 : 0)).join(".."));
-                if (view.v[0] > FULL_V[0] || view.v[1] < FULL_V[1])
-                    state.set("a", view.v.map((v) => v.toFixed(7)).join(".."));
+                const isPart = view.v[0] > FULL_V[0] || view.v[1] < FULL_V[1];
+                if (isPart) state.set("a", view.v.map((v) => v.toFixed(7)).join(".."));
             }
-            if (model.pinned && model.pinned.mark !== null) state.set("pin", model.pinned.mark + 1);
+            const mark = model.pinned?.mark ?? null;
+            if (mark !== null) state.set("pin", `${mark + 1}`);
             history.replaceState(null, "", `#${state}`);
         }, 300);
     }
 }
 
-// Below this share of used addresses, the gaps would take nearly the whole picture.
-const COMPRESS_BELOW = 0.05;
+export { Control };

@@ -1,19 +1,25 @@
 // What a mark or a sync call is, in words. Names come from the trace, so they only ever become
 // text nodes.
 
+import { formatBytes, formatCount, formatDuration, formatTick } from "./format.js";
+import { GROUPS } from "./marks.js";
+
 const MOST_RUNS = 6;
 
+/** @type {(model: Model, target: Target) => Description} */
 function describe(model, target) {
     return target.mark === null
         ? describeSync(model, target.sync)
         : describeMark(model, target.mark);
 }
 
+/** @type {(model: Model, mark: number) => Description} */
 function describeMark(model, mark) {
     const { data, marks } = model;
     const r = marks.request[mark];
     const s = marks.segment[mark];
     const operation = data.operations[data.request.operation[r]];
+    /** @type {Description["rows"]} */
     const rows = [["request", requestText(model, r)]];
     if (data.request.segments[r] > 1) rows.push(["parts", partsText(model, r)]);
     if (s >= 0) rows.push(...segmentRows(model, s));
@@ -30,8 +36,9 @@ function describeMark(model, mark) {
     return { title: `${operation}${size}${place}`, group: marks.group[mark], rows };
 }
 
+/** @type {(model: Model, r: number) => string} */
 function requestText(model, r) {
-    const { request, flags, segment } = model.data;
+    const { request, flags } = model.data;
     const names = flags.filter(([bit]) => request.flags[r] & bit).map(([, name]) => name);
     const parts = request.segments[r];
     const text = [`#${formatCount(r + 1)}`];
@@ -41,9 +48,10 @@ function requestText(model, r) {
 }
 
 // What a request is made of, with neighbours of one class together.
+/** @type {(model: Model, r: number) => string} */
 function partsText(model, r) {
     const { marks, data, firstMark } = model;
-    const runs = [];
+    const runs = /** @type {{ name: string, bytes: number }[]} */ ([]);
     for (let mark = firstMark[r]; mark < firstMark[r + 1]; mark++) {
         const { name } = data.classes[data.segment.class[marks.segment[mark]]];
         const last = runs[runs.length - 1];
@@ -57,13 +65,15 @@ function partsText(model, r) {
     return shown.join(", ");
 }
 
+/** @type {(model: Model, s: number) => Description["rows"]} */
 function segmentRows(model, s) {
-    const { segment, classes, files } = model.data;
+    const { segment, classes } = model.data;
     const { name, layer } = classes[segment.class[s]];
+    /** @type {Description["rows"]} */
     const rows = [["class", layer === "unknown" ? name : `${name} (${layer})`]];
     const file = segment.file_or_0[s];
-    if (file !== 0)
-        rows.push(["file", fileText(model, file - 1, segment.file_offset_bytes_or_0[s])]);
+    const offset = segment.file_offset_bytes_or_0[s];
+    if (file !== 0) rows.push(["file", fileText(model, file - 1, offset)]);
     const home = segment.home_or_0[s];
     if (home !== 0) {
         const homeClass = segment.home_class_or_0[s];
@@ -78,16 +88,19 @@ function segmentRows(model, s) {
     return rows;
 }
 
+/** @type {(model: Model, file: number, offset_or_0: number) => string} */
 function fileText(model, file, offset_or_0) {
     const { file_type, deleted } = model.data.files[file];
     const offset = offset_or_0 === 0 ? "" : ` at byte ${formatCount(offset_or_0 - 1)}`;
     return `${model.fileName(file)}${offset} · ${file_type}${deleted ? ", deleted" : ""}`;
 }
 
+/** @type {(model: Model, or0: number) => string | null} */
 function processName(model, or0) {
     return or0 === 0 ? null : model.data.processes[or0 - 1];
 }
 
+/** @type {(model: Model, sync: number) => string} */
 function syncText(model, sync) {
     const { kind, file_or_0, process_or_0 } = model.data.sync;
     const text = [model.data.sync_kinds[kind[sync]]];
@@ -97,6 +110,7 @@ function syncText(model, sync) {
     return text.join(" ");
 }
 
+/** @type {(model: Model, r: number) => string} */
 function timeText(model, r) {
     const { issue_ns, wait_ns, service_ns_or_0 } = model.data.request;
     const text = [formatTick(issue_ns[r], 1e3)];
@@ -106,6 +120,7 @@ function timeText(model, r) {
     return text.join(" · ");
 }
 
+/** @type {(model: Model, r: number) => string} */
 function requestNotes(model, r) {
     const { status, phase, by_tracer } = model.data.request;
     const notes = [];
@@ -115,12 +130,11 @@ function requestNotes(model, r) {
     return notes.join(", ");
 }
 
+/** @type {(model: Model, sync: number) => Description} */
 function describeSync(model, sync) {
     const { enter_ns, duration_ns_or_0 } = model.data.sync;
     const duration = duration_ns_or_0[sync];
-    const ios = model.syncIos[sync];
-    const journal = formatBytes(model.syncJournalBytes[sync]);
-    const bytes = formatBytes(model.syncBytes[sync]);
+    const { ios, bytes, journalBytes } = model.syncTotals;
     return {
         title: model.syncNames(sync)[0],
         group: null,
@@ -128,13 +142,14 @@ function describeSync(model, sync) {
             ["call", syncText(model, sync)],
             ["entered", formatTick(enter_ns[sync], 1e3)],
             ["took", duration === 0 ? "not returned" : formatDuration(duration - 1)],
-            ["made necessary", `${formatCount(ios)} parts of I/O, ${bytes}`],
-            ["of it", `${journal} of filesystem journal`],
+            ["made necessary", `${formatCount(ios[sync])} parts of I/O, ${formatBytes(bytes[sync])}`],
+            ["of it", `${formatBytes(journalBytes[sync])} of filesystem journal`],
         ],
     };
 }
 
-function renderDescription(element, { title, group, rows }, extra) {
+/** @type {(element: Element, description: Description, extra?: string) => void} */
+function renderDescription(element, { title, group, rows }, extra = "") {
     const heading = document.createElement("h3");
     if (group !== null) heading.append(groupIcon(group), " ");
     heading.append(title);
@@ -155,6 +170,7 @@ function renderDescription(element, { title, group, rows }, extra) {
 }
 
 // The group's symbol as the canvas draws it, for the legend and the descriptions.
+/** @type {(group: number, hollow?: boolean) => SVGElement} */
 function groupIcon(group, hollow = false) {
     const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
@@ -167,6 +183,7 @@ function groupIcon(group, hollow = false) {
     return icon;
 }
 
+/** @type {Record<ShapeName, string>} */
 const ICON_PATHS = {
     circle: "M5 0A5 5 0 1 1-5 0A5 5 0 1 1 5 0Z",
     square: "M-4.5-4.5h9v9h-9Z",
@@ -175,3 +192,5 @@ const ICON_PATHS = {
     plus: "M-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4Z",
     cross: "M-5.5-3.5l2-2l3.5 3.5l3.5-3.5l2 2l-3.5 3.5l3.5 3.5l-2 2l-3.5-3.5l-3.5 3.5l-2-2l3.5-3.5Z",
 };
+
+export { describe, groupIcon, renderDescription };

@@ -3,49 +3,39 @@
 
 // From back to front. Colours are those of Okabe and Ito, told apart by people with any colour
 // vision; shapes and lightness tell them apart in grey.
-const GROUPS = [
+const GROUPS = /** @type {const} */ ([
     { id: "unknown", label: "unknown", shape: "cross" },
     { id: "metadata", label: "filesystem metadata", shape: "plus" },
     { id: "other-file", label: "other files", shape: "triangle" },
     { id: "database", label: "database", shape: "circle" },
     { id: "database-log", label: "database journal, WAL", shape: "diamond" },
     { id: "journal", label: "filesystem journal", shape: "square" },
-];
+]);
 const [UNKNOWN, METADATA, OTHER_FILE, DATABASE, DATABASE_LOG, JOURNAL] = GROUPS.keys();
 const KINDS = ["read", "write", "discard", "flush"];
 const [READ, WRITE, DISCARD, FLUSH] = KINDS.keys();
 
-// What a file is to its database, whatever the engine.
-const GROUP_OF_ROLE = {
-    log: DATABASE_LOG,
-    other: DATABASE,
-};
-
+/** @type {(data: Data, segment: number) => number} */
 function groupOf(data, segment) {
     const { layer } = data.classes[data.segment.class[segment]];
     if (layer === "journal") return JOURNAL;
     if (layer === "metadata") return METADATA;
     if (layer === "unknown") return UNKNOWN;
-    const file = data.segment.file_or_0[segment];
-    if (file === 0) return OTHER_FILE;
-    return GROUP_OF_ROLE[data.files[file - 1].of_database] ?? OTHER_FILE;
+    const part = data.files[data.segment.file_or_0[segment] - 1]?.of_database;
+    if (part === "log") return DATABASE_LOG;
+    return part === "other" ? DATABASE : OTHER_FILE;
 }
 
+/** @type {(data: Data, request: number) => number} */
 function kindOf(data, request) {
     if (data.request.bytes[request] === 0) return FLUSH;
-    switch (data.operations[data.request.operation[request]]) {
-        case "read":
-            return READ;
-        case "discard":
-        case "secure_erase":
-        case "write_zeroes":
-            return DISCARD;
-        default:
-            return WRITE;
-    }
+    const operation = data.operations[data.request.operation[request]];
+    if (operation === "read") return READ;
+    const discards = ["discard", "secure_erase", "write_zeroes"];
+    return discards.includes(operation) ? DISCARD : WRITE;
 }
 
-function emptyMarks(count) {
+function emptyMarks(/** @type {number} */ count) {
     return {
         count,
         request: new Uint32Array(count),
@@ -58,7 +48,7 @@ function emptyMarks(count) {
 }
 
 // Marks in the order of issue.
-function buildMarks(data) {
+function buildMarks(/** @type {Data} */ data) {
     const { request, segment } = data;
     const requests = request.issue_ns.length;
     let count = 0;
@@ -86,10 +76,10 @@ function buildMarks(data) {
 }
 
 // Requests that order others: flushes, and writes that are durable at the end.
-function buildBarriers(data) {
-    const fua = data.flags.find((flag) => flag[1] === "FUA")[0];
-    const flushes = [];
-    const durable = [];
+function buildBarriers(/** @type {Data} */ data) {
+    const fua = data.flags.find(([, name]) => name === "FUA")?.[0] ?? 0;
+    const flushes = /** @type {number[]} */ ([]);
+    const durable = /** @type {number[]} */ ([]);
     data.request.flags.forEach((flags, r) => {
         if (data.operations[data.request.operation[r]] === "flush") flushes.push(r);
         if (flags & fua) durable.push(r);
@@ -98,11 +88,12 @@ function buildBarriers(data) {
 }
 
 // Spans that overlap go to different tracks of their lane, as far as there are tracks.
-function buildSpans(start_ns, duration_ns_or_0, end_ns, tracks) {
-    const count = start_ns.length;
+/** @param {Column} start @param {Column} length_or_0 @param {number} end @param {number} tracks */
+function buildSpans(start, length_or_0, end, tracks) {
+    const count = start.length;
     const spans = {
         count,
-        start: start_ns,
+        start,
         end: new Float64Array(count),
         latest: new Float64Array(count),
         track: new Uint8Array(count),
@@ -111,10 +102,10 @@ function buildSpans(start_ns, duration_ns_or_0, end_ns, tracks) {
     const free = new Array(tracks).fill(-1);
     let latest = 0;
     for (let i = 0; i < count; i++) {
-        const duration = duration_ns_or_0[i];
-        spans.end[i] = duration === 0 ? end_ns : start_ns[i] + duration - 1;
+        const length = length_or_0[i];
+        spans.end[i] = length === 0 ? end : start[i] + length - 1;
         latest = spans.latest[i] = Math.max(latest, spans.end[i]);
-        let track = free.findIndex((until) => until <= start_ns[i]);
+        let track = free.findIndex((until) => until <= start[i]);
         if (track < 0) track = tracks - 1;
         free[track] = Math.max(free[track], spans.end[i]);
         spans.track[i] = track;
@@ -122,3 +113,8 @@ function buildSpans(start_ns, duration_ns_or_0, end_ns, tracks) {
     }
     return spans;
 }
+
+export {
+    DATABASE, DISCARD, FLUSH, GROUPS, JOURNAL, KINDS, READ, WRITE,
+    buildBarriers, buildMarks, buildSpans,
+};

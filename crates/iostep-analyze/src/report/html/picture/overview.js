@@ -1,9 +1,24 @@
 // The strip below the picture: all bytes over the whole time, and a brush for what is in view.
 
+import { project } from "./axes.js";
+import { FONT, MARGIN, contextOf, fitCanvas } from "./canvas.js";
+import { GROUPS } from "./marks.js";
+
 class Overview {
-    constructor(canvas, painter, view, onChange) {
-        Object.assign(this, { canvas, painter, view, onChange });
-        this.context = canvas.getContext("2d");
+    /** @param {HTMLCanvasElement} canvas @param {Painter} painter @param {() => void} onChange */
+    constructor(canvas, painter, onChange) {
+        this.canvas = canvas;
+        this.painter = painter;
+        this.view = painter.view;
+        this.onChange = onChange;
+        this.context = contextOf(canvas);
+        this.size = { width: 0, height: 0 };
+        /** @type {Interval} */
+        this.across = [MARGIN.left, MARGIN.left + 50];
+        this.bytes = GROUPS.map(() => new Float64Array(0));
+        this.most = 0;
+        /** @type {{ edge: number } | { last: number } | null} */
+        this.drag = null;
         canvas.addEventListener("pointerdown", (event) => this.start(event));
         canvas.addEventListener("pointermove", (event) => this.move(event));
         canvas.addEventListener("pointerup", () => (this.drag = null));
@@ -11,15 +26,8 @@ class Overview {
     }
 
     resize() {
-        const { canvas, context } = this;
-        const ratio = window.devicePixelRatio || 1;
-        this.width = canvas.clientWidth;
-        this.height = canvas.clientHeight;
-        canvas.width = Math.round(this.width * ratio);
-        canvas.height = Math.round(this.height * ratio);
-        context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        this.left = MARGIN.left;
-        this.right = Math.max(this.width - MARGIN.right, this.left + 50);
+        this.size = fitCanvas(this.canvas);
+        this.across = [MARGIN.left, Math.max(this.size.width - MARGIN.right, MARGIN.left + 50)];
         this.count();
     }
 
@@ -28,37 +36,37 @@ class Overview {
         const { model } = this.painter;
         const { marks, shown, time } = model;
         const [from, to] = time.full;
-        this.columns = Math.ceil((this.right - this.left) / 2);
-        this.bytes = GROUPS.map(() => new Float64Array(this.columns));
-        const scale = this.columns / (to - from);
+        const columns = Math.ceil((this.across[1] - this.across[0]) / 2);
+        this.bytes = GROUPS.map(() => new Float64Array(columns));
+        const scale = columns / (to - from);
         for (let i = 0; i < marks.count; i++) {
             if (!shown[i]) continue;
             const column = Math.floor((time.ofRequest(marks.request[i]) - from) * scale);
-            this.bytes[marks.group[i]][Math.min(column, this.columns - 1)] += marks.bytes[i];
+            this.bytes[marks.group[i]][Math.min(column, columns - 1)] += marks.bytes[i];
         }
         this.most = 0;
-        for (let c = 0; c < this.columns; c++) this.most = Math.max(this.most, this.sum(c));
+        for (let c = 0; c < columns; c++) this.most = Math.max(this.most, this.sum(c));
     }
 
-    sum(column) {
+    sum(/** @type {number} */ column) {
         return this.bytes.reduce((sum, bytes) => sum + bytes[column], 0);
     }
 
-    x(u) {
-        const [from, to] = this.painter.model.time.full;
-        return this.left + ((u - from) / (to - from)) * (this.right - this.left);
+    x(/** @type {number} */ u) {
+        return project(u, this.painter.model.time.full, this.across);
     }
 
-    u(x) {
-        const [from, to] = this.painter.model.time.full;
-        return from + ((x - this.left) / (this.right - this.left)) * (to - from);
+    u(/** @type {number} */ x) {
+        return project(x, this.across, this.painter.model.time.full);
     }
 
     draw() {
-        const { context, painter, width, height, left, right } = this;
-        const { colors } = painter;
+        const { context } = this;
+        const { colors } = this.painter;
+        const { width, height } = this.size;
+        const [left, right] = this.across;
         context.clearRect(0, 0, width, height);
-        for (let c = 0; c < this.columns; c++) this.drawColumn(c);
+        for (let c = 0; c < this.bytes[0].length; c++) this.drawColumn(c);
         context.strokeStyle = colors.line;
         context.lineWidth = 1;
         context.strokeRect(left + 0.5, 0.5, right - left - 1, height - 1);
@@ -73,29 +81,29 @@ class Overview {
         context.lineWidth = 1.5;
         context.strokeRect(from, 0.75, Math.max(to - from, 2), height - 1.5);
         context.fillStyle = colors.muted;
-        context.font = '11px system-ui, "Segoe UI", sans-serif';
+        context.font = FONT;
         context.textAlign = "right";
         context.textBaseline = "middle";
         context.fillText("all, log bytes", left - 7, height / 2);
     }
 
     // Logarithms, or one checkpoint would flatten everything else.
-    drawColumn(column) {
+    drawColumn(/** @type {number} */ column) {
         const sum = this.sum(column);
         if (sum === 0) return;
-        const full = Math.max((logarithm(sum) / logarithm(this.most)) * (this.height - 4), 1);
-        let y = this.height - 1;
+        const full = Math.max((logarithm(sum) / logarithm(this.most)) * (this.size.height - 4), 1);
+        let y = this.size.height - 1;
         this.bytes.forEach((bytes, group) => {
             const part = (bytes[column] / sum) * full;
             this.context.fillStyle = this.painter.colors.groups[group];
-            this.context.fillRect(this.left + column * 2, y - part, 2, part);
+            this.context.fillRect(this.across[0] + column * 2, y - part, 2, part);
             y -= part;
         });
     }
 
     // Near an edge of the brush the edge moves, inside it the whole brush, elsewhere a new one
     // begins.
-    start(event) {
+    start(/** @type {PointerEvent} */ event) {
         const x = event.offsetX;
         const from = this.x(this.view.u[0]);
         const to = this.x(this.view.u[1]);
@@ -106,15 +114,11 @@ class Overview {
         else this.drag = { edge: this.u(x) };
     }
 
-    move(event) {
+    move(/** @type {PointerEvent} */ event) {
         const { drag, view } = this;
         if (!drag) return;
-        if (drag.edge !== undefined) {
-            view.setTime(
-                Math.min(drag.edge, this.u(event.offsetX)),
-                Math.max(drag.edge, this.u(event.offsetX)),
-            );
-        } else {
+        if ("edge" in drag) view.setTime(drag.edge, this.u(event.offsetX));
+        else {
             const move = this.u(event.offsetX) - this.u(drag.last);
             view.pan(move / (view.u[1] - view.u[0]), 0);
             drag.last = event.offsetX;
@@ -124,4 +128,6 @@ class Overview {
 }
 
 // Bytes in blocks, so that a single one is seen and small.
-const logarithm = (bytes) => Math.log2(1 + bytes / 4096);
+const logarithm = (/** @type {number} */ bytes) => Math.log2(1 + bytes / 4096);
+
+export { Overview };

@@ -1,8 +1,15 @@
 // Draws the picture: regions, marks (or their density when there are too many to tell apart),
 // lanes of barriers, sync calls and commits, axes.
 
-const MARGIN = { left: 84, right: 14, top: 20 };
-const LANE = { gap: 6, barrier: 13, track: 11, commit: 7, axis: 22 };
+import { project } from "./axes.js";
+import { FONT, contextOf, fitCanvas, layOutCanvas, readColors } from "./canvas.js";
+import { lowerBound } from "./columns.js";
+import { formatKib } from "./format.js";
+import { drawAddressAxis, drawMarkers, drawRegionNames, drawRegions, drawTimeAxis } from "./guides.js";
+import { drawLanes } from "./lanes.js";
+import { DISCARD, FLUSH, GROUPS, KINDS, READ, WRITE } from "./marks.js";
+import { SHAPES } from "./shapes.js";
+
 // Above this many marks per pixel of width they are counted in cells, not drawn one by one.
 const MOST_PER_PIXEL = 5;
 // Below this many, marks are drawn by size, so that none hides another.
@@ -13,53 +20,17 @@ const CELL = 3;
 const LATE_NS = 1e9;
 const MOST_RELATIVES = 4000;
 
-function readColors() {
-    const style = getComputedStyle(document.documentElement);
-    const read = (name) => style.getPropertyValue(`--${name}`).trim();
-    return {
-        text: read("text"),
-        muted: read("muted"),
-        line: read("line"),
-        paper: read("paper"),
-        region: read("region"),
-        accent: read("accent"),
-        span: read("span"),
-        groups: GROUPS.map(({ id }) => read(id)),
-    };
-}
-
-// Where things are, in CSS pixels.
-function layOutCanvas(width, height, syncTracks, hasCommits) {
-    const lanes = [];
-    let bottom = height - LANE.axis;
-    const lane = (name, size) => {
-        bottom -= size;
-        lanes.push({ name, y: bottom, height: size });
-        bottom -= LANE.gap;
-    };
-    if (hasCommits) lane("commits", LANE.commit);
-    lane("sync calls", syncTracks * LANE.track);
-    lane("flush, FUA", LANE.barrier);
-    return {
-        width,
-        height,
-        plot: {
-            x: MARGIN.left,
-            y: MARGIN.top,
-            width: Math.max(width - MARGIN.left - MARGIN.right, 50),
-            height: Math.max(bottom - MARGIN.top, 50),
-        },
-        lanes: Object.fromEntries(lanes.map((l) => [l.name, l])),
-    };
-}
-
 class Painter {
-    constructor(canvas, model) {
+    /** @param {HTMLCanvasElement} canvas @param {Model} model @param {View} view */
+    constructor(canvas, model, view) {
         this.canvas = canvas;
         this.model = model;
-        this.context = canvas.getContext("2d");
+        this.view = view;
+        this.context = contextOf(canvas);
         this.cells = document.createElement("canvas");
-        this.recolor();
+        this.colors = readColors();
+        this.layout = layOutCanvas({ width: 0, height: 0 }, 1, false);
+        this.base = 1;
     }
 
     recolor() {
@@ -67,63 +38,49 @@ class Painter {
     }
 
     resize() {
-        const { canvas, model } = this;
-        const ratio = window.devicePixelRatio || 1;
-        const { clientWidth, clientHeight } = canvas;
-        canvas.width = Math.round(clientWidth * ratio);
-        canvas.height = Math.round(clientHeight * ratio);
-        this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        const hasCommits = model.commits.count > 0;
-        this.layout = layOutCanvas(clientWidth, clientHeight, model.syncs.tracks, hasCommits);
+        const { syncs, commits } = this.model;
+        this.layout = layOutCanvas(fitCanvas(this.canvas), syncs.tracks, commits.count > 0);
     }
 
-    x(u) {
-        const { plot } = this.layout;
-        const [from, to] = this.view.u;
-        return plot.x + ((u - from) / (to - from)) * plot.width;
+    x(/** @type {number} */ u) {
+        return project(u, this.view.u, this.layout.across);
     }
 
-    y(v) {
-        const { plot } = this.layout;
-        const [from, to] = this.view.v;
-        return plot.y + plot.height - ((v - from) / (to - from)) * plot.height;
+    y(/** @type {number} */ v) {
+        return project(v, this.view.v, this.layout.upwards);
     }
 
-    u(x) {
-        const { plot } = this.layout;
-        const [from, to] = this.view.u;
-        return from + ((x - plot.x) / plot.width) * (to - from);
+    u(/** @type {number} */ x) {
+        return project(x, this.layout.across, this.view.u);
     }
 
-    v(y) {
-        const { plot } = this.layout;
-        const [from, to] = this.view.v;
-        return from + ((plot.y + plot.height - y) / plot.height) * (to - from);
+    v(/** @type {number} */ y) {
+        return project(y, this.layout.upwards, this.view.v);
     }
 
-    draw(view) {
-        this.view = view;
+    draw() {
         const { context, layout, colors } = this;
         context.clearRect(0, 0, layout.width, layout.height);
-        context.font = '11px system-ui, "Segoe UI", sans-serif';
+        context.font = FONT;
         context.lineWidth = 1;
-        this.drawRegions();
-        this.drawAddressAxis();
-        this.drawTimeAxis();
-        const count = this.countInView();
-        const density = count > MOST_PER_PIXEL * layout.plot.width;
+        drawRegions(this);
+        drawAddressAxis(this);
+        drawTimeAxis(this);
+        const most = MOST_PER_PIXEL * layout.plot.width;
+        const { count, marks } = this.marksInView(most);
         this.base = this.baseRadius(count);
-        this.clipped(() => (density ? this.drawCells() : this.drawSymbols()));
-        this.drawRegionNames();
-        this.drawMarkers();
-        this.drawLanes();
+        this.clipped(() => (count > most ? this.drawCells() : this.drawSymbols(marks)));
+        drawRegionNames(this);
+        drawMarkers(this);
+        drawLanes(this);
         this.drawChosen();
         context.strokeStyle = colors.line;
         const { x, y, width, height } = layout.plot;
         context.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
-        return { count, density };
+        return { count, density: count > most };
     }
 
+    /** @type {(body: () => void, lanes?: boolean) => void} */
     clipped(body, lanes = false) {
         const { context, layout } = this;
         const { x, y, width, height } = layout.plot;
@@ -143,55 +100,48 @@ class Painter {
         return [firstMark[first], firstMark[end]];
     }
 
-    *visible() {
+    // How many marks are in view, and which, as far as there are not more than `most`.
+    marksInView(/** @type {number} */ most) {
         const { marks, shown, markV } = this.model;
         const [from, to] = this.view.v;
         const [first, end] = this.range();
-        for (let i = first; i < end; i++) {
-            if (shown[i] && marks.kind[i] !== FLUSH && markV[i] >= from && markV[i] <= to) yield i;
-        }
-    }
-
-    // As `visible`, but a generator is too slow for a count over everything.
-    countInView() {
-        const { marks, shown, markV } = this.model;
-        const [from, to] = this.view.v;
-        const [first, end] = this.range();
+        const inView = [];
         let count = 0;
         for (let i = first; i < end; i++) {
-            if (shown[i] && marks.kind[i] !== FLUSH && markV[i] >= from && markV[i] <= to) count++;
+            if (!shown[i] || marks.kind[i] === FLUSH || markV[i] < from || markV[i] > to) continue;
+            if (++count <= most) inView.push(i);
         }
-        return count;
+        return { count, marks: inView };
     }
 
     // Radius of a 4 KiB mark: large when there is room.
-    baseRadius(count) {
+    baseRadius(/** @type {number} */ count) {
         if (count <= 80) return 4.4;
         if (count <= 400) return 3.4;
         return count <= 2000 ? 2.4 : 1.7;
     }
 
-    radius(bytes) {
+    radius(/** @type {number} */ bytes) {
         return Math.min(Math.max(this.base * Math.sqrt(bytes / 4096), 1.3), this.base * 6);
     }
 
-    markX(i) {
+    markX(/** @type {number} */ i) {
         return this.x(this.model.time.ofRequest(this.model.marks.request[i]));
     }
 
-    markY(i) {
+    markY(/** @type {number} */ i) {
         return this.y(this.model.markV[i]);
     }
 
     // The height of the addresses that a mark covers, in pixels.
-    markHeight(i) {
+    markHeight(/** @type {number} */ i) {
         const { marks, address } = this.model;
         const end = marks.sector[i] + marks.bytes[i] / 512;
         return this.y(address.of(marks.sector[i])) - this.y(address.of(end));
     }
 
-    drawSymbols() {
-        const symbols = this.symbols();
+    drawSymbols(/** @type {number[]} */ marks) {
+        const symbols = this.symbols(marks);
         this.drawTails(symbols);
         if (symbols.length <= MOST_SEPARATE) this.drawSeparately(symbols);
         else this.drawTogether(symbols);
@@ -199,7 +149,7 @@ class Painter {
     }
 
     // The small ones on top of the large, each with an edge of its own.
-    drawSeparately(symbols) {
+    drawSeparately(/** @type {MarkSymbol[]} */ symbols) {
         for (const symbol of [...symbols].sort((a, b) => b.r - a.r)) {
             const path = new Path2D();
             SHAPES[GROUPS[symbol.group].shape](path, symbol.x, symbol.y, symbol.r);
@@ -208,7 +158,7 @@ class Painter {
     }
 
     // One path for all of a group and kind: far faster, and nobody could tell thousands apart.
-    drawTogether(symbols) {
+    drawTogether(/** @type {MarkSymbol[]} */ symbols) {
         const paths = GROUPS.map(() => KINDS.map(() => new Path2D()));
         for (const { x, y, r, group, kind } of symbols) {
             SHAPES[GROUPS[group].shape](paths[group][kind], x, y, r);
@@ -220,15 +170,15 @@ class Painter {
 
     // One symbol for each mark in view, but for neighbours of one request and group that would
     // cover each other: they are one I/O to the eye, and the papers' figures draw them so.
-    symbols() {
+    symbols(/** @type {number[]} */ inView) {
         const { marks } = this.model;
-        const symbols = [];
-        let last = null;
-        for (const i of this.visible()) {
+        const symbols = /** @type {MarkSymbol[]} */ ([]);
+        let last = /** @type {MarkSymbol | null} */ (null);
+        for (const i of inView) {
             const height = this.markHeight(i);
             const top = this.markY(i) - height / 2;
             const joins = last?.request === marks.request[i] && last.group === marks.group[i];
-            if (joins && Math.abs(last.top - top) < 4 * this.base) {
+            if (last && joins && Math.abs(last.top - top) < 4 * this.base) {
                 last.bytes += marks.bytes[i];
                 last.top = top;
             } else {
@@ -243,6 +193,7 @@ class Painter {
         return symbols;
     }
 
+    /** @type {(i: number, top: number, height: number) => MarkSymbol} */
     symbol(i, top, height) {
         const { marks, data, time } = this.model;
         const request = marks.request[i];
@@ -258,11 +209,14 @@ class Painter {
             end: time.byOrder ? x : this.x(end_ns),
             top,
             bottom: top + height,
+            y: 0,
+            r: 0,
         };
     }
 
     // Writes are filled, reads hollow, discards hollow and dashed. The edge in the paper's colour
     // keeps neighbours apart; the smallest would be wiped out by those of their neighbours.
+    /** @type {(path: Path2D, kind: number, group: number, r: number) => void} */
     fillPath(path, kind, group, r) {
         const { context, colors } = this;
         const color = colors.groups[group];
@@ -277,7 +231,7 @@ class Painter {
 
     // Lines from issue to completion, and over the addresses, where they are longer than the
     // symbol.
-    drawTails(symbols) {
+    drawTails(/** @type {MarkSymbol[]} */ symbols) {
         const { context, colors } = this;
         context.globalAlpha = 0.5;
         context.lineWidth = 2;
@@ -301,17 +255,14 @@ class Painter {
     }
 
     // The size in KiB beside each mark, as in ATC'13 figure 4, where it covers nothing.
-    drawSizes(symbols) {
+    drawSizes(/** @type {MarkSymbol[]} */ symbols) {
         const { context, colors, layout } = this;
         context.fillStyle = colors.text;
         context.textBaseline = "middle";
         context.textAlign = "left";
-        const taken = symbols.map(({ x, y, r }) => ({
-            x: x - r,
-            y: y - r,
-            width: 2 * r,
-            height: 2 * r,
-        }));
+        const boxOf = (/** @type {MarkSymbol} */ { x, y, r }) =>
+            ({ x: x - r, y: y - r, width: 2 * r, height: 2 * r });
+        const taken = symbols.map(boxOf);
         for (const { x, y, r, bytes } of symbols) {
             const text = formatKib(bytes);
             const width = context.measureText(text).width;
@@ -322,7 +273,7 @@ class Painter {
                 [x - r - 2 - width, y - 5],
             ];
             const boxes = spots.map(([left, top]) => ({ x: left, y: top, width, height: 10 }));
-            const isFree = (spot) =>
+            const isFree = (/** @type {Box} */ spot) =>
                 spot.y > layout.plot.y && !taken.some((other) => overlaps(spot, other));
             const box = boxes.find(isFree);
             if (!box) continue;
@@ -349,11 +300,12 @@ class Painter {
         }
         this.cells.width = columns;
         this.cells.height = rows;
-        this.cells.getContext("2d").putImageData(image, 0, 0);
+        contextOf(this.cells).putImageData(image, 0, 0);
         this.context.imageSmoothingEnabled = false;
         this.context.drawImage(this.cells, plot.x, plot.y, columns * CELL, rows * CELL);
     }
 
+    /** @param {number} columns @param {number} rows */
     countCells(columns, rows) {
         const { marks, shown, markV, time } = this.model;
         const { plot } = this.layout;
@@ -371,7 +323,7 @@ class Painter {
             most = Math.max(most, ++count[cell]);
             bytes[marks.group[i]][cell] += marks.bytes[i];
         }
-        const group = (cell) => {
+        const group = (/** @type {number} */ cell) => {
             let best = 0;
             for (let g = 1; g < bytes.length; g++) if (bytes[g][cell] > bytes[best][cell]) best = g;
             return best;
@@ -384,13 +336,14 @@ class Painter {
         const { model, colors } = this;
         this.clipped(() => {
             for (const target of [model.pinned, model.hovered]) {
-                if (target?.sync != null) this.drawRelatives(target.sync);
-                if (target?.mark != null) this.drawRing(target.mark, colors.text, 2);
+                if (!target) continue;
+                if (target.sync !== null) this.drawRelatives(target.sync);
+                if (target.mark !== null) this.drawRing(target.mark, colors.text, 2);
             }
         }, true);
     }
 
-    drawRelatives(sync) {
+    drawRelatives(/** @type {number} */ sync) {
         const { model, colors } = this;
         const { start, end } = model.syncs;
         const { issue_ns } = model.data.request;
@@ -401,9 +354,10 @@ class Painter {
         }
     }
 
+    /** @type {(mark: number, color: string, width: number) => void} */
     drawRing(mark, color, width) {
         const { context, model } = this;
-        const place = this.placeOf({ mark });
+        const place = this.placeOf({ mark, sync: null });
         if (!place) return;
         const isFlush = model.marks.kind[mark] === FLUSH;
         const r = isFlush ? 6 : this.radius(model.marks.bytes[mark]) + 3;
@@ -415,14 +369,14 @@ class Painter {
     }
 
     // The middle of a mark, or the beginning of a sync call; null if that is out of view.
-    placeOf({ mark, sync }) {
+    placeOf(/** @type {Target} */ { mark, sync }) {
         const { model, layout } = this;
         const { plot, lanes } = layout;
-        const ofCall = mark === null;
-        const x = ofCall ? this.x(model.time.ofTime(model.syncs.start[sync])) : this.markX(mark);
+        const { time, syncs } = model;
+        const x = mark === null ? this.x(time.ofTime(syncs.start[sync])) : this.markX(mark);
         if (x < plot.x || x > plot.x + plot.width) return null;
-        if (ofCall || model.marks.kind[mark] === FLUSH) {
-            const lane = lanes[ofCall ? "sync calls" : "flush, FUA"];
+        if (mark === null || model.marks.kind[mark] === FLUSH) {
+            const lane = lanes[mark === null ? "sync calls" : "flush, FUA"];
             return { x, y: lane.y + lane.height / 2 };
         }
         const y = this.markY(mark);
@@ -430,11 +384,14 @@ class Painter {
     }
 }
 
+/** @type {(a: Box, b: Box) => boolean} */
 const overlaps = (a, b) =>
     a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 
 // `#rrggbb` as the low three bytes of a little-endian RGBA pixel.
-function parseColor(text) {
+function parseColor(/** @type {string} */ text) {
     const [r, g, b] = [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
     return (b << 16) | (g << 8) | r;
 }
+
+export { Painter };

@@ -1,13 +1,17 @@
 // Finds what is under the pointer. Marks are in the order of time, so a bisection leaves only the
 // few pixels around it to look through.
 
+import { lowerBound } from "./columns.js";
+import { FLUSH } from "./marks.js";
+
 const REACH = 14;
 
+/** @type {(painter: Painter, x: number, y: number) => Target | null} */
 function pick(painter, x, y) {
     const { model, layout } = painter;
     const { plot, lanes } = layout;
     if (x < plot.x - REACH || x > plot.x + plot.width + REACH) return null;
-    const inLane = (lane) => lane && y >= lane.y - 2 && y < lane.y + lane.height + 2;
+    const inLane = (/** @type {Box} */ lane) => y >= lane.y - 2 && y < lane.y + lane.height + 2;
     if (inLane(lanes["flush, FUA"])) return pickBarrier(painter, x);
     if (inLane(lanes["sync calls"])) return pickSync(painter, x, y);
     if (y < plot.y || y > plot.y + plot.height) return null;
@@ -15,12 +19,13 @@ function pick(painter, x, y) {
     return mark === null ? null : { ...model.targetOfMark(mark), near };
 }
 
+/** @param {Painter} painter @param {number} x @param {number} y */
 function nearestMark(painter, x, y) {
     const { model } = painter;
     const { marks, shown, time, firstMark, markV } = model;
     const first = firstMark[time.requestAt(painter.u(x - 2 * REACH))];
     const end = firstMark[time.requestAt(painter.u(x + 2 * REACH))];
-    let best = null;
+    let best = /** @type {number | null} */ (null);
     let bestDistance = REACH;
     let near = 0;
     for (let i = first; i < end; i++) {
@@ -38,10 +43,11 @@ function nearestMark(painter, x, y) {
     return { mark: best, near };
 }
 
+/** @type {(painter: Painter, x: number) => Target | null} */
 function pickBarrier(painter, x) {
     const { model } = painter;
     const { flushes, durable } = model.barriers;
-    let best = null;
+    let best = /** @type {number | null} */ (null);
     let bestDistance = REACH;
     for (const requests of [flushes, durable]) {
         const from = lowerBound(requests, model.time.requestAt(painter.u(x - REACH)));
@@ -57,18 +63,20 @@ function pickBarrier(painter, x) {
     return best === null ? null : model.targetOfMark(model.firstMark[best]);
 }
 
+/** @type {(painter: Painter, x: number, y: number) => Target | null} */
 function pickSync(painter, x, y) {
     const { model, layout } = painter;
     const { syncs, time } = model;
     const lane = layout.lanes["sync calls"];
-    const track = Math.floor(((y - lane.y) / lane.height) * syncs.tracks);
-    let best = null;
+    const row = Math.floor(((y - lane.y) / lane.height) * syncs.tracks);
+    const track = Math.min(Math.max(row, 0), syncs.tracks - 1);
+    let best = /** @type {number | null} */ (null);
     let bestDistance = 4;
     const first = lowerBound(syncs.latest, time.timeAt(painter.u(x - 4)));
     for (let i = first; i < syncs.count; i++) {
         const from = painter.x(time.ofTime(syncs.start[i]));
         if (from > x + 4) break;
-        if (syncs.track[i] !== Math.min(Math.max(track, 0), syncs.tracks - 1)) continue;
+        if (syncs.track[i] !== track) continue;
         const distance = Math.max(from - x, x - painter.x(time.ofTime(syncs.end[i])), 0);
         if (distance <= bestDistance) {
             best = i;
@@ -77,3 +85,5 @@ function pickSync(painter, x, y) {
     }
     return best === null ? null : { mark: null, sync: best };
 }
+
+export { pick };

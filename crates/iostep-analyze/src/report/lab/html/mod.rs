@@ -69,7 +69,7 @@ pub fn render(report: &Report) -> String {
         title: format!("{}: {}", report.name, report.title),
         version: env!("CARGO_PKG_VERSION"),
         style: [STYLE, OWN_STYLE].concat(),
-        script: SCRIPT,
+        script: &SCRIPT,
         alarms: alarms(report),
         lines: lines(report),
         findings: &report.findings,

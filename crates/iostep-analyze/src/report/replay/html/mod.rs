@@ -45,7 +45,7 @@ pub fn render(document: &Document) -> String {
         title: format!("replay of {}", document.recording.path),
         version: document.iostep_version.clone(),
         style: STYLE,
-        script: SCRIPT,
+        script: &SCRIPT,
         alarms: alarms(document),
         lines: lines(document),
         plots: plots::of(document),
