@@ -43,6 +43,16 @@ pub enum State {
 }
 
 impl State {
+    /// Its name in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Complete => "complete",
+            State::Failed { .. } => "failed",
+            State::NotApplicable { .. } => "not_applicable",
+            State::Interrupted => "interrupted",
+        }
+    }
+
     /// True if running the cell again would add nothing.
     pub fn is_final(&self) -> bool {
         matches!(self, State::Complete | State::NotApplicable { .. })
