@@ -166,6 +166,7 @@ impl Guests<'_> {
             name: name.to_owned(),
             title: name.to_owned(),
             cells: cells.iter().copied().cloned().collect(),
+            analysis: Default::default(),
         };
         lab.write(&results::lab_path(share))?;
         let watch = Watch::new(self.interrupted, self.time_limit + SLACK);

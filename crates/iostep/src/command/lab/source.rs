@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use iostep_lab::{Error, Result, builtin, matrix, plan};
+use iostep_lab::{Error, Result, builtin, matrix, plan, results};
 use iostep_model::lab::{Lab, WorkloadKind};
 
 use crate::command::{bench, replay};
@@ -23,7 +23,7 @@ pub fn load(name: &str) -> Result<Lab> {
         .extension()
         .is_some_and(|extension| extension == "json")
     {
-        return Ok(Lab::read(path)?);
+        return results::read_lab(path);
     }
     plan::parse(path, &read(path)?, &check)
 }
