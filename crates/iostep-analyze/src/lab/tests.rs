@@ -338,6 +338,16 @@ fn a_lab_of_somebody_elses_is_a_table_of_its_cells() {
 }
 
 #[test]
+fn a_lab_of_somebody_elses_has_its_own_claims() {
+    let results = [insert("ext4", "", 100), insert("ext4", "F", 150)];
+    let mut own = lab("my", &results);
+    own.analysis = iostep_lab::builtin::analysis("combined");
+    let report = Report::of(&own, &results);
+    assert_eq!(finding(&report, "f-insert").verdict, Verdict::Holds);
+    assert!(entry(&report.grids[0], "F", "ext4").paper.is_some());
+}
+
+#[test]
 fn a_result_of_another_lab_is_left_out() {
     let results = [insert("ext4", "", 100), insert("ext4", "F", 150)];
     let report = Report::of(&lab("combined", &results[..1]), &results);

@@ -78,6 +78,11 @@ mod tests {
             let found = load(lab.name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(found.name, lab.name);
             assert!(!found.cells.is_empty(), "{}", lab.name);
+            assert!(!found.analysis.claims.is_empty(), "{}", lab.name);
+            let json = serde_json::to_string(&found).expect("JSON");
+            let back: Lab = serde_json::from_str(&json).expect("a lab");
+            // The order of axes, which no comparison of maps sees.
+            assert_eq!(serde_json::to_string(&back).expect("JSON"), json);
         }
     }
 
