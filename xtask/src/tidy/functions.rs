@@ -78,8 +78,11 @@ int BPF_PROG(on_issue, struct request *rq)
 \treturn 0;
 }
 ";
-        let found = of(&source("a.c", text)).into_iter().map(|f| (f.name, f.lines));
-        let expected = [("plain", 5), ("on_issue", 5)].map(|(name, lines)| (name.to_owned(), lines));
+        let found = of(&source("a.c", text))
+            .into_iter()
+            .map(|f| (f.name, f.lines));
+        let expected =
+            [("plain", 5), ("on_issue", 5)].map(|(name, lines)| (name.to_owned(), lines));
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }
