@@ -11,7 +11,6 @@ use crate::plan;
 pub struct Builtin {
     /// As in `iostep lab run NAME`.
     pub name: &'static str,
-    /// Its file.
     pub text: &'static str,
 }
 

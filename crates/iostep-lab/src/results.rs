@@ -71,7 +71,6 @@ impl Results {
         &self.lab
     }
 
-    /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

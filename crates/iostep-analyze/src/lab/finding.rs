@@ -33,7 +33,6 @@ pub struct Evidence {
     pub holds: bool,
     /// What the cells have in common: `ext4, insert`; may be empty.
     pub place: String,
-    /// The numbers.
     pub numbers: Vec<Number>,
 }
 
@@ -62,7 +61,6 @@ impl Number {
 /// Places that have no numbers, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Why.
     pub reason: String,
     /// As [`Evidence::place`].
     pub places: Vec<String>,

@@ -11,7 +11,6 @@ use super::results::{Ground, Results};
 /// A table of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grid {
-    /// Its title.
     pub title: String,
     /// Paper, section, figure; empty for a table that repeats none.
     pub source: String,

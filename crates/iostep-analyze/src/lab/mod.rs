@@ -40,7 +40,6 @@ use results::Results;
 pub struct Report {
     /// The lab's name.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// Where its cells were measured, and which filesystems there.
     pub grounds: Vec<GroundUse>,
@@ -50,7 +49,6 @@ pub struct Report {
     pub cells: usize,
     /// Those without a complete result.
     pub incomplete: Vec<Incomplete>,
-    /// The tables.
     pub grids: Vec<Grid>,
     /// Block patterns, if the lab keeps them.
     pub patterns: Vec<Pattern>,

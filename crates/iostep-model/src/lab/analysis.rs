@@ -18,7 +18,6 @@ pub type Choices = IndexMap<String, Values>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Analysis {
-    /// The tables.
     pub views: Vec<View>,
     /// What is looked for in the results.
     pub claims: Vec<Claim>,
@@ -30,7 +29,6 @@ pub struct Analysis {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
-    /// Its title.
     pub title: String,
     /// Paper, section, figure; empty for a table that repeats none.
     #[serde(default)]
@@ -195,7 +193,6 @@ pub struct PaperTable {
     pub at: At,
     /// The axes that the numbers are named by.
     pub axes: Vec<String>,
-    /// The numbers.
     pub numbers: Numbers,
 }
 

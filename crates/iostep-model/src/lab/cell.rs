@@ -86,7 +86,6 @@ impl Cell {
 /// What a cell runs on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// The filesystem.
     pub filesystem: Filesystem,
     /// Its journal or log is on a second device.
     pub external_journal: bool,

@@ -204,7 +204,6 @@ pub struct Latency {
 pub struct ClassCount {
     /// What the bytes are; flushes have none.
     pub class: Option<Class>,
-    /// What was asked.
     pub operation: Operation,
     /// Bytes of this class; over all classes they add up to the requests'.
     pub bytes: u64,
@@ -223,7 +222,6 @@ pub struct PatternRequest {
     pub sector: u64,
     /// Length; 0 for a flush.
     pub sectors: u64,
-    /// What was asked.
     pub operation: Operation,
     /// It had to be on the medium before it completed.
     pub fua: bool,
