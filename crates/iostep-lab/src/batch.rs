@@ -247,7 +247,7 @@ impl Guests<'_> {
 fn filesystems(cells: &[&Cell]) -> Vec<&'static str> {
     let names = cells
         .iter()
-        .map(|cell| cell.storage.filesystem.kernel_name());
+        .map(|cell| cell.storage.filesystem.kind().name());
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
