@@ -25,8 +25,8 @@ pub fn check() -> Result<()> {
     for source in &sources {
         text::check(source, &mut findings);
         manifests::check(source, &mut findings);
+        sizes::check(source, &mut findings);
     }
-    sizes::check(&sources, &mut findings);
     pages::check(&sources, &mut findings);
     layers::check(&crate::metadata::read()?.packages, &mut findings);
     if findings.is_empty() {

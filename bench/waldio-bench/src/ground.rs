@@ -81,7 +81,7 @@ fn full_image(images: &Path) -> Result<LoopImage> {
 /// word a small ext4 has blocks of 1 KiB.
 fn mkfs_options(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Ext4 => &[
+        Kind::Ext2 | Kind::Ext3 | Kind::Ext4 => &[
             "-b",
             "4096",
             "-E",
@@ -89,6 +89,6 @@ fn mkfs_options(kind: Kind) -> &'static [&'static str] {
         ],
         Kind::Xfs | Kind::Btrfs | Kind::Nilfs2 => &["-K"],
         Kind::F2fs => &["-t", "0"],
-        Kind::Fat32 => &[],
+        Kind::Fat => &[],
     }
 }

@@ -13,7 +13,6 @@ use crate::table::Table;
 /// A table with its figures.
 #[derive(Debug, Serialize)]
 pub struct Measured {
-    /// Its name.
     pub name: String,
     /// What it is about.
     pub title: String,

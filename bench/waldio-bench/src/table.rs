@@ -44,7 +44,6 @@ pub enum Work {
         engine: Engine,
         /// Processes instead of threads.
         processes: bool,
-        /// How many.
         count: u32,
         /// With the log of a session before, and from the first commit on.
         again: bool,
@@ -77,7 +76,6 @@ pub struct Table {
     pub name: String,
     /// What it is about.
     pub title: String,
-    /// Where.
     pub place: Place,
     /// So many microseconds more each flush takes: `slow-flush.c`.
     pub slow_flush_us: u32,

@@ -22,9 +22,7 @@ pub enum Unit {
 pub struct Row {
     /// What the number is about: `layer`, `file`, `latency`, ...
     pub group: &'static str,
-    /// Which of them.
     pub name: String,
-    /// Its unit.
     pub unit: Unit,
     /// In the first trace; nothing if it is not there.
     pub first: Option<u64>,

@@ -12,9 +12,7 @@ pub enum Error {
     Io {
         /// Where, from the filesystem's start.
         offset_bytes: u64,
-        /// How much.
         bytes: usize,
-        /// The reason given.
         source: std::io::Error,
     },
     /// Valid, as far as can be told, but of a kind that this crate does not read.
@@ -22,7 +20,6 @@ pub enum Error {
     Unsupported {
         /// What it was read as.
         kind: Kind,
-        /// What was found.
         found: String,
         /// What is read.
         expected: String,
@@ -30,9 +27,7 @@ pub enum Error {
     /// Broken.
     #[error("{place} is {found}, expected {expected}; check it with fsck")]
     Corrupt {
-        /// Where.
         place: Place,
-        /// What was found.
         found: String,
         /// What the format asks for.
         expected: String,
@@ -45,7 +40,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// A field on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The filesystem.
     pub kind: Kind,
     /// Block group or allocation group.
     pub group: Option<u64>,

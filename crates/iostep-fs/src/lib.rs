@@ -22,8 +22,7 @@ mod ranges;
 pub mod source;
 mod xfs;
 
-use std::fmt;
-
+pub use iostep_model::filesystem::Kind;
 use iostep_model::manifest::LayoutRange;
 
 pub use error::{Error, Place, Result};
@@ -31,53 +30,9 @@ pub use owner::{FileEntry, Owner, OwnerMap};
 pub use ranges::joined;
 pub use source::{ReadAt, Section};
 
-/// A filesystem that can be told by its magic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// ext2: no journal.
-    Ext2,
-    /// ext3: a journal, and nothing that only ext4 has.
-    Ext3,
-    /// ext4.
-    Ext4,
-    /// xfs.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-    /// f2fs.
-    F2fs,
-    /// nilfs2.
-    Nilfs2,
-    /// FAT12, FAT16 or FAT32.
-    Fat,
-}
-
-impl Kind {
-    /// The name that `mount -t` takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Ext2 => "ext2",
-            Kind::Ext3 => "ext3",
-            Kind::Ext4 => "ext4",
-            Kind::Xfs => "xfs",
-            Kind::Btrfs => "btrfs",
-            Kind::F2fs => "f2fs",
-            Kind::Nilfs2 => "nilfs2",
-            Kind::Fat => "vfat",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// What the magic and its neighbours say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// Which filesystem.
     pub kind: Kind,
     /// Its block size in bytes; FAT: its cluster size. Not validated.
     pub block_bytes: u32,
@@ -88,7 +43,6 @@ pub struct Detected {
 /// What a filesystem reserves for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which filesystem.
     pub kind: Kind,
     /// Bytes of one block of `layout`. It is the filesystem's block, except on xfs and FAT, where
     /// it is the sector: several headers may share a block of xfs, and FAT has none.

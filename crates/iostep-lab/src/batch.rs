@@ -166,6 +166,7 @@ impl Guests<'_> {
             name: name.to_owned(),
             title: name.to_owned(),
             cells: cells.iter().copied().cloned().collect(),
+            analysis: Default::default(),
         };
         lab.write(&results::lab_path(share))?;
         let watch = Watch::new(self.interrupted, self.time_limit + SLACK);
@@ -246,7 +247,7 @@ impl Guests<'_> {
 fn filesystems(cells: &[&Cell]) -> Vec<&'static str> {
     let names = cells
         .iter()
-        .map(|cell| cell.storage.filesystem.kernel_name());
+        .map(|cell| cell.storage.filesystem.kind().name());
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 

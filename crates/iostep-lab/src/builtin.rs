@@ -1,11 +1,16 @@
 //! The labs that iostep brings along, and the recordings that they replay.
 
+use std::path::Path;
+
+use iostep_model::lab::Analysis;
+
+use crate::plan;
+
 /// A lab that is built in.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
     /// As in `iostep lab run NAME`.
     pub name: &'static str,
-    /// Its file.
     pub text: &'static str,
 }
 
@@ -32,6 +37,13 @@ labs!(
 /// The lab with this name.
 pub fn find(name: &str) -> Option<Builtin> {
     LABS.iter().copied().find(|lab| lab.name == name)
+}
+
+/// What the lab with this name shows; nothing if it is not built in.
+pub fn analysis(name: &str) -> Analysis {
+    let lab = find(name).map(|lab| plan::parse(Path::new(name), lab.text, &|_, _| Ok(())));
+    lab.and_then(Result::ok)
+        .map_or_else(Analysis::default, |lab| lab.analysis)
 }
 
 /// A recording that is built in.

@@ -82,7 +82,7 @@ impl Host {
 
     /// True if this kernel can mount it with its features, with a module loaded if need be.
     pub fn has(&mut self, filesystem: Filesystem) -> bool {
-        let name = filesystem.kernel_name();
+        let name = filesystem.kind().name();
         let can_mount = || {
             let known = registered(name) || {
                 load_module(name);

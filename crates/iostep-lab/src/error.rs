@@ -14,7 +14,6 @@ pub enum Error {
         path: PathBuf,
         /// What was attempted, as a verb phrase.
         what: &'static str,
-        /// The reason given.
         source: std::io::Error,
     },
     /// The machine lacks something.
@@ -28,7 +27,6 @@ pub enum Error {
     /// The caller asked for something that is never done.
     #[error("{what}; {hint}")]
     Usage {
-        /// What was asked.
         what: String,
         /// What to do instead.
         hint: String,
@@ -47,7 +45,6 @@ pub enum Error {
     /// A program that was run failed.
     #[error("{program} failed ({status}): {message}")]
     Program {
-        /// Its name.
         program: String,
         /// How it ended.
         status: std::process::ExitStatus,

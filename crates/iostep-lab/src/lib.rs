@@ -39,5 +39,5 @@ pub mod storage;
 pub use disk::{Disk, GivenDevice};
 pub use error::{Error, Result};
 pub use image::LoopImage;
-pub use mkfs::{Kind, mkfs};
+pub use mkfs::{Kind, MADE, mkfs, tool};
 pub use mount::{Mount, enter_private_mounts};

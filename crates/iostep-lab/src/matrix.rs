@@ -57,19 +57,29 @@ pub fn blocks(text: &str, block: &str) -> Result<Blocks, Problem> {
     let mut rest: Table = text
         .parse()
         .map_err(|error: toml::de::Error| (first_line(&error, text), "correct the TOML"))?;
-    let defaults = match rest.remove("defaults") {
+    let blocks = merged(&mut rest, "defaults", block)?;
+    if blocks.is_empty() {
+        let hint = "write at least one block in double brackets, as [[job]] or [[cells]]";
+        return Err((format!("no {block}"), hint));
+    }
+    Ok(Blocks { blocks, rest })
+}
+
+/// Takes the `[[block]]` tables out of a file, each with what `[defaults]` has and it has not.
+///
+/// Errors: either is something else.
+pub fn merged(rest: &mut Table, defaults: &str, block: &str) -> Result<Vec<Table>, Problem> {
+    let defaults = match rest.remove(defaults) {
         None => Table::new(),
         Some(Value::Table(table)) => table,
-        Some(_) => return Err(("defaults: no table".into(), "write [defaults]")),
+        Some(_) => return Err((format!("{defaults}: no table"), "write it in brackets")),
     };
     let found = match rest.remove(block) {
-        Some(Value::Array(found)) if !found.is_empty() => found,
-        _ => {
-            let hint = "write at least one block in double brackets, as [[job]] or [[cells]]";
-            return Err((format!("no {block}"), hint));
-        }
+        None => Vec::new(),
+        Some(Value::Array(found)) => found,
+        Some(_) => return Err((format!("no {block}"), "write double brackets")),
     };
-    let blocks = (1..).zip(found).map(|(number, found)| match found {
+    let tables = (1..).zip(found).map(|(number, found)| match found {
         Value::Table(table) => {
             let mut all = defaults.clone();
             // A key of the block takes the place that its default has.
@@ -81,10 +91,7 @@ pub fn blocks(text: &str, block: &str) -> Result<Blocks, Problem> {
             "write double brackets",
         )),
     });
-    Ok(Blocks {
-        blocks: blocks.collect::<Result<_, _>>()?,
-        rest,
-    })
+    tables.collect()
 }
 
 /// Takes a key that holds a text out of a block.

@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 
+pub use iostep_model::filesystem::Kind;
+use iostep_model::lab::Filesystem;
 use iostep_model::printable::excerpt;
 
 use crate::disk::Disk;
@@ -15,130 +16,79 @@ const JOURNAL_PROGRAM: &str = "mke2fs";
 /// A journal has the block size of its filesystem.
 const JOURNAL_ARGUMENTS: [&str; 6] = ["-q", "-F", "-O", "journal_dev", "-b", "4096"];
 
-/// A filesystem that the lab can make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// ext4.
-    Ext4,
-    /// xfs.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-    /// f2fs.
-    F2fs,
-    /// nilfs2.
-    Nilfs2,
-    /// FAT32, with long names.
-    Fat32,
-}
+/// Those that a lab makes.
+pub const MADE: [Kind; 6] = [
+    Kind::Ext4,
+    Kind::Xfs,
+    Kind::Btrfs,
+    Kind::F2fs,
+    Kind::Nilfs2,
+    Kind::Fat,
+];
 
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 6] = [
-        Kind::Ext4,
-        Kind::Xfs,
-        Kind::Btrfs,
-        Kind::F2fs,
-        Kind::Nilfs2,
-        Kind::Fat32,
-    ];
-
-    /// The name that users choose it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Ext4 => "ext4",
-            Kind::Xfs => "xfs",
-            Kind::Btrfs => "btrfs",
-            Kind::F2fs => "f2fs",
-            Kind::Nilfs2 => "nilfs2",
-            Kind::Fat32 => "fat32",
-        }
-    }
-
-    /// The kernel's name for it, as mount(2) takes it and `/proc/filesystems` has it.
-    pub fn mount_type(self) -> &'static str {
-        match self {
-            Kind::Fat32 => "vfat",
-            other => other.name(),
-        }
-    }
-
-    /// The smallest image in bytes that its mkfs takes without special options.
-    pub fn smallest_bytes(self) -> u64 {
-        match self {
-            Kind::Ext4 => 8 << 20,
-            Kind::Xfs => 300 << 20,
-            Kind::Btrfs | Kind::Nilfs2 => 256 << 20,
-            Kind::F2fs => 128 << 20,
-            // 65525 clusters make it FAT32; mkfs.fat takes 512 bytes a cluster here.
-            Kind::Fat32 => 64 << 20,
-        }
-    }
-
-    /// Its mkfs.
-    pub fn program(self) -> &'static str {
-        match self {
-            Kind::Ext4 => "mkfs.ext4",
-            Kind::Xfs => "mkfs.xfs",
-            Kind::Btrfs => "mkfs.btrfs",
-            Kind::F2fs => "mkfs.f2fs",
-            Kind::Nilfs2 => "mkfs.nilfs2",
-            Kind::Fat32 => "mkfs.fat",
-        }
-    }
-
-    fn debian_package(self) -> &'static str {
-        match self {
-            Kind::Ext4 => "e2fsprogs",
-            Kind::Xfs => "xfsprogs",
-            Kind::Btrfs => "btrfs-progs",
-            Kind::F2fs => "f2fs-tools",
-            Kind::Nilfs2 => "nilfs-tools",
-            Kind::Fat32 => "dosfstools",
-        }
-    }
-
-    /// Arguments that have its mkfs write at once what the kernel would write some seconds after
-    /// the mount, into somebody's counters.
-    pub fn at_once(self) -> &'static [&'static str] {
-        match self {
-            Kind::Ext4 => &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
-            _ => &[],
-        }
-    }
-
+/// What makes a filesystem.
+#[derive(Clone, Copy, Debug)]
+pub struct Mkfs {
+    /// Its program.
+    pub program: &'static str,
+    debian_package: &'static str,
+    /// The smallest image in bytes that it takes without special options.
+    pub smallest_bytes: u64,
     /// Quiet, and over whatever was there before.
-    fn first_arguments(self) -> &'static [&'static str] {
-        match self {
-            Kind::Ext4 => &["-q", "-F"],
-            Kind::Xfs | Kind::Btrfs | Kind::F2fs | Kind::Nilfs2 => &["-q", "-f"],
-            Kind::Fat32 => &["-F", "32", "-I"],
-        }
-    }
+    first_arguments: &'static [&'static str],
+    /// Arguments that have it write at once what the kernel would write some seconds after the
+    /// mount, into somebody's counters.
+    pub at_once: &'static [&'static str],
+    /// Makes it tell its version, among other things.
+    version_argument: &'static str,
+}
 
-    /// Makes the tool tell its version, among other things. mkfs.fat has no argument for it, but
-    /// tells before it finds that there is no such file.
-    fn version_argument(self) -> &'static str {
-        match self {
-            Kind::Btrfs => "--version",
-            Kind::Fat32 => "/dev/null/none",
-            Kind::Ext4 | Kind::Xfs | Kind::F2fs | Kind::Nilfs2 => "-V",
-        }
+/// What makes a filesystem of a kind; FAT is made as FAT32.
+pub fn tool(kind: Kind) -> Mkfs {
+    let mkfs = |program, debian_package, smallest_bytes, first_arguments| Mkfs {
+        program,
+        debian_package,
+        smallest_bytes,
+        first_arguments,
+        at_once: &[],
+        version_argument: "-V",
+    };
+    let ext = |program| Mkfs {
+        at_once: &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        ..mkfs(program, "e2fsprogs", 8 << 20, &["-q", "-F"])
+    };
+    match kind {
+        Kind::Ext2 => ext("mkfs.ext2"),
+        Kind::Ext3 => ext("mkfs.ext3"),
+        Kind::Ext4 => ext("mkfs.ext4"),
+        Kind::Xfs => mkfs("mkfs.xfs", "xfsprogs", 300 << 20, &["-q", "-f"]),
+        Kind::Btrfs => Mkfs {
+            version_argument: "--version",
+            ..mkfs("mkfs.btrfs", "btrfs-progs", 256 << 20, &["-q", "-f"])
+        },
+        Kind::F2fs => mkfs("mkfs.f2fs", "f2fs-tools", 128 << 20, &["-q", "-f"]),
+        Kind::Nilfs2 => mkfs("mkfs.nilfs2", "nilfs-tools", 256 << 20, &["-q", "-f"]),
+        // 65525 clusters make it FAT32; mkfs.fat takes 512 bytes a cluster here. It has no
+        // argument for its version, but tells it before it finds that there is no such file.
+        Kind::Fat => Mkfs {
+            version_argument: "/dev/null/none",
+            ..mkfs("mkfs.fat", "dosfstools", 64 << 20, &["-F", "32", "-I"])
+        },
     }
 }
 
-impl FromStr for Kind {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Kind> {
-        Kind::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| Error::Usage {
-                what: format!("{name}: not a filesystem that iostep makes"),
-                hint: "choose ext4, xfs, btrfs, f2fs, nilfs2 or fat32".into(),
-            })
-    }
+/// The one of [`MADE`] that users call so: as in a lab, FAT is `fat32`.
+///
+/// Errors: `Usage`.
+pub fn named(name: &str) -> Result<Kind> {
+    let found: Option<Filesystem> = name.parse().ok();
+    found
+        .map(Filesystem::kind)
+        .filter(|kind| *kind == Kind::Fat || kind.name() == name)
+        .ok_or_else(|| Error::Usage {
+            what: format!("{name}: not a filesystem that iostep makes"),
+            hint: "choose ext4, xfs, btrfs, f2fs, nilfs2 or fat32".into(),
+        })
 }
 
 /// Makes a filesystem, with further arguments for its mkfs.
@@ -148,7 +98,7 @@ impl FromStr for Kind {
 pub fn mkfs<S: AsRef<OsStr>>(kind: Kind, disk: &impl Disk, options: &[S]) -> Result<()> {
     disk.check_may_be_destroyed()?;
     let arguments = arguments(kind, disk.device(), options);
-    run(kind.program(), kind.debian_package(), &arguments)
+    run(&tool(kind), tool(kind).program, &arguments)
 }
 
 /// Makes a device the journal of an ext4 that is made afterwards with `-J device=`.
@@ -158,7 +108,7 @@ pub fn make_journal(disk: &impl Disk) -> Result<()> {
     disk.check_may_be_destroyed()?;
     let mut arguments: Vec<OsString> = JOURNAL_ARGUMENTS.iter().map(OsString::from).collect();
     arguments.push(disk.device().into());
-    run(JOURNAL_PROGRAM, Kind::Ext4.debian_package(), &arguments)
+    run(&tool(Kind::Ext4), JOURNAL_PROGRAM, &arguments)
 }
 
 /// What [`mkfs()`] runs, as a line for a shell.
@@ -167,7 +117,7 @@ pub fn command_line<S: AsRef<OsStr>>(kind: Kind, device: &Path, options: &[S]) -
     let words = arguments
         .iter()
         .map(|word| word.to_string_lossy().into_owned());
-    let line: Vec<String> = std::iter::once(kind.program().to_owned())
+    let line: Vec<String> = std::iter::once(tool(kind).program.to_owned())
         .chain(words)
         .collect();
     line.join(" ")
@@ -182,8 +132,9 @@ pub fn journal_command_line(device: &Path) -> String {
 /// The line of its output in which the tool tells its version; `None` if it does not, or is not
 /// installed.
 pub fn version(kind: Kind) -> Option<String> {
-    let output = Command::new(kind.program())
-        .arg(kind.version_argument())
+    let tool = tool(kind);
+    let output = Command::new(tool.program)
+        .arg(tool.version_argument)
         .env("PATH", search_path())
         .stdin(Stdio::null())
         .output()
@@ -196,18 +147,18 @@ pub fn version(kind: Kind) -> Option<String> {
 }
 
 fn arguments<S: AsRef<OsStr>>(kind: Kind, device: &Path, options: &[S]) -> Vec<OsString> {
-    let first = kind.first_arguments().iter().map(OsString::from);
+    let first = tool(kind).first_arguments.iter().map(OsString::from);
     let further = options.iter().map(|option| option.as_ref().to_owned());
     first.chain(further).chain([device.into()]).collect()
 }
 
-fn run(program: &str, package: &str, arguments: &[OsString]) -> Result<()> {
+fn run(tool: &Mkfs, program: &str, arguments: &[OsString]) -> Result<()> {
     let output = Command::new(program)
         .args(arguments)
         .env("PATH", search_path())
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| missing(program, package, error))?;
+        .map_err(|error| missing(program, tool.debian_package, error))?;
     if output.status.success() {
         return Ok(());
     }
@@ -243,25 +194,20 @@ mod tests {
 
     #[test]
     fn a_missing_tool_names_its_package() {
-        let not_found = || io::Error::from(io::ErrorKind::NotFound);
-        for (kind, package) in [
-            (Kind::Ext4, "e2fsprogs"),
-            (Kind::Xfs, "xfsprogs"),
-            (Kind::Btrfs, "btrfs-progs"),
-            (Kind::F2fs, "f2fs-tools"),
-            (Kind::Nilfs2, "nilfs-tools"),
-            (Kind::Fat32, "dosfstools"),
-        ] {
-            let text = missing(kind.program(), kind.debian_package(), not_found()).to_string();
-            assert!(text.ends_with(&format!("apt install {package}")), "{text}");
-        }
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        let tool = tool(Kind::Fat);
+        let text = missing(tool.program, tool.debian_package, error).to_string();
+        assert!(text.ends_with("apt install dosfstools"), "{text}");
     }
 
     #[test]
-    fn kinds_read_back_by_name_and_others_are_refused() {
-        for kind in Kind::ALL {
-            assert_eq!(kind.name().parse::<Kind>().expect("known"), kind);
+    fn a_kind_is_named_as_in_a_lab() {
+        assert_eq!(named("fat32").ok(), Some(Kind::Fat));
+        for kind in &MADE[..5] {
+            assert_eq!(named(kind.name()).ok(), Some(*kind));
         }
-        assert!("zfs".parse::<Kind>().is_err());
+        for name in ["zfs", "vfat", "ext4-writeback"] {
+            assert!(named(name).is_err(), "{name}");
+        }
     }
 }

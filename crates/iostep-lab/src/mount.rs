@@ -53,7 +53,7 @@ impl Mount {
         rustix::mount::mount(
             disk.device(),
             point.directory().name(),
-            kind.mount_type(),
+            kind.name(),
             MountFlags::NODEV | MountFlags::NOSUID | flags,
             data.as_c_str(),
         )

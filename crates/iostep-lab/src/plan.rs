@@ -1,8 +1,9 @@
 //! From the text of a lab to its cells.
 //!
-//! A lab is TOML: `title`, `[defaults]` and `[[cells]]` blocks whose lists are crossed. The keys
-//! of a block are those of [`OWN_KEYS`] and the long flags of the workload's command; whoever
-//! reads that command's line checks them (`check`).
+//! A lab is TOML: `title`, `[defaults]` and `[[cells]]` blocks whose lists are crossed, and what is
+//! shown of them ([`Analysis`](iostep_model::lab::Analysis)). The keys of a block are those of
+//! [`OWN_KEYS`] and the long flags of the workload's command; whoever reads that command's line
+//! checks them (`check`).
 
 use std::hash::Hasher;
 use std::path::Path;
@@ -15,6 +16,7 @@ use twox_hash::XxHash64;
 use crate::error::{Error, Result};
 use crate::matrix::{self, Blocks, Choice, MAX_CELLS, Problem, check_name, shown};
 
+mod analysis;
 mod draft;
 mod select;
 #[cfg(test)]
@@ -40,6 +42,7 @@ pub fn parse(file: &Path, text: &str, check: Check<'_>) -> Result<Lab> {
     };
     let own = |(what, hint): Problem| (what, hint.to_owned());
     let Blocks { blocks, mut rest } = matrix::blocks(text, "cells").map_err(own).map_err(bad)?;
+    let analysis = analysis::take(&mut rest).map_err(own).map_err(bad)?;
     let (name, title) = names(file, &mut rest).map_err(own).map_err(bad)?;
     let mut cells: Vec<Cell> = Vec::new();
     for (number, block) in (1..).zip(blocks) {
@@ -52,7 +55,15 @@ pub fn parse(file: &Path, text: &str, check: Check<'_>) -> Result<Lab> {
         cells.extend(made.map_err(|(what, hint)| bad((format!("block {number}: {what}"), hint)))?);
     }
     refuse_twins(&cells).map_err(bad)?;
-    Ok(Lab { name, title, cells })
+    analysis::check(&analysis, &cells)
+        .map_err(own)
+        .map_err(bad)?;
+    Ok(Lab {
+        name,
+        title,
+        cells,
+        analysis,
+    })
 }
 
 /// The lab's name and title, and nothing else at the top.
@@ -64,7 +75,7 @@ fn names(file: &Path, rest: &mut Table) -> Result<(String, String), Problem> {
     match rest.keys().next() {
         None => Ok((name, shown_line(&title))),
         Some(key) => {
-            let hint = "keys stand in [[cells]] or [defaults]; at the top only name and title";
+            let hint = "keys stand in [[cells]] or [defaults]; at the top only name, title, views, claims and papers";
             Err((format!("{}: no such table", shown(key)), hint))
         }
     }

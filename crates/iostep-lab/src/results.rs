@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use iostep_model::lab::{Cell, CellResult, Lab};
+use iostep_model::lab::{Analysis, Cell, CellResult, Lab};
 use iostep_model::store::lab as tables;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use crate::builtin;
 use crate::error::{Error, Result};
 use crate::matrix::shown;
 
@@ -47,7 +48,7 @@ impl Results {
         let path = directory.join(LAB);
         let mut all = lab.clone();
         if path.exists() {
-            all = joined(lab, &Lab::read(&path)?, directory)?;
+            all = joined(lab, &read_lab(&path)?, directory)?;
             // What cannot be read must not be written over either.
             read_cells(directory, &all)?;
             let asked = lab.cells.len();
@@ -70,7 +71,6 @@ impl Results {
         &self.lab
     }
 
-    /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -110,9 +110,21 @@ pub fn read(directory: &Path) -> Result<(Lab, Vec<CellResult>)> {
             hint: "name one that iostep lab run made".into(),
         });
     }
-    let lab = Lab::read(&path)?;
+    let lab = read_lab(&path)?;
     let cells = read_cells(directory, &lab)?;
     Ok((lab, cells))
+}
+
+/// Reads a lab as JSON. One that was written before labs held what they show gets what the
+/// built-in lab with its name shows.
+///
+/// Errors: `File`.
+pub fn read_lab(path: &Path) -> Result<Lab> {
+    let mut lab = Lab::read(path)?;
+    if lab.analysis == Analysis::default() {
+        lab.analysis = builtin::analysis(&lab.name);
+    }
+    Ok(lab)
 }
 
 /// Joins directories of results in `into`, which may be one of them or hold results already. Of

@@ -37,7 +37,6 @@ impl Scratch {
         Ok(Scratch::Directory(directory))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         match self {
             Scratch::Mounted(mount) => mount.path(),

@@ -7,29 +7,12 @@ use iostep_model::lab::{Filesystem, Storage, Tool};
 use crate::disk::{Disk, GivenDevice};
 use crate::error::Result;
 use crate::image::{LoopImage, Options};
-use crate::mkfs::{self, Kind, make_journal};
+use crate::mkfs::{self, Kind, make_journal, tool};
 use crate::mount::Mount;
 use crate::room;
 
 /// Length of a journal of its own: more than ext4 and xfs ask for, and nothing that fills up.
 pub const JOURNAL_BYTES: u64 = 128 << 20;
-
-impl From<Filesystem> for Kind {
-    fn from(filesystem: Filesystem) -> Kind {
-        match filesystem {
-            Filesystem::Ext4
-            | Filesystem::Ext4Writeback
-            | Filesystem::Ext4DataJournal
-            | Filesystem::Ext4FastCommit
-            | Filesystem::Ext4NoJournal => Kind::Ext4,
-            Filesystem::Xfs => Kind::Xfs,
-            Filesystem::Btrfs => Kind::Btrfs,
-            Filesystem::F2fs => Kind::F2fs,
-            Filesystem::Nilfs2 => Kind::Nilfs2,
-            Filesystem::Fat32 => Kind::Fat32,
-        }
-    }
-}
 
 /// Where a filesystem is made.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +94,7 @@ impl Mounted {
         commands.push(mount_line(&recipe, disk.device()));
         let version = mkfs::version(kind);
         let tool = version.map(|version| Tool {
-            name: kind.program().into(),
+            name: tool(kind).program.into(),
             version,
         });
         Ok(Mounted {
@@ -180,7 +163,7 @@ fn mount_line(recipe: &Recipe, device: &Path) -> String {
         "" => String::new(),
         options => format!(" -o {options}"),
     };
-    let kind = recipe.kind.mount_type();
+    let kind = recipe.kind.name();
     format!("mount -t {kind}{options} {} DIR", device.display())
 }
 
@@ -193,7 +176,7 @@ struct Recipe {
 
 impl Recipe {
     fn of(storage: &Storage, journal: Option<&Path>) -> Recipe {
-        let kind = Kind::from(storage.filesystem);
+        let kind = storage.filesystem.kind();
         let journal = journal.map(|path| path.display().to_string());
         let mut mkfs = first_options(storage.filesystem);
         let mut mount = own_mount_options(storage.filesystem).to_owned();
@@ -226,12 +209,12 @@ fn first_options(filesystem: Filesystem) -> Vec<String> {
         Filesystem::Ext4NoJournal => Some("^has_journal"),
         _ => None,
     };
-    let kind = Kind::from(filesystem);
+    let kind = filesystem.kind();
     let mut options: Vec<&str> = match kind {
         Kind::Ext4 => vec!["-b", "4096"],
         _ => Vec::new(),
     };
-    options.extend(kind.at_once());
+    options.extend(tool(kind).at_once);
     options.extend(features.iter().flat_map(|features| ["-O", features]));
     options.into_iter().map(str::to_owned).collect()
 }
@@ -251,7 +234,7 @@ pub fn filesystem_of(kernel_name: &str, options: &str) -> Option<Filesystem> {
     Some(match kernel_name {
         "ext4" if has("data=writeback") => Filesystem::Ext4Writeback,
         "ext4" if has("data=journal") => Filesystem::Ext4DataJournal,
-        other => *Filesystem::ALL.iter().find(|f| f.kernel_name() == other)?,
+        other => *Filesystem::ALL.iter().find(|f| f.kind().name() == other)?,
     })
 }
 

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         trial("the_logical_block_size_is_the_one_asked_for", block_size),
         trial("a_used_device_has_no_scheduler", scheduler),
     ];
-    tests.extend(Kind::ALL.map(made_and_mounted));
+    tests.extend(iostep_lab::MADE.map(made_and_mounted));
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
 
@@ -57,7 +57,7 @@ fn made_and_mounted(kind: Kind) -> Trial {
         let missing = if !rustix::process::geteuid().is_root() {
             "root"
         } else if !can_mount(kind) {
-            kind.mount_type()
+            kind.name()
         } else {
             return make_and_mount(kind).map(|()| Completion::Completed);
         };
@@ -72,13 +72,13 @@ fn made_and_mounted(kind: Kind) -> Trial {
 fn can_mount(kind: Kind) -> bool {
     // What is a module is not listed before it is loaded.
     let _ = Command::new("modprobe")
-        .arg(kind.mount_type())
+        .arg(kind.name())
         .stderr(Stdio::null())
         .status();
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     known
         .lines()
-        .any(|line| line.split_whitespace().last() == Some(kind.mount_type()))
+        .any(|line| line.split_whitespace().last() == Some(kind.name()))
 }
 
 fn small() -> Options {
@@ -254,7 +254,7 @@ fn hold(how: &str) -> ExitCode {
 
 fn make_and_mount(kind: Kind) -> Result<(), Failed> {
     let image = LoopImage::create(&Options {
-        bytes: kind.smallest_bytes(),
+        bytes: iostep_lab::tool(kind).smallest_bytes,
         ..Options::default()
     })?;
     mkfs::<&str>(kind, &image, &[])?;
@@ -262,7 +262,7 @@ fn make_and_mount(kind: Kind) -> Result<(), Failed> {
     let device = image.device().to_string_lossy().into_owned();
     let table = mount_table();
     let line = table.lines().find(|line| line.contains(&device));
-    let made = line.is_some_and(|line| line.contains(&format!(" - {} ", kind.mount_type())));
+    let made = line.is_some_and(|line| line.contains(&format!(" - {} ", kind.name())));
     check(made, kind.name())?;
     fs::write(mount.path().join("file"), b"content")?;
     mount.unmount()?;

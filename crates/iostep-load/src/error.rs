@@ -14,13 +14,11 @@ pub enum Error {
         path: PathBuf,
         /// What was attempted, as a verb phrase.
         what: String,
-        /// The reason given.
         reason: String,
     },
     /// The caller asked for something that makes no sense.
     #[error("{what}; {hint}")]
     Usage {
-        /// What was asked.
         what: String,
         /// What to do instead.
         hint: String,

@@ -34,7 +34,6 @@ pub struct DatabaseFacts {
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableFacts {
-    /// Its name.
     pub name: String,
     /// Its rows; of those that were read if not [`TableFacts::whole`].
     pub rows: u64,

@@ -367,7 +367,6 @@ impl Temporary {
         Err(failed(Errno::EXIST.into()))
     }
 
-    /// The directory.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }

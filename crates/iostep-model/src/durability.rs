@@ -7,7 +7,6 @@ use crate::pragma::{Journal, Synchronous};
 /// What is lost at worst, from nothing on; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Loss {
-    /// Nothing.
     Nothing,
     /// The last commit.
     LastCommit,

@@ -12,15 +12,12 @@ pub enum Error {
         path: PathBuf,
         /// What was attempted, as a verb phrase.
         what: &'static str,
-        /// The reason given.
         source: std::io::Error,
     },
     /// The file is whole but of a kind or version that this build does not read.
     #[error("{path}: {found}; expected {expected}", path = path.display())]
     Unsupported {
-        /// The file.
         path: PathBuf,
-        /// What was found.
         found: String,
         /// What this build reads.
         expected: String,
@@ -28,7 +25,6 @@ pub enum Error {
     /// The file is broken.
     #[error("{path}: damaged at {place}: {reason}", path = path.display())]
     Corrupt {
-        /// The file.
         path: PathBuf,
         /// Byte offset, row or field.
         place: String,

@@ -22,7 +22,6 @@ pub enum Event {
     Requeue(Transfer),
     /// A bio was cut in two; `sector` is where the second part starts.
     Split {
-        /// When.
         mono_ns: u64,
         /// First sector of the second part.
         sector: u64,
@@ -31,9 +30,7 @@ pub enum Event {
     SyncEnter(SyncEnter),
     /// A sync call left.
     SyncExit {
-        /// When.
         mono_ns: u64,
-        /// Which.
         sync: SyncKey,
         /// What it returned, a negative errno for failure; `None` where that was not seen.
         result: Option<i64>,
@@ -41,7 +38,6 @@ pub enum Event {
     /// A sync call needs this commit of the filesystem's log: a jbd2 transaction id, or an xfs
     /// CIL sequence.
     SyncNeeds {
-        /// When.
         mono_ns: u64,
         /// Which sync call.
         sync: SyncKey,
@@ -50,14 +46,12 @@ pub enum Event {
     },
     /// The filesystem's log began to commit.
     CommitStart {
-        /// When.
         mono_ns: u64,
         /// jbd2 transaction id.
         commit: u64,
     },
     /// The filesystem's log finished a commit.
     CommitEnd {
-        /// When.
         mono_ns: u64,
         /// jbd2 transaction id.
         commit: u64,
@@ -68,18 +62,12 @@ pub enum Event {
     /// A file was seen for the first time, or under a new name.
     File(File),
     /// A file's inode went away because nothing names it any more.
-    FileDeleted {
-        /// When.
-        mono_ns: u64,
-        /// Which.
-        file: FileKey,
-    },
+    FileDeleted { mono_ns: u64, file: FileKey },
     /// The filesystem told where a part of a file lies (tracefs probe).
     Extent(Extent),
     /// A part of a file was written in the page cache (tracefs probe, which cannot look into
     /// bios).
     Dirty {
-        /// When.
         mono_ns: u64,
         /// Inode number.
         inode: u64,
@@ -91,12 +79,7 @@ pub enum Event {
         pid: u32,
     },
     /// The tool's own milestones.
-    Marker {
-        /// When.
-        mono_ns: u64,
-        /// Which.
-        marker: Marker,
-    },
+    Marker { mono_ns: u64, marker: Marker },
     /// I/O on another device than the first of the manifest's `devices`, where there are several.
     On {
         /// Index into the manifest's `devices`.
@@ -128,7 +111,6 @@ pub enum Io {
 /// queue their own bios there, whose pages need not be those of the bio above.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remap {
-    /// When.
     pub mono_ns: u64,
     /// The device above: index into the manifest's `devices`; `None` for one that is not traced
     /// and lies on the same disk.
@@ -141,9 +123,7 @@ pub struct Remap {
     pub to_sector: u64,
     /// Length; 0 for an empty flush.
     pub bytes: u32,
-    /// What is asked.
     pub operation: Operation,
-    /// How.
     pub flags: Flags,
 }
 
@@ -178,15 +158,12 @@ pub enum Marker {
 /// A bio, with what its pages were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// When.
     pub mono_ns: u64,
     /// First sector, on the whole disk.
     pub sector: u64,
     /// Length; 0 for an empty flush.
     pub bytes: u32,
-    /// What is asked.
     pub operation: Operation,
-    /// How.
     pub flags: Flags,
     /// Thread that submitted it.
     pub pid: u32,
@@ -225,7 +202,6 @@ pub struct Dirtier {
 pub enum Content {
     /// Pages of a file, from the page cache or from direct I/O.
     File {
-        /// Which.
         file: FileKey,
         /// Where in it.
         offset_bytes: u64,
@@ -298,15 +274,12 @@ pub enum Content {
 /// A request at the driver's door.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// When.
     pub mono_ns: u64,
     /// First sector, on the whole disk.
     pub sector: u64,
     /// Length.
     pub bytes: u32,
-    /// What is asked.
     pub operation: Operation,
-    /// How.
     pub flags: Flags,
 }
 
@@ -372,7 +345,6 @@ pub struct Cgroup {
 pub struct File {
     /// When it was seen under this name.
     pub mono_ns: u64,
-    /// Which.
     pub file: FileKey,
     /// `i_mode`.
     pub mode: u16,

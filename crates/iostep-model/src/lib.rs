@@ -14,6 +14,7 @@ pub mod directory;
 pub mod durability;
 pub mod error;
 pub mod event;
+pub mod filesystem;
 pub mod identity;
 pub mod lab;
 pub mod manifest;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Result};
+use crate::filesystem::Kind;
 use crate::operation::{Counter, Operation};
 use crate::publish;
 
@@ -118,7 +119,6 @@ pub struct Device {
 /// One of several devices of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TracedDevice {
-    /// The device.
     pub device: Device,
     /// What lies on the device itself.
     pub holds: Holds,
@@ -178,7 +178,6 @@ pub struct MountPlace {
     /// The directory that is seen there, from the filesystem's root: `/`, but for a bind mount or
     /// a btrfs subvolume.
     pub root: String,
-    /// Where.
     pub point: String,
 }
 
@@ -212,7 +211,6 @@ impl Filesystem {
 pub struct LayoutRange {
     /// First filesystem block.
     pub first_block: u64,
-    /// How many.
     pub blocks: u64,
     /// What for. The journal's blocks are [`Class::LogOther`]; their headers tell more.
     pub class: Class,
@@ -376,7 +374,6 @@ pub struct Interrupt {
     pub label: String,
     /// The line's description: chip and device names.
     pub description: String,
-    /// How many.
     pub count: u64,
     /// True for the traced device's own.
     pub of_device: bool,
@@ -404,6 +401,11 @@ impl Manifest {
     /// another one than the filesystem's.
     pub fn is_layered(&self) -> bool {
         self.devices.iter().any(|device| !device.is_disk())
+    }
+
+    /// Which filesystem it is; `None` also for one that is not known here.
+    pub fn filesystem_kind(&self) -> Option<Kind> {
+        Kind::of_mount(&self.filesystem.as_ref()?.kind)
     }
 
     /// The device that the filesystem lies on, the first of several.

@@ -91,7 +91,6 @@ pub struct Request {
     pub sector: u64,
     /// Length; 0 for a flush.
     pub bytes: u32,
-    /// What was asked.
     pub operation: Operation,
     /// How, with the preflush and FUA that its bios asked for: where the device cannot do them,
     /// the kernel makes flushes of them.
@@ -254,9 +253,7 @@ pub struct Commit {
 /// A milestone of the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkerRow {
-    /// When.
     pub mono_ns: u64,
-    /// Which.
     pub marker: Marker,
 }
 

@@ -14,7 +14,6 @@ pub enum Error {
         path: PathBuf,
         /// What was attempted, as a verb phrase.
         what: &'static str,
-        /// The reason given.
         source: std::io::Error,
     },
     /// This machine, device or filesystem cannot do it; the text says what would.

@@ -47,7 +47,6 @@ const SNAPSHOT_ATTEMPTS: usize = 10_000;
 /// What to record and where.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The device.
     pub target: Target,
     /// The trace directory; must not exist, or be empty.
     pub directory: PathBuf,

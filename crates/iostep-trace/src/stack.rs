@@ -25,7 +25,6 @@ const FOLLOWED_LEVELS: [(&str, &str); 2] = [("raid0", "RAID0"), ("raid1", "RAID1
 /// A device of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Its number.
     pub number: DeviceNumber,
     /// The number of its disk, which is its own unless it is a partition.
     pub disk: DeviceNumber,

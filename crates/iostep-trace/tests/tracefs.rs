@@ -121,7 +121,7 @@ impl Stage {
         mkfs(
             Kind::Ext4,
             &image,
-            &[Kind::Ext4.at_once(), &["-b", "4096"]].concat(),
+            &[iostep_lab::tool(Kind::Ext4).at_once, &["-b", "4096"]].concat(),
         )?;
         let mount = Mount::new(Kind::Ext4, &image, "")?;
         // What mounting left to write must not come during a recording.

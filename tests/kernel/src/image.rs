@@ -35,7 +35,6 @@ impl Image {
         })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,7 +1,7 @@
-//! Where functions begin and end.
+//! Where C functions begin and end.
 //!
-//! The formatters run first, so indentation is the grammar: a function ends at the first closing
-//! brace that stands as deep as its first line.
+//! The formatter runs first, so indentation is the grammar: a function ends at the first closing
+//! brace at the margin.
 
 use super::tree::Source;
 
@@ -13,55 +13,12 @@ pub struct Function {
     pub lines: usize,
 }
 
-/// The functions of a Rust or C file; none for any other.
+/// The functions of a C file; none for any other.
 pub fn of(source: &Source) -> Vec<Function> {
-    let lines: Vec<&str> = source.text.lines().collect();
     match source.kind() {
-        "rs" => rust(&lines),
-        "c" | "h" => c(&lines),
+        "c" | "h" => c(&source.text.lines().collect::<Vec<_>>()),
         _ => Vec::new(),
     }
-}
-
-fn rust(lines: &[&str]) -> Vec<Function> {
-    let mut functions = Vec::new();
-    for (first, line) in lines.iter().enumerate() {
-        if let Some(name) = rust_name(line) {
-            functions.push(Function {
-                name: name.to_owned(),
-                lines: rust_length(&lines[first..]),
-            });
-        }
-    }
-    functions
-}
-
-/// The name in `pub(crate) const unsafe extern "C" fn name(`.
-fn rust_name(line: &str) -> Option<&str> {
-    let (before, after) = line.split_once("fn ")?;
-    let qualifies = |word: &str| {
-        matches!(word, "const" | "async" | "unsafe" | "extern" | "\"C\"") || word.starts_with("pub")
-    };
-    let name = after.split(['(', '<']).next()?;
-    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    (before.split_whitespace().all(qualifies) && is_name).then_some(name)
-}
-
-/// A declaration ends at its semicolon, a body at its brace.
-fn rust_length(lines: &[&str]) -> usize {
-    let indent = indentation(lines[0]);
-    if lines[0].ends_with([';', '}']) {
-        return 1;
-    }
-    let end = lines[1..].iter().position(|line| {
-        let same = !line.is_empty() && indentation(line) == indent;
-        same && (line.ends_with(';') || line.trim_start().starts_with('}'))
-    });
-    end.map_or(lines.len(), |end| end + 2)
-}
-
-fn indentation(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }
 
 /// In kernel style the brace that opens a function stands alone at the margin.
@@ -102,41 +59,6 @@ mod tests {
     use super::*;
     use crate::tidy::tree::source;
 
-    fn lengths(path: &str, text: &str) -> Vec<(String, usize)> {
-        let functions = of(&source(path, text));
-        functions.into_iter().map(|f| (f.name, f.lines)).collect()
-    }
-
-    #[test]
-    fn rust_functions_are_measured_with_their_signature() {
-        let text = "\
-impl A {
-    pub fn short(&self) -> u8 {
-        if x {
-        }
-    }
-
-    fn wide(
-        a: u8,
-    ) -> u8
-    where
-        T: B,
-    {
-        let fnord = call(fn_pointer);
-    }
-}
-
-trait T {
-    fn declared(&self) -> u8;
-}
-";
-        let expected = [("short", 4), ("wide", 8), ("declared", 1)];
-        assert_eq!(
-            lengths("a.rs", text),
-            expected.map(|(n, l)| (n.to_owned(), l))
-        );
-    }
-
     #[test]
     fn c_functions_are_found_and_structures_are_not() {
         let text = "\
@@ -156,9 +78,11 @@ int BPF_PROG(on_issue, struct request *rq)
 \treturn 0;
 }
 ";
-        let found = lengths("a.c", text);
-        assert_eq!(found[0].0, "plain");
-        assert_eq!(found[1], ("on_issue".to_owned(), 5));
-        assert_eq!(found.len(), 2);
+        let found = of(&source("a.c", text))
+            .into_iter()
+            .map(|f| (f.name, f.lines));
+        let expected =
+            [("plain", 5), ("on_issue", 5)].map(|(name, lines)| (name.to_owned(), lines));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

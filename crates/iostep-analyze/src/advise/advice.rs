@@ -49,7 +49,6 @@ pub struct Advice {
     pub schema_version: u32,
     /// Version of the iostep that wrote it.
     pub iostep_version: String,
-    /// What was asked.
     pub place: Place,
     /// Where it was measured; `None` if nothing was.
     pub environment: Option<Environment>,
@@ -117,20 +116,11 @@ pub enum State {
     /// It was.
     Measured,
     /// It was not, on purpose or since a signal came.
-    NotMeasured {
-        /// Why.
-        reason: String,
-    },
+    NotMeasured { reason: String },
     /// It means nothing here.
-    NotApplicable {
-        /// Why.
-        reason: String,
-    },
+    NotApplicable { reason: String },
     /// A run failed.
-    Failed {
-        /// Why.
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 /// A candidate, and why it is not to be measured if it is not.

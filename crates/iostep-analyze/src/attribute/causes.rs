@@ -13,6 +13,7 @@
 //! - A commit that nobody waits for belongs to the filesystem's own timer: no cause.
 
 use iostep_model::event::{Content, Event, Io, Queue};
+use iostep_model::filesystem::Kind;
 use iostep_model::manifest::Manifest;
 use iostep_model::table::{Commit, Sync};
 use iostep_model::{Class, SyncKey, SyncKind};
@@ -43,19 +44,14 @@ pub(crate) struct Causes {
     by_commit: FxHashMap<u64, u32>,
     /// Log records in the order of queueing: time and commit, for records that carry none.
     records: Vec<(u64, u64)>,
-    is_btrfs: bool,
-    is_f2fs: bool,
-    is_nilfs2: bool,
+    filesystem: Option<Kind>,
 }
 
 impl Causes {
     /// Collects sync calls and commits and finds each commit's cause.
     pub(super) fn learn(manifest: &Manifest, names: &Names, events: &[Event]) -> Causes {
-        let kind = manifest.filesystem.as_ref().map(|f| f.kind.as_str());
         let mut causes = Causes {
-            is_btrfs: kind == Some("btrfs"),
-            is_f2fs: kind == Some("f2fs"),
-            is_nilfs2: kind == Some("nilfs2"),
+            filesystem: manifest.filesystem_kind(),
             ..Causes::default()
         };
         for event in events {
@@ -162,7 +158,7 @@ impl Causes {
             let under_way = |index: &&u32| {
                 let call = &self.calls[**index as usize].row;
                 // nilfs2 tells of those alone that a log answers, and of io_uring's not before.
-                (self.is_nilfs2 || call.enter_ns <= commit.start_ns)
+                (self.filesystem == Some(Kind::Nilfs2) || call.enter_ns <= commit.start_ns)
                     && call.exit_ns.is_none_or(|exit| exit >= commit.start_ns)
             };
             let waiters = waiting.get(&commit.id);
@@ -208,11 +204,14 @@ impl Causes {
             piece.commit = self.commit_about_to_start(names, queue);
         }
         let own = queue.sync.and_then(|key| self.sync(key));
-        if self.is_f2fs {
+        if self.filesystem == Some(Kind::F2fs) {
             let checkpoints = names.is_f2fs_checkpoint(queue.pid, queue.mono_ns);
             return self.f2fs_call(own, checkpoints, piece, queue.mono_ns);
         }
-        if self.is_nilfs2 && queue.operation.is_write() && piece.class != Class::Superblock {
+        if self.filesystem == Some(Kind::Nilfs2)
+            && queue.operation.is_write()
+            && piece.class != Class::Superblock
+        {
             piece.commit = self.commit_at(queue.mono_ns).map(|commit| commit.id);
         }
         if own.is_some() {
@@ -224,7 +223,7 @@ impl Causes {
         if names.is_jbd2(queue.pid, queue.mono_ns) {
             return self.commit_at(queue.mono_ns).and_then(|c| c.cause);
         }
-        if self.is_btrfs {
+        if self.filesystem == Some(Kind::Btrfs) {
             return self.btrfs_worker(piece, queue.mono_ns);
         }
         None
@@ -304,7 +303,6 @@ impl Causes {
         }
     }
 
-    /// The tables.
     pub(super) fn into_tables(self) -> (Vec<Sync>, Vec<Commit>) {
         let syncs = self.calls.into_iter().map(|call| call.row).collect();
         (syncs, self.commits)

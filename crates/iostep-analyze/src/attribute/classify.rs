@@ -1,6 +1,7 @@
 //! What a bio's bytes are: content and layout to class, file and evidence.
 
 use iostep_model::event::{Content, Event, IoRef, Queue, Segment};
+use iostep_model::filesystem::Kind;
 use iostep_model::manifest::{Backend, Holds, LayoutRange, Manifest};
 use iostep_model::{Class, Evidence, FileKey, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
@@ -72,7 +73,7 @@ pub(crate) struct Classifier<'a> {
 /// The filesystem on the device, as the manifest has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout<'a> {
-    kind: &'a str,
+    kind: Option<Kind>,
     start_sector: u64,
     block_bytes: u64,
     /// Of the device; a filesystem has no more.
@@ -104,7 +105,7 @@ impl<'a> Layout<'a> {
         let filesystem = manifest.filesystem.as_ref();
         let block_bytes = filesystem.map_or(4096, |f| u64::from(f.block_bytes.max(512)));
         Layout {
-            kind: filesystem.map_or("", |f| f.kind.as_str()),
+            kind: manifest.filesystem_kind(),
             start_sector: manifest.filesystem_start_sector(),
             block_bytes,
             blocks: manifest.device_at(manifest.filesystem_device()).sectors * SECTOR_BYTES
@@ -144,17 +145,15 @@ impl<'a> Layout<'a> {
     }
 
     fn is_nilfs2(&self) -> bool {
-        self.kind == "nilfs2"
+        self.kind == Some(Kind::Nilfs2)
     }
 
-    /// True on FAT12, FAT16 and FAT32, with long names and without.
     fn is_fat(&self) -> bool {
-        matches!(self.kind, "vfat" | "msdos")
+        self.kind == Some(Kind::Fat)
     }
 
-    /// True on ext2, ext3 and ext4.
     fn is_ext(&self) -> bool {
-        self.kind.starts_with("ext")
+        matches!(self.kind, Some(Kind::Ext2 | Kind::Ext3 | Kind::Ext4))
     }
 }
 
@@ -322,7 +321,7 @@ impl<'a> Classifier<'a> {
                 },
                 ..Piece::of(bytes, Class::IndirectBlock, Evidence::PageCache)
             },
-            Content::Unknown => self.unseen(queue, bytes, sector),
+            Content::Unknown => self.unseen(bytes, sector),
         }
     }
 
@@ -361,7 +360,7 @@ impl<'a> Classifier<'a> {
     }
 
     /// Nothing was seen behind the pages: the layout is all there is.
-    fn unseen(&self, _queue: &Queue, bytes: u32, sector: u64) -> Piece {
+    fn unseen(&self, bytes: u32, sector: u64) -> Piece {
         match self.layout.class_of(self.layout.block_of(sector)) {
             Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
             None => Piece::of(bytes, Class::Unknown, Evidence::None),
@@ -370,7 +369,7 @@ impl<'a> Classifier<'a> {
 
     /// A buffer of the block device: metadata of ext4, or what a user wrote past it.
     fn buffer(&self, queue: &Queue, bytes: u32, sector: u64, head: &[u8; 16]) -> Piece {
-        if self.layout.kind.is_empty() {
+        if self.manifest.filesystem.is_none() {
             return Piece::of(bytes, Class::DeviceData, Evidence::PageCache);
         }
         let fs_block = self.layout.block_of(sector);

@@ -192,7 +192,6 @@ impl Names {
         })
     }
 
-    /// The tables.
     pub(super) fn into_tables(self) -> (Vec<File>, Vec<ProcessRow>) {
         (self.files, self.processes)
     }

@@ -39,9 +39,7 @@ pub struct Comparison {
 /// One measure of two documents.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Which.
     pub measure: Measure,
-    /// Its unit.
     pub unit: Unit,
     /// Which of two values is the better one.
     pub better: Better,
@@ -71,7 +69,6 @@ pub enum Basis {
     /// The seconds of one run on each side, corrected for autocorrelation. Weaker: what differs
     /// from run to run (where files lie, what the machine does besides) is not in it.
     Seconds,
-    /// Nothing.
     Nothing,
 }
 

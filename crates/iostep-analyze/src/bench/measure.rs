@@ -53,7 +53,6 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// How many.
     Count,
 }
 
@@ -115,7 +114,6 @@ impl Measure {
         }
     }
 
-    /// Its unit.
     pub fn unit(self) -> Unit {
         match self {
             Measure::OperationsPerSecond | Measure::BusyOperationsPerSecond => Unit::PerSecond,

@@ -45,7 +45,6 @@ pub struct Cost {
 pub struct PartCost {
     /// The layer.
     pub part: Part,
-    /// Bytes.
     pub bytes: u64,
     /// Requests with a part in it.
     pub writes: u64,

@@ -52,7 +52,6 @@ pub struct Experiment {
 pub struct NotRun {
     /// Journal mode.
     pub mode: String,
-    /// Why.
     pub reason: String,
 }
 

@@ -14,11 +14,9 @@ use super::MissingStep;
 pub struct Step {
     /// Journal mode.
     pub mode: String,
-    /// What was done.
     pub subject: Subject,
 }
 
-/// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// The transaction with this number, from 1.

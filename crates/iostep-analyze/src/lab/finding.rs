@@ -1,8 +1,7 @@
-//! Orders that the papers found, looked for in what was measured.
+//! What became of the claims of a lab.
 
+use iostep_model::lab::{Claim, Measure};
 use serde::Serialize;
-
-use super::Measure;
 
 /// Whether what a paper found is so here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +33,6 @@ pub struct Evidence {
     pub holds: bool,
     /// What the cells have in common: `ext4, insert`; may be empty.
     pub place: String,
-    /// The numbers.
     pub numbers: Vec<Number>,
 }
 
@@ -63,7 +61,6 @@ impl Number {
 /// Places that have no numbers, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Why.
     pub reason: String,
     /// As [`Evidence::place`].
     pub places: Vec<String>,
@@ -73,11 +70,11 @@ pub struct Missing {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Its name: `wal-first`.
-    pub name: &'static str,
+    pub name: String,
     /// What the paper found, in a sentence.
-    pub claim: &'static str,
+    pub claim: String,
     /// Paper, section, table or figure.
-    pub source: &'static str,
+    pub source: String,
     /// Whether it is there.
     pub verdict: Verdict,
     /// The numbers, one entry for each place where it was looked for.
@@ -85,16 +82,7 @@ pub struct Finding {
     /// Where else it was not looked for.
     pub missing: Vec<Missing>,
     /// Why today's kernel may differ; empty where it is not known to.
-    pub explanation: &'static str,
-}
-
-/// A claim before it is judged.
-#[derive(Clone, Copy)]
-pub(super) struct Claim {
-    pub name: &'static str,
-    pub claim: &'static str,
-    pub source: &'static str,
-    pub explanation: &'static str,
+    pub explanation: String,
 }
 
 /// Why a place has no numbers.
@@ -107,9 +95,9 @@ pub(super) struct Gap {
 /// What one place says: its numbers, or why it has none.
 pub(super) type Answer = Result<Evidence, Gap>;
 
-impl Claim {
-    /// It holds if there are numbers and all agree.
-    pub(super) fn judge(self, answers: impl IntoIterator<Item = Answer>) -> Finding {
+impl Finding {
+    /// A claim holds if there are numbers and all agree.
+    pub(super) fn of(claim: &Claim, answers: impl IntoIterator<Item = Answer>) -> Finding {
         let mut evidence = Vec::new();
         let mut missing: Vec<Missing> = Vec::new();
         for answer in answers {
@@ -130,13 +118,13 @@ impl Claim {
             false => Verdict::DoesNotHold,
         };
         Finding {
-            name: self.name,
-            claim: self.claim,
-            source: self.source,
+            name: claim.name.clone(),
+            claim: claim.claim.clone(),
+            source: claim.source.clone(),
             verdict,
             evidence,
             missing,
-            explanation: self.explanation,
+            explanation: claim.explanation.clone(),
         }
     }
 }

@@ -143,6 +143,7 @@ pub fn lab(name: &str, results: &[CellResult]) -> Lab {
         name: name.into(),
         title: "a lab".into(),
         cells: results.iter().map(|result| result.cell.clone()).collect(),
+        analysis: iostep_lab::builtin::analysis(name),
     }
 }
 

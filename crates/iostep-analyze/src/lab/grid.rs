@@ -1,38 +1,16 @@
 //! Cells as a table: rows and columns are axes or measures.
 
-use iostep_model::lab::{CellResult, State};
+use iostep_model::lab::{At, CellResult, Measure, PaperTable, State, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
+use super::Value;
 use super::papers::{self, PaperValue};
-use super::results::{At, Ground, Results, value_of};
-use super::{Measure, Value};
-
-/// What a table shows, and what the paper says of it.
-pub(super) struct View<'a> {
-    pub title: &'a str,
-    /// Paper, section, figure; empty for a table that repeats none.
-    pub source: &'a str,
-    /// Which cells.
-    pub at: &'a At<'a>,
-    /// The axes of the rows.
-    pub rows: &'a [&'a str],
-    /// The axes of the columns; none if the measures are the columns.
-    pub columns: &'a [&'a str],
-    /// What is shown of each cell.
-    pub measures: &'a [Measure],
-    /// Where on some axes the cell is that others are set in relation to; empty for none.
-    pub baseline: &'a At<'a>,
-    /// What the paper found, in words.
-    pub found: &'a str,
-    /// In what the experiment differs from the paper's, and why.
-    pub differs: &'a str,
-}
+use super::results::{Ground, Results};
 
 /// A table of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grid {
-    /// Its title.
     pub title: String,
     /// Paper, section, figure; empty for a table that repeats none.
     pub source: String,
@@ -92,10 +70,11 @@ pub struct Entry {
 
 impl Grid {
     /// `None` if the lab has no such cells.
-    pub(super) fn of(view: &View<'_>, lab: &str, results: Results<'_>) -> Option<Grid> {
-        let cells: Vec<&CellResult> = results.matching(view.at).collect();
-        let rows = places(&cells, view.rows);
-        let columns: Vec<Column> = places(&cells, view.columns)
+    pub(super) fn of(view: &View, papers: &[PaperTable], results: Results<'_>) -> Option<Grid> {
+        let at: Vec<(&str, &str)> = pairs(&view.at).collect();
+        let cells: Vec<&CellResult> = results.matching(&at).collect();
+        let rows = places(&cells, &view.rows);
+        let columns: Vec<Column> = places(&cells, &view.columns)
             .into_iter()
             .flat_map(|values| {
                 let column = move |measure: &Measure| Column {
@@ -105,7 +84,7 @@ impl Grid {
                 view.measures.iter().map(column)
             })
             .collect();
-        let source = Source::of(view, lab, results, &cells);
+        let source = Source::of(view, papers, results, &cells);
         let row = |values: Vec<String>| Row {
             entries: columns
                 .iter()
@@ -115,56 +94,61 @@ impl Grid {
         };
         let rows = rows.into_iter().map(row).collect();
         (!cells.is_empty()).then(|| Grid {
-            title: view.title.to_owned(),
-            source: view.source.to_owned(),
-            found: view.found.to_owned(),
-            differs: view.differs.to_owned(),
-            row_axes: view.rows.iter().map(|&axis| axis.to_owned()).collect(),
+            title: view.title.clone(),
+            source: view.source.clone(),
+            found: view.found.clone(),
+            differs: view.differs.clone(),
+            row_axes: view.rows.clone(),
             rows,
-            baseline: describe(view.baseline),
+            baseline: describe(&view.baseline),
             columns,
         })
     }
 }
 
 /// The values on these axes, each combination once, in the order of the cells.
-fn places(cells: &[&CellResult], axes: &[&str]) -> Vec<Vec<String>> {
+fn places<'a>(
+    cells: &[&CellResult],
+    axes: impl IntoIterator<Item = &'a String> + Copy,
+) -> Vec<Vec<String>> {
     let mut seen = FxHashSet::default();
     let places = cells.iter().map(|result| place(result, axes));
     places.filter(|place| seen.insert(place.clone())).collect()
 }
 
-fn place(result: &CellResult, axes: &[&str]) -> Vec<String> {
-    let value = |axis: &&str| value_of(&result.cell, axis).into_owned();
-    axes.iter().map(value).collect()
+fn place<'a>(result: &CellResult, axes: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let value = |axis: &String| result.cell.value(axis).unwrap_or_default().into_owned();
+    axes.into_iter().map(value).collect()
 }
 
 /// Where the entries of a table come from.
 struct Source<'a> {
-    view: &'a View<'a>,
-    lab: &'a str,
+    view: &'a View,
+    papers: &'a [PaperTable],
     results: Results<'a>,
     /// The axes of rows and columns.
-    axes: Vec<&'a str>,
+    axes: Vec<&'a String>,
     /// The first cell of each place on these axes.
     cells: FxHashMap<Vec<String>, &'a CellResult>,
 }
 
 impl<'a> Source<'a> {
     fn of(
-        view: &'a View<'a>,
-        lab: &'a str,
+        view: &'a View,
+        papers: &'a [PaperTable],
         results: Results<'a>,
         cells: &[&'a CellResult],
     ) -> Source<'a> {
-        let axes: Vec<&str> = view.rows.iter().chain(view.columns).copied().collect();
+        let axes: Vec<&String> = view.rows.iter().chain(&view.columns).collect();
         let mut first = FxHashMap::default();
         for result in cells {
-            first.entry(place(result, &axes)).or_insert(*result);
+            first
+                .entry(place(result, axes.iter().copied()))
+                .or_insert(*result);
         }
         Source {
             view,
-            lab,
+            papers,
             results,
             axes,
             cells: first,
@@ -176,13 +160,15 @@ impl<'a> Source<'a> {
         let result = *self.cells.get(&place)?;
         let measure = column.measure;
         let base = self.baseline_of(place);
-        let paper = papers::find(self.lab, &result.cell, measure);
+        let paper = papers::find(self.papers, &result.cell, measure);
         Some(Entry {
             key: result.cell.key.clone(),
             value: Value::of(measure, result),
             ratio: base.and_then(|base| ratio(result, base, measure)),
+            paper_ratio: paper
+                .as_ref()
+                .and_then(|paper| self.paper_ratio(paper, base?, measure)),
             paper,
-            paper_ratio: paper.and_then(|paper| paper_ratio(paper, self.lab, base?, measure)),
             state: result.state.reason().map(str::to_owned),
             not_applicable: matches!(result.state, State::NotApplicable { .. }),
             ground: Ground::of_result(result),
@@ -191,29 +177,37 @@ impl<'a> Source<'a> {
 
     /// The cell that the one at a place is set in relation to.
     fn baseline_of(&self, mut place: Vec<String>) -> Option<&'a CellResult> {
-        let baseline = self.view.baseline;
+        let baseline = &self.view.baseline;
         if baseline.is_empty() {
             return None;
         }
         for (axis, value) in place.iter_mut().zip(&self.axes).map(|(v, axis)| (axis, v)) {
-            if let Some((_, base)) = baseline.iter().find(|(other, _)| other == axis) {
-                *value = (*base).to_owned();
+            if let Some(base) = baseline.get(*axis) {
+                value.clone_from(base);
             }
         }
-        let is_inside = |(axis, _): &(&str, &str)| self.axes.contains(axis);
-        if baseline.iter().all(is_inside) {
+        if baseline.keys().all(|axis| self.axes.contains(&axis)) {
             return self.cells.get(&place).copied();
         }
-        let places = self.axes.iter().copied();
+        let places = self.axes.iter().map(|axis| axis.as_str());
         let places = places.zip(place.iter().map(String::as_str));
-        let is_moved = |(axis, _): &&(&str, &str)| !baseline.iter().any(|(other, _)| other == axis);
-        let fixed = self.view.at.iter().filter(is_moved).copied();
-        let at: Vec<(&str, &str)> = fixed
-            .chain(places)
-            .chain(baseline.iter().copied())
-            .collect();
+        let fixed = pairs(&self.view.at).filter(|(axis, _)| !baseline.contains_key(*axis));
+        let at: Vec<(&str, &str)> = fixed.chain(places).chain(pairs(baseline)).collect();
         self.results.first(&at)
     }
+
+    fn paper_ratio(&self, paper: &PaperValue, base: &CellResult, measure: Measure) -> Option<f64> {
+        if paper.ratio {
+            return Some(paper.value);
+        }
+        let base = papers::find(self.papers, &base.cell, measure)?;
+        (base.paper == paper.paper && base.value > 0.0).then_some(paper.value / base.value)
+    }
+}
+
+fn pairs(at: &At) -> impl Iterator<Item = (&str, &str)> {
+    at.iter()
+        .map(|(axis, value)| (axis.as_str(), value.as_str()))
 }
 
 /// A cell's median over another's.
@@ -227,17 +221,9 @@ pub(super) fn ratio(result: &CellResult, base: &CellResult, measure: Measure) ->
     (base > 0.0).then_some(value / base)
 }
 
-fn paper_ratio(paper: PaperValue, lab: &str, base: &CellResult, measure: Measure) -> Option<f64> {
-    if paper.ratio {
-        return Some(paper.value);
-    }
-    let base = papers::find(lab, &base.cell, measure)?;
-    (base.paper == paper.paper && base.value > 0.0).then_some(paper.value / base.value)
-}
-
 /// `switches baseline, filesystem ext4`.
-fn describe(at: &At<'_>) -> String {
-    let words = at.iter().map(|(axis, value)| match *value {
+fn describe(at: &At) -> String {
+    let words = pairs(at).map(|(axis, value)| match value {
         "" => format!("no {axis}"),
         value => format!("{axis} {value}"),
     });

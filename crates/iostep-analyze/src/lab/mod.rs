@@ -1,16 +1,15 @@
-//! What the results of a lab say: the papers' tables and figures with their numbers beside, and
-//! whether what the papers found is there.
+//! What the results of a lab say: the tables that it asks for with the papers' numbers beside, and
+//! whether what it claims is there.
 //!
 //! Numbers of a cell are medians over its runs. Times are compared between cells of one place
 //! only: what a loop device and an emulated guest take says nothing about each other. Counts and
 //! bytes are compared everywhere.
 
-mod experiments;
+mod claims;
 mod finding;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod grid;
-mod measure;
 mod order;
 mod papers;
 mod pattern;
@@ -23,18 +22,17 @@ mod value;
 
 use std::collections::BTreeSet;
 
-use iostep_model::lab::{Cell, CellResult, Lab, State};
+use iostep_model::lab::{Cell, CellResult, Lab, State, View};
+pub use iostep_model::lab::{Measure, Unit};
 use serde::Serialize;
 
 pub use finding::{Evidence, Finding, Missing, Number, Verdict};
 pub use grid::{Column, Entry, Grid, Row};
-pub use measure::{Measure, Unit};
-pub use papers::{Paper, PaperValue};
+pub use papers::PaperValue;
 pub use pattern::{Pattern, WholeRequest};
 pub use results::Ground;
 pub use value::Value;
 
-use grid::View;
 use results::Results;
 
 /// Everything that is shown of a lab's results.
@@ -42,7 +40,6 @@ use results::Results;
 pub struct Report {
     /// The lab's name.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// Where its cells were measured, and which filesystems there.
     pub grounds: Vec<GroundUse>,
@@ -52,7 +49,6 @@ pub struct Report {
     pub cells: usize,
     /// Those without a complete result.
     pub incomplete: Vec<Incomplete>,
-    /// The tables.
     pub grids: Vec<Grid>,
     /// Block patterns, if the lab keeps them.
     pub patterns: Vec<Pattern>,
@@ -89,15 +85,11 @@ impl Report {
     pub fn of(lab: &Lab, results: &[CellResult]) -> Report {
         let ordered = in_order(lab, results);
         let found = Results(&ordered);
-        let experiment = experiments::find(&lab.name);
-        let grids = match experiment {
-            Some(experiment) => {
-                let views = experiment.views.iter();
-                views
-                    .filter_map(|view| Grid::of(view, &lab.name, found))
-                    .collect()
-            }
-            None => plain_grid(lab, found).into_iter().collect(),
+        let shown = &lab.analysis;
+        let plain = [plain_view(lab, found)];
+        let views = match shown.views.as_slice() {
+            [] => &plain,
+            views => views,
         };
         Report {
             name: lab.name.clone(),
@@ -106,9 +98,16 @@ impl Report {
             tools: tools(&ordered),
             cells: lab.cells.len(),
             incomplete: incomplete(lab, &ordered),
-            grids,
+            grids: views
+                .iter()
+                .filter_map(|view| Grid::of(view, &shown.papers, found))
+                .collect(),
             patterns: ordered.iter().filter_map(Pattern::of).collect(),
-            findings: experiment.map_or_else(Vec::new, |experiment| (experiment.findings)(found)),
+            findings: shown
+                .claims
+                .iter()
+                .map(|claim| claims::judge(claim, found))
+                .collect(),
         }
     }
 
@@ -135,23 +134,18 @@ fn in_order(lab: &Lab, results: &[CellResult]) -> Vec<CellResult> {
     found.collect()
 }
 
-/// A table of every cell, for labs that repeat no figure of a paper.
-fn plain_grid(lab: &Lab, results: Results<'_>) -> Option<Grid> {
-    let mut axes: Vec<&str> = Vec::new();
+/// A table of every cell, for labs that name none.
+fn plain_view(lab: &Lab, results: Results<'_>) -> View {
+    let mut rows: Vec<String> = Vec::new();
     for (axis, _) in lab.cells.iter().flat_map(|cell| &cell.axes) {
-        if !axes.contains(&axis.as_str()) {
-            axes.push(axis);
+        if !rows.contains(axis) && results.values_of(axis, &[]).len() > 1 {
+            rows.push(axis.clone());
         }
     }
-    let varies = |axis: &&str| results.values_of(axis, &[]).len() > 1;
-    let rows: Vec<&str> = axes.into_iter().filter(varies).collect();
-    let view = View {
-        title: &lab.title,
-        source: "",
-        at: &[],
-        rows: &rows,
-        columns: &[],
-        measures: &[
+    View {
+        title: lab.title.clone(),
+        rows,
+        measures: vec![
             Measure::Throughput,
             Measure::OperationP50,
             Measure::SyncP50,
@@ -159,11 +153,8 @@ fn plain_grid(lab: &Lab, results: Results<'_>) -> Option<Grid> {
             Measure::WrittenBytes,
             Measure::Flushes,
         ],
-        baseline: &[],
-        found: "",
-        differs: "",
-    };
-    Grid::of(&view, &lab.name, results)
+        ..View::default()
+    }
 }
 
 fn grounds(results: &[CellResult]) -> Vec<GroundUse> {

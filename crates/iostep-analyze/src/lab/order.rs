@@ -1,10 +1,10 @@
 //! Comparing cells that differ on one axis.
 
-use iostep_model::lab::State;
+use iostep_model::lab::{Measure, State};
 
+use super::Value;
 use super::finding::{Answer, Evidence, Gap, Number};
 use super::results::{At, Ground, Results};
-use super::{Measure, Value};
 
 /// Which of several is asked for.
 #[derive(Clone, Copy, PartialEq)]

@@ -33,7 +33,6 @@ pub struct WholeRequest {
     pub sector: u64,
     /// Length; 0 for a flush.
     pub sectors: u64,
-    /// What was asked.
     pub operation: Operation,
     /// It had to be on the medium before it completed.
     pub fua: bool,

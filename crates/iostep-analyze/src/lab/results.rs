@@ -1,12 +1,10 @@
 //! Results of cells, found by what their cells are.
 
-use std::borrow::Cow;
-
-use iostep_model::lab::{Cell, CellResult, Environment, Place};
+use iostep_model::lab::{CellResult, Environment, Measure, Place};
 use serde::Serialize;
 
+use super::Value;
 use super::order::Series;
-use super::{Measure, Value};
 
 /// Some axes with their values.
 pub(super) type At<'a> = [(&'a str, &'a str)];
@@ -18,7 +16,9 @@ pub(super) struct Results<'a>(pub &'a [CellResult]);
 impl<'a> Results<'a> {
     /// Those with these values.
     pub fn matching<'b>(self, at: &'b At<'b>) -> impl Iterator<Item = &'a CellResult> {
-        self.0.iter().filter(move |result| is_at(&result.cell, at))
+        self.0
+            .iter()
+            .filter(move |result| result.cell.is_at(at.iter().copied()))
     }
 
     /// Those with these values that differ on one axis.
@@ -43,7 +43,7 @@ impl<'a> Results<'a> {
     pub fn values_of(self, axis: &str, at: &At<'_>) -> Vec<String> {
         let mut values: Vec<String> = Vec::new();
         for result in self.matching(at) {
-            let value = value_of(&result.cell, axis);
+            let value = result.cell.value(axis).unwrap_or_default();
             if !values.iter().any(|other| *other == *value) {
                 values.push(value.into_owned());
             }
@@ -55,41 +55,6 @@ impl<'a> Results<'a> {
     pub fn value(self, at: &At<'_>, measure: Measure) -> Option<(Value, Option<Ground>)> {
         let result = self.first(at)?;
         Some((Value::of(measure, result)?, Ground::of_result(result)))
-    }
-}
-
-/// True if the cell has each of the values.
-pub(super) fn is_at(cell: &Cell, at: &At<'_>) -> bool {
-    at.iter()
-        .all(|(axis, value)| value_of(cell, axis) == *value)
-}
-
-/// A cell's value on an axis: one of the lab's own, or a flag of the workload; empty where it has
-/// none.
-pub(super) fn value_of<'c>(cell: &'c Cell, axis: &str) -> Cow<'c, str> {
-    match axis {
-        "workload" => cell.workload.kind.name().into(),
-        "filesystem" => cell.storage.filesystem.name().into(),
-        "switches" => cell.switches.to_string().into(),
-        "cpu-load" => cell.cpu_load.to_string().into(),
-        "traced" => if cell.trace { "yes" } else { "no" }.into(),
-        "mode" => mode(cell),
-        _ => cell
-            .axis(axis)
-            .or_else(|| cell.argument(axis))
-            .unwrap_or("")
-            .into(),
-    }
-}
-
-/// The journal mode, and of waldio how it syncs.
-fn mode(cell: &Cell) -> Cow<'_, str> {
-    match cell.argument("journal").unwrap_or("") {
-        "waldio" => {
-            let sync = cell.argument("waldio-sync").unwrap_or("full");
-            format!("waldio {sync}").into()
-        }
-        journal => journal.into(),
     }
 }
 

@@ -47,8 +47,8 @@ fn the_papers_number_and_both_ratios_stand_beside_a_measured_one() {
     let found = entry(grid, "F", "ext4");
     assert_eq!(found.value.expect("a number").median, 1500.0);
     assert_eq!(found.ratio, Some(1.5));
-    let paper = found.paper.expect("table 2");
-    assert_eq!((paper.value, paper.paper), (46.0, Paper::Atc13));
+    let paper = found.paper.as_ref().expect("table 2");
+    assert_eq!((paper.value, paper.paper.as_str()), (46.0, "ATC'13"));
     assert_eq!(found.paper_ratio, Some(46.0 / 39.0));
     // The baseline is ext4's, for the other filesystems too.
     assert_eq!(entry(grid, "W", "f2fs").ratio, Some(4.0));
@@ -335,6 +335,16 @@ fn a_lab_of_somebody_elses_is_a_table_of_its_cells() {
             .flatten()
             .all(|entry| entry.paper.is_none())
     );
+}
+
+#[test]
+fn a_lab_of_somebody_elses_has_its_own_claims() {
+    let results = [insert("ext4", "", 100), insert("ext4", "F", 150)];
+    let mut own = lab("my", &results);
+    own.analysis = iostep_lab::builtin::analysis("combined");
+    let report = Report::of(&own, &results);
+    assert_eq!(finding(&report, "f-insert").verdict, Verdict::Holds);
+    assert!(entry(&report.grids[0], "F", "ext4").paper.is_some());
 }
 
 #[test]

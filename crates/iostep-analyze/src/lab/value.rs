@@ -1,9 +1,8 @@
 //! What the runs of a cell say about a number.
 
-use iostep_model::lab::CellResult;
+use iostep_model::lab::{CellResult, Measure};
 use serde::Serialize;
 
-use super::Measure;
 use crate::bench::median;
 
 /// A number over the runs of a cell.

@@ -58,9 +58,7 @@ pub struct Difference {
     pub recorded: String,
     /// What it returned here.
     pub replayed: String,
-    /// Why.
     pub reason: Reason,
-    /// How many.
     pub count: u64,
     /// The first of them: its place in the recording, from 1.
     pub first_call: u64,

@@ -31,7 +31,6 @@ pub struct Document {
 /// A recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// Its file.
     pub path: String,
     /// What made it.
     pub recorder: String,

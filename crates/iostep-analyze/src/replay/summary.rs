@@ -90,16 +90,13 @@ pub struct Amounts {
 /// Calls that were not issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkipCount {
-    /// Why.
     pub reason: Skip,
-    /// How many.
     pub count: u64,
 }
 
 /// One system call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
-    /// Its name.
     pub syscall: String,
     /// In the recording.
     pub calls: u64,

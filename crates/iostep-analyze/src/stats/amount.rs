@@ -8,7 +8,6 @@ use serde::Serialize;
 pub struct Amount {
     /// Requests.
     pub requests: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 

@@ -106,7 +106,6 @@ pub struct Latency {
     pub operation: Operation,
     /// Which part.
     pub stage: Stage,
-    /// How long.
     #[serde(flatten)]
     pub percentiles: Percentiles,
 }

@@ -11,7 +11,6 @@ use super::uncovered_bytes;
 /// Requests of one operation in one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Total {
-    /// When.
     pub phase: Phase,
     /// What.
     pub operation: Operation,
@@ -22,7 +21,6 @@ pub struct Total {
 /// Bytes of one layer in one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PhaseLayer {
-    /// When.
     pub phase: Phase,
     /// What for.
     pub layer: Layer,

@@ -102,9 +102,7 @@ pub struct Before {
 /// The calls of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallInfo {
-    /// The name.
     pub syscall: Syscall,
-    /// How many.
     pub calls: u64,
     /// Those that failed.
     pub failed: u64,

@@ -15,7 +15,6 @@ pub struct Mapping {
     pub file_block: u64,
     /// First block on the device.
     pub fs_block: u64,
-    /// How many.
     pub blocks: u64,
     /// Allocated but never written: it reads as zeros, whatever the device holds.
     pub unwritten: bool,

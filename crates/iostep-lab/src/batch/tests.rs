@@ -49,6 +49,7 @@ fn a_result_is_taken_once_when_its_key_is_announced() {
         name: "test".into(),
         title: "A test".into(),
         cells: vec![one.clone(), two.clone()],
+        analysis: Default::default(),
     };
     let results = results::Results::open(share.path(), &lab).expect("a new directory");
     results.put(&failed(&one, "no room")).expect("written");

@@ -178,6 +178,7 @@ fn cells_that_are_compared_with_polled_ones_run_on_the_same_device() {
             in_block("b", "P", sqlite),
             in_block("b", "", sqlite),
         ],
+        analysis: Default::default(),
     };
     let polled = polled_blocks(&lab);
     let mut host = Host::with(&[(Filesystem::Ext4, true)]);

@@ -39,7 +39,7 @@ pub use console::Console;
 pub use device::{Backing, Device};
 
 use crate::error::{Error, Result};
-use crate::mkfs::Kind;
+use crate::mkfs::{Kind, MADE};
 use kernel::Kernel;
 use qemu::{Machine, Processor, Qemu};
 use wire::{Order, Report};
@@ -211,7 +211,7 @@ fn find_kernel(options: &Options) -> Result<Kernel> {
     let mut needed = initramfs::needed(drivers(options));
     needed.extend(&options.filesystems);
     // A kernel for clouds comes up, and has less than most commands will ask for.
-    let wished = Kind::ALL.map(Kind::mount_type);
+    let wished = MADE.map(Kind::name);
     kernel::find(options.kernel.as_deref(), &needed, &wished)
 }
 

@@ -139,6 +139,22 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
         (sqlite("recording='x'"), "recording: only a replay"),
         (sqlite("seed=[1, 1]"), "the same as"),
         (
+            sqlite("[[views]]\ntitle='x'"),
+            "views 1: missing field `rows`",
+        ),
+        (
+            sqlite("[[views]]\ntitle='x'\nrows=['jornal']\nmeasures=[]"),
+            "views 1: jornal: no cell has it",
+        ),
+        (
+            sqlite("[[claims]]\nname='x'\nclaim='x'\nconditions=[{measure='ios'}]"),
+            "claims 1: a condition needs one of least-of",
+        ),
+        (
+            sqlite("[[papers]]\npaper='x'\nplace='x'\nmeasure='ios'\naxes=['switches']\nnumbers=3"),
+            "papers 1: numbers: they have not as many names",
+        ),
+        (
             format!("{FILE}sync='fsync'\nswitches='F'"),
             "sync: switch F",
         ),
@@ -154,6 +170,15 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn what_is_shown_has_defaults_too() {
+    let text = "[view-defaults]\nrows=['switches']\nmeasures=['ios']\n\
+                [[views]]\ntitle='a'\n[[views]]\ntitle='b'\nrows=['filesystem']\n";
+    let views = lab(&format!("{SQLITE}{text}")).analysis.views;
+    let rows: Vec<&str> = views.iter().map(|view| view.rows[0].as_str()).collect();
+    assert_eq!(rows, ["switches", "filesystem"]);
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn lab(numbers: &[u32]) -> Lab {
         name: "test".into(),
         title: "A test".into(),
         cells: numbers.iter().copied().map(cell).collect(),
+        analysis: Default::default(),
     }
 }
 

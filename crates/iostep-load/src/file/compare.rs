@@ -126,7 +126,6 @@ pub enum Bodies {
 /// Compares records of one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparing<'a> {
-    /// What was done.
     pub job: &'a FileJob,
     /// Number of the file.
     pub file: u32,

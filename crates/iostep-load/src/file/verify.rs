@@ -24,9 +24,7 @@ const LOOK_EVERY: u64 = 1 << 20;
 
 /// Reads one area back after a run that came to its end.
 pub struct ReadBack<'a> {
-    /// What was done.
     pub job: &'a FileJob,
-    /// Where.
     pub area: &'a Area,
     /// The file, or device, that the area is in.
     pub file: &'a File,

@@ -90,7 +90,6 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.directory.path().to_owned()
     }

@@ -13,7 +13,6 @@ use crate::sql::settings::Settings;
 /// A database to work on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
-    /// Its file.
     pub path: PathBuf,
     /// How to set SQLite up.
     pub settings: Settings,

@@ -26,9 +26,7 @@ pub struct Document {
     pub iostep_version: String,
     /// What was asked for, as arguments.
     pub arguments: Vec<String>,
-    /// What was done.
     pub job: Job,
-    /// Where.
     pub environment: Environment,
     /// What was measured, one for each repetition.
     pub runs: Vec<Run>,

@@ -62,7 +62,6 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -142,9 +142,7 @@ impl Step {
 /// How long one step took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Which.
     pub step: Step,
-    /// How long.
     pub histogram: LatencyHistogram,
 }
 

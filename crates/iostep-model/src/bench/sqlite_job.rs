@@ -34,7 +34,6 @@ pub struct SqliteJob {
     pub databases: u32,
     /// Statements per table and transaction.
     pub statements: u32,
-    /// Which rows.
     pub keys: KeyOrder,
     /// How many threads, each with a connection.
     pub threads: u32,
@@ -50,7 +49,6 @@ pub struct SqliteJob {
     pub mmap_bytes: Option<u64>,
     /// When a WAL is checkpointed.
     pub checkpoint: CheckpointPolicy,
-    /// How.
     pub checkpoint_mode: CheckpointMode,
     /// What the file of a WAL is like when a run begins.
     #[serde(default)]
@@ -110,7 +108,6 @@ pub struct Mix {
     pub read: u32,
 }
 
-/// Which rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrder {
     /// Ascending.

@@ -19,7 +19,6 @@ pub enum Warning {
     OnBattery,
     /// Little room is left, which slows allocation.
     FilesystemNearlyFull {
-        /// The filesystem.
         mount_point: PathBuf,
         /// Used share of its bytes, 0 to 1.
         used: f64,
@@ -96,7 +95,6 @@ pub enum Warning {
     },
     /// The device is a loop device: its figures are those of the file below.
     LoopDevice {
-        /// Its name.
         device: String,
         /// The file, as the kernel names it.
         backing_file: PathBuf,

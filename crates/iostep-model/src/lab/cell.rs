@@ -1,5 +1,7 @@
 //! One experiment of a lab: storage, workload and switches.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Filesystem, Switches};
@@ -34,6 +36,33 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// What tables are made by: the cell's value on an axis of the lab or for a flag of the
+    /// workload, or what is derived of them; `None` where it has none.
+    pub fn value(&self, axis: &str) -> Option<Cow<'_, str>> {
+        Some(match axis {
+            "workload" => self.workload.kind.name().into(),
+            "filesystem" => self.storage.filesystem.name().into(),
+            "switches" => self.switches.to_string().into(),
+            "cpu-load" => self.cpu_load.to_string().into(),
+            "traced" => if self.trace { "yes" } else { "no" }.into(),
+            // The journal mode, and of waldio how it syncs.
+            "mode" => match self.argument("journal").unwrap_or("") {
+                "waldio" => {
+                    let sync = self.argument("waldio-sync").unwrap_or("full");
+                    format!("waldio {sync}").into()
+                }
+                journal => journal.into(),
+            },
+            _ => self.axis(axis).or_else(|| self.argument(axis))?.into(),
+        })
+    }
+
+    /// True if it has each of the values; where it has none, the empty text stands.
+    pub fn is_at<'a>(&self, at: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+        at.into_iter()
+            .all(|(axis, value)| self.value(axis).unwrap_or_default() == value)
+    }
+
     /// The value of an axis.
     pub fn axis(&self, name: &str) -> Option<&str> {
         let mut axes = self.axes.iter();
@@ -57,7 +86,6 @@ impl Cell {
 /// What a cell runs on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// The filesystem.
     pub filesystem: Filesystem,
     /// Its journal or log is on a second device.
     pub external_journal: bool,

@@ -21,6 +21,12 @@ struct Document<T> {
     content: T,
 }
 
+/// The version alone, which any content may follow.
+#[derive(Deserialize)]
+struct Version {
+    schema_version: Option<u64>,
+}
+
 impl Lab {
     /// Reads `lab.json`.
     ///
@@ -71,11 +77,9 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
     let corrupt = |e: serde_json::Error| Error::corrupt(path, "JSON", e);
-    let value: serde_json::Value = serde_json::from_slice(text).map_err(corrupt)?;
-    let version = value
-        .get("schema_version")
-        .and_then(serde_json::Value::as_u64)
-        .ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
+    let Version { schema_version } = serde_json::from_slice(text).map_err(corrupt)?;
+    let version =
+        schema_version.ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
     if version > u64::from(SCHEMA_VERSION) {
         return Err(Error::Unsupported {
             path: path.to_owned(),
@@ -83,7 +87,7 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
             expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
         });
     }
-    let document: Document<T> = serde_json::from_value(value).map_err(corrupt)?;
+    let document: Document<T> = serde_json::from_slice(text).map_err(corrupt)?;
     Ok(document.content)
 }
 
@@ -108,6 +112,7 @@ mod tests {
             name: "table1".into(),
             title: "I/O volume".into(),
             cells: Vec::new(),
+            analysis: Default::default(),
         };
         lab.write(&path).expect("write");
         assert_eq!(Lab::read(&path).expect("read"), lab);

@@ -1,5 +1,6 @@
 //! Filesystems in the modes that the papers compare.
 
+use crate::filesystem::Kind;
 use crate::names::named;
 
 /// A filesystem with the features and mount options that make it another one for a database.
@@ -43,35 +44,24 @@ named!(
 );
 
 impl Filesystem {
-    /// The kernel's name for it, as mount(2) takes it and /proc/filesystems has it.
-    pub fn kernel_name(self) -> &'static str {
+    /// What it is without its mode.
+    pub fn kind(self) -> Kind {
         match self {
             Filesystem::Ext4
             | Filesystem::Ext4Writeback
             | Filesystem::Ext4DataJournal
             | Filesystem::Ext4FastCommit
-            | Filesystem::Ext4NoJournal => "ext4",
-            Filesystem::Xfs => "xfs",
-            Filesystem::Btrfs => "btrfs",
-            Filesystem::F2fs => "f2fs",
-            Filesystem::Nilfs2 => "nilfs2",
-            Filesystem::Fat32 => "vfat",
+            | Filesystem::Ext4NoJournal => Kind::Ext4,
+            Filesystem::Xfs => Kind::Xfs,
+            Filesystem::Btrfs => Kind::Btrfs,
+            Filesystem::F2fs => Kind::F2fs,
+            Filesystem::Nilfs2 => Kind::Nilfs2,
+            Filesystem::Fat32 => Kind::Fat,
         }
     }
 
     /// True if its journal or log can be on another device.
     pub fn takes_external_journal(self) -> bool {
-        match self {
-            Filesystem::Ext4
-            | Filesystem::Ext4Writeback
-            | Filesystem::Ext4DataJournal
-            | Filesystem::Ext4FastCommit
-            | Filesystem::Xfs => true,
-            Filesystem::Ext4NoJournal
-            | Filesystem::Btrfs
-            | Filesystem::F2fs
-            | Filesystem::Nilfs2
-            | Filesystem::Fat32 => false,
-        }
+        self != Filesystem::Ext4NoJournal && matches!(self.kind(), Kind::Ext4 | Kind::Xfs)
     }
 }

@@ -7,14 +7,20 @@
 //! Units: `*_bytes` are bytes, `sector` counts 512 bytes from the start of the whole disk, `*_ns`
 //! are nanoseconds.
 
+mod analysis;
 mod cell;
 mod document;
 mod filesystem;
+mod measure;
 mod result;
 mod switches;
 
+pub use analysis::{
+    Analysis, At, Bounds, Choices, Claim, Condition, Numbers, Order, PaperTable, Side, Values, View,
+};
 pub use cell::{Cell, Storage, Workload, WorkloadKind};
 pub use filesystem::Filesystem;
+pub use measure::{Measure, Unit};
 pub use result::{
     CellResult, ClassCount, Environment, Latency, PatternRequest, Place, Run, State, Tool,
 };
@@ -34,4 +40,7 @@ pub struct Lab {
     pub title: String,
     /// Every cell, in the order of its file.
     pub cells: Vec<Cell>,
+    /// What is shown of them; nothing in files from before there was such a thing.
+    #[serde(default)]
+    pub analysis: Analysis,
 }

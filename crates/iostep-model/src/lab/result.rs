@@ -43,6 +43,16 @@ pub enum State {
 }
 
 impl State {
+    /// Its name in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Complete => "complete",
+            State::Failed { .. } => "failed",
+            State::NotApplicable { .. } => "not_applicable",
+            State::Interrupted => "interrupted",
+        }
+    }
+
     /// True if running the cell again would add nothing.
     pub fn is_final(&self) -> bool {
         matches!(self, State::Complete | State::NotApplicable { .. })
@@ -194,7 +204,6 @@ pub struct Latency {
 pub struct ClassCount {
     /// What the bytes are; flushes have none.
     pub class: Option<Class>,
-    /// What was asked.
     pub operation: Operation,
     /// Bytes of this class; over all classes they add up to the requests'.
     pub bytes: u64,
@@ -213,7 +222,6 @@ pub struct PatternRequest {
     pub sector: u64,
     /// Length; 0 for a flush.
     pub sectors: u64,
-    /// What was asked.
     pub operation: Operation,
     /// It had to be on the medium before it completed.
     pub fua: bool,

@@ -22,17 +22,21 @@ pub(super) trait Row: Sized {
     fn schema() -> Schema;
     /// `rows` as arrays, in the order of the schema.
     fn encode(rows: &[Self]) -> Vec<ArrayRef>;
+}
+
+/// A row that is read back.
+pub(super) trait Read: Row {
     /// Appends the batch's rows to `rows`. On failure, the column and what is wrong in it. The
     /// last columns may be missing, if they were added later.
     fn decode(batch: &RecordBatch, rows: &mut Vec<Self>) -> Result<(), (&'static str, Bad)>;
 }
 
-/// A table: `column: type = value of a row`, in the order of the file, and the row made of the
-/// columns' values.
+/// A table: `column: type = value of a row`, in the order of the file, and, where it is read back,
+/// the row made of the columns' values.
 macro_rules! table {
     ($type:ty, $name:literal, |$row:ident| {
         $($column:ident: $cell:ty = $get:expr,)*
-    } => $make:expr) => {
+    }) => {
         impl Row for $type {
             const TABLE: &'static str = $name;
 
@@ -47,7 +51,14 @@ macro_rules! table {
             fn encode(rows: &[Self]) -> Vec<ArrayRef> {
                 vec![$(<$cell as Cell>::encode(rows.iter().map(|$row| $get)),)*]
             }
+        }
+    };
+    ($type:ty, $name:literal, |$row:ident| {
+        $($column:ident: $cell:ty = $get:expr,)*
+    } => $make:expr) => {
+        table!($type, $name, |$row| { $($column: $cell = $get,)* });
 
+        impl Read for $type {
             fn decode(
                 batch: &RecordBatch,
                 rows: &mut Vec<Self>,
@@ -162,67 +173,64 @@ table!(MarkerRow, "markers", |row| {
     step: Option<String> = step_of(&row.marker),
 } => MarkerRow { mono_ns, marker: marker_of(marker, step) });
 
-table!(CellRow, "cells", |row| {
-    lab: String = row.lab.clone(),
-    cell: String = row.cell.clone(),
-    block: String = row.block.clone(),
-    filesystem: String = row.filesystem.clone(),
-    switches: String = row.switches.clone(),
-    workload: String = row.workload.clone(),
-    arguments: String = row.arguments.clone(),
-    axes: String = row.axes.clone(),
-    traced: bool = row.traced,
-    cpu_load: u32 = row.cpu_load,
-    state: String = row.state.clone(),
-    reason: Option<String> = row.reason.clone(),
-    place: Option<String> = row.place.clone(),
-    emulated: Option<bool> = row.emulated,
-    kernel: Option<String> = row.kernel.clone(),
-    processor: Option<String> = row.processor.clone(),
-    device: Option<String> = row.device.clone(),
-    device_model: Option<String> = row.device_model.clone(),
-    mounted: Option<String> = row.mounted.clone(),
-    iostep_version: Option<String> = row.iostep_version.clone(),
-    iostep_commit: Option<String> = row.iostep_commit.clone(),
-    run: Option<u32> = row.run,
-    elapsed_ns: Option<u64> = row.elapsed_ns,
-    operations: Option<u64> = row.operations,
-    p50_ns: Option<u64> = row.p50_ns,
-    p99_ns: Option<u64> = row.p99_ns,
-    max_ns: Option<u64> = row.max_ns,
-    sync_p50_ns: Option<u64> = row.sync_p50_ns,
-    sync_p99_ns: Option<u64> = row.sync_p99_ns,
-    sync_max_ns: Option<u64> = row.sync_max_ns,
-    read_ios: Option<u64> = row.read_ios,
-    read_bytes: Option<u64> = row.read_bytes,
-    write_ios: Option<u64> = row.write_ios,
-    write_bytes: Option<u64> = row.write_bytes,
-    discard_bytes: Option<u64> = row.discard_bytes,
-    flushes: Option<u64> = row.flushes,
-    user_ns: Option<u64> = row.user_ns,
-    system_ns: Option<u64> = row.system_ns,
-    voluntary_switches: Option<u64> = row.voluntary_switches,
-    involuntary_switches: Option<u64> = row.involuntary_switches,
-    journal_of_journal_bytes: Option<u64> = row.journal_of_journal_bytes,
-    write_requests: Option<u64> = row.write_requests,
-} => CellRow {
-    lab, cell, block, filesystem, switches, workload, arguments, axes, traced, cpu_load, state,
-    reason, place, emulated, kernel, processor, device, device_model, mounted, iostep_version,
-    iostep_commit, run, elapsed_ns, operations, p50_ns, p99_ns, max_ns, sync_p50_ns,
-    sync_p99_ns, sync_max_ns, read_ios, read_bytes, write_ios, write_bytes, discard_bytes,
-    flushes, user_ns, system_ns, voluntary_switches, involuntary_switches,
-    journal_of_journal_bytes,
-    write_requests,
+table!(CellRow<'_>, "cells", |row| {
+    lab: String = row.lab.name.clone(),
+    cell: String = row.result.cell.key.clone(),
+    block: String = row.result.cell.block.clone(),
+    filesystem: String = row.result.cell.storage.filesystem.name().into(),
+    switches: String = row.result.cell.switches.to_string(),
+    workload: String = row.result.cell.workload.kind.name().into(),
+    arguments: String = row.result.cell.workload.arguments.join(" "),
+    axes: String = joined(&row.result.cell.axes),
+    traced: bool = row.result.cell.trace,
+    cpu_load: u32 = row.result.cell.cpu_load,
+    state: String = row.result.state.name().into(),
+    reason: Option<String> = row.result.state.reason().map(str::to_owned),
+    place: Option<String> = row.of_place(|place| place.place.name().to_owned()),
+    emulated: Option<bool> = row.of_place(|place| place.emulated),
+    kernel: Option<String> = row.of_place(|place| place.kernel.clone()),
+    processor: Option<String> = row.of_place(|place| place.processor.clone()),
+    device: Option<String> = row.of_place(|place| Some(place.device.as_ref()?.name.clone())).flatten(),
+    device_model: Option<String> = row.of_place(|place| place.device_model.clone()),
+    mounted: Option<String> = row.of_place(|place| place.mounted.clone()),
+    iostep_version: Option<String> = row.of_place(|place| place.iostep_version.clone()),
+    iostep_commit: Option<String> = row.of_place(|place| place.iostep_commit.clone()).flatten(),
+    run: Option<u32> = row.run.map(|(number, _)| number),
+    elapsed_ns: Option<u64> = row.of_run(|run| run.elapsed_ns),
+    operations: Option<u64> = row.of_run(|run| run.operations),
+    p50_ns: Option<u64> = row.of_run(|run| Some(run.latency?.p50_ns)).flatten(),
+    p99_ns: Option<u64> = row.of_run(|run| Some(run.latency?.p99_ns)).flatten(),
+    max_ns: Option<u64> = row.of_run(|run| Some(run.latency?.max_ns)).flatten(),
+    sync_p50_ns: Option<u64> = row.of_run(|run| Some(run.sync_latency?.p50_ns)).flatten(),
+    sync_p99_ns: Option<u64> = row.of_run(|run| Some(run.sync_latency?.p99_ns)).flatten(),
+    sync_max_ns: Option<u64> = row.of_run(|run| Some(run.sync_latency?.max_ns)).flatten(),
+    read_ios: Option<u64> = row.of_device(|device| device.read.ios),
+    read_bytes: Option<u64> = row.of_device(|device| device.read.bytes),
+    write_ios: Option<u64> = row.of_device(|device| device.write.ios),
+    write_bytes: Option<u64> = row.of_device(|device| device.write.bytes),
+    discard_bytes: Option<u64> = row.of_device(|device| device.discard.bytes),
+    flushes: Option<u64> = row.of_device(|device| device.flush.ios),
+    user_ns: Option<u64> = row.of_run(|run| run.cpu.user_ns),
+    system_ns: Option<u64> = row.of_run(|run| run.cpu.system_ns),
+    voluntary_switches: Option<u64> = row.of_run(|run| run.cpu.voluntary_switches),
+    involuntary_switches: Option<u64> = row.of_run(|run| run.cpu.involuntary_switches),
+    journal_of_journal_bytes: Option<u64> = row.of_run(|run| run.journal_of_journal_bytes).flatten(),
+    write_requests: Option<u64> = row.of_run(|run| run.write_requests).flatten(),
 });
 
-table!(ClassRow, "classes", |row| {
-    cell: String = row.cell.clone(),
+table!(ClassRow<'_>, "classes", |row| {
+    cell: String = row.result.cell.key.clone(),
     run: u32 = row.run,
-    class: Option<Class> = row.class,
-    operation: Operation = row.operation,
-    bytes: u64 = row.bytes,
-    requests: u64 = row.requests,
-} => ClassRow { cell, run, class, operation, bytes, requests });
+    class: Option<Class> = row.count.class,
+    operation: Operation = row.count.operation,
+    bytes: u64 = row.count.bytes,
+    requests: u64 = row.count.requests,
+});
+
+fn joined(axes: &[(String, String)]) -> String {
+    let words = axes.iter().map(|(axis, value)| format!("{axis}={value}"));
+    words.collect::<Vec<_>>().join(" ")
+}
 
 fn kind_of(marker: &Marker) -> MarkerKind {
     match marker {
@@ -251,7 +259,6 @@ fn marker_of(kind: MarkerKind, step: Option<String>) -> Marker {
     }
 }
 
-/// The schema of `R`'s table, shared.
 /// The first columns of a table: older files have fewer.
 pub(super) fn schema_of<R: Row>(columns: usize) -> Arc<Schema> {
     let fields = R::schema().fields;

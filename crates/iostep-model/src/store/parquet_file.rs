@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use super::checksums::{self, Checksums, Summing};
-use super::columns::{Row, schema_of};
+use super::columns::{Read, Row, schema_of};
 use super::quiet;
 use crate::error::{Error, Result};
 use crate::manifest::SCHEMA_VERSION;
@@ -96,7 +96,7 @@ fn properties<R: Row>() -> WriterProperties {
 ///
 /// Errors: `Io`; `Unsupported` for a newer schema; `Corrupt` for anything else that this build
 /// did not write.
-pub(super) fn read<R: Row>(dir: &Path, sums: &Checksums) -> Result<Vec<R>> {
+pub(super) fn read<R: Read>(dir: &Path, sums: &Checksums) -> Result<Vec<R>> {
     let path = path_of::<R>(dir);
     sums.verify(&path)?;
     // The Parquet reader asserts parts of the format. Whoever forges a file and its checksum gets
@@ -110,7 +110,7 @@ pub(super) fn read<R: Row>(dir: &Path, sums: &Checksums) -> Result<Vec<R>> {
     })
 }
 
-fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>> {
+fn read_rows<R: Read>(path: &Path) -> Result<Vec<R>> {
     let broken = |error: ParquetError| Error::corrupt(path, "footer", error);
     let file = checksums::open(path)?;
     let file_bytes = file.metadata().map_err(Error::io(path, "stat"))?.len();

@@ -269,7 +269,7 @@ fn what_older_traces_do_not_tell_is_not_known() {
     );
     let batch = batch.expect("columns").project(&old).expect("the first");
     let mut found = Vec::new();
-    <ProcessRow as columns::Row>::decode(&batch, &mut found).expect("an older table");
+    <ProcessRow as columns::Read>::decode(&batch, &mut found).expect("an older table");
     let expected = rows.into_iter().map(|row| ProcessRow {
         cgroup_id: None,
         cgroup: None,

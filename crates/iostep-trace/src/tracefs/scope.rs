@@ -15,7 +15,6 @@ pub(crate) enum Of {
     Bio,
     /// The disk: requests know nothing of partitions.
     Request,
-    /// The filesystem.
     Filesystem,
     /// The backing device.
     Backing,

@@ -59,7 +59,6 @@ enum Workload {
     Run(RunArgs),
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match (args.workload, args.profile) {
         (Some(Workload::Run(args)), _) => matrix::run(&args),

@@ -75,7 +75,6 @@ impl From<FormatName> for Format {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, [&args.output])?;
     // With --format whatever is given is taken for that.

@@ -82,7 +82,6 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text}: expected a percentage of 0 or more"))
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let taken = [Kind::Bench, Kind::Trace];
     let kinds = [

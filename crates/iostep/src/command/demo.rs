@@ -11,7 +11,8 @@ use crate::terminal::{self, Content};
 use anyhow::Context;
 use iostep_analyze::explain::text;
 use iostep_lab::image::Options;
-use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs};
+use iostep_lab::mkfs::named;
+use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs, tool};
 use iostep_load::sql::{Database, Driver, Settings};
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::printable;
@@ -40,7 +41,7 @@ pub struct Args {
     keep: PathBuf,
 
     /// Filesystem to make: ext4, xfs, btrfs, f2fs, nilfs2, fat32
-    #[arg(long, value_name = "KIND", default_value = "ext4")]
+    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = named)]
     fs: Kind,
 
     /// Print JSON
@@ -48,7 +49,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, [&args.keep])?;
     // Before any thread is started: only what comes later is inside.
@@ -66,7 +66,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn on_own_filesystem(kind: Kind, interrupt: &Interrupt) -> anyhow::Result<Explained> {
     let image = LoopImage::create(&Options {
-        bytes: IMAGE_BYTES.max(kind.smallest_bytes()),
+        bytes: IMAGE_BYTES.max(tool(kind).smallest_bytes),
         ..Options::default()
     })?;
     mkfs(kind, &image, mkfs_options(kind))?;

@@ -83,7 +83,6 @@ pub struct Args {
     allow_loss: bool,
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, &args.html)?;
     let plan = plan(&args)?;

@@ -79,7 +79,6 @@ fn device(text: &str) -> Result<Device, String> {
         .ok_or_else(|| "two numbers like 8,0".to_owned())
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.output.exists() {
         bail!(

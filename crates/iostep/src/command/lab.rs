@@ -47,7 +47,6 @@ pub(super) fn show(directory: &Path, page: Option<&Path>, json: bool) -> anyhow:
     report::run(&report::Args::new(directory, page, json))
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::List(args) => list::run(&args),

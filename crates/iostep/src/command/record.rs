@@ -117,7 +117,6 @@ impl Via {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let via = args.way()?;
     terminal::check_results(args.json, [&args.output])?;

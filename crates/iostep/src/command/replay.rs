@@ -93,7 +93,6 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
     input::expect(&args.file, &[Kind::Recording])?;

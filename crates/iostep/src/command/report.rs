@@ -100,7 +100,6 @@ impl From<FormatName> for Format {
     }
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json && args.output.is_none(), &args.html)?;
     if args.second.is_none()

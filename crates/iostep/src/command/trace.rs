@@ -138,7 +138,6 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let directory = match &args.output {

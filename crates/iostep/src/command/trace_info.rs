@@ -57,7 +57,6 @@ enum Export {
     Strace,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     input::expect(&args.file, &[Kind::Recording])?;
     let mut reader = Reader::open(&args.file).map_err(bad_input)?;

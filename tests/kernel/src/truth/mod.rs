@@ -67,7 +67,7 @@ impl Truth {
             "btrfs" => btrfs::read(image, facts),
             "f2fs" => f2fs::read(image, facts),
             "nilfs2" => nilfs2::read(image, facts),
-            "fat32" => fat::read(image),
+            "vfat" => fat::read(image),
             other => anyhow::bail!("no truth is known about {other}"),
         }
     }
@@ -147,7 +147,6 @@ pub fn inode_of(facts: &Facts, sync: &Sync) -> Option<u64> {
 /// An inode in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedInode {
-    /// Its number.
     pub inode: u64,
     /// When it was last changed, by the coarse wall clock or a finer one.
     pub wall_ns: u64,

@@ -227,7 +227,7 @@ fn own_promises(name: &str) -> Vec<(&'static str, Judge)> {
                 log_contents,
             ),
         ],
-        "fat32" => vec![(
+        "vfat" => vec![(
             "98 % of the data go to the call that made them durable",
             data_causes as Judge,
         )],

@@ -414,7 +414,6 @@ impl TempMount {
         Ok(TempMount { directory })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

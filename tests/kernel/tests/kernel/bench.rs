@@ -56,16 +56,8 @@ const DEVICE: &[Requirement] = &[Requirement::Root, Requirement::Loop];
 
 /// What a test with a [`Ground`] needs, with programs of its own.
 fn ground_needs(kind: Kind, programs: &[&'static str]) -> Vec<Requirement> {
-    let mkfs = match kind {
-        Kind::Ext4 => "mkfs.ext4",
-        Kind::Xfs => "mkfs.xfs",
-        Kind::Btrfs => "mkfs.btrfs",
-        Kind::F2fs => "mkfs.f2fs",
-        Kind::Nilfs2 => "mkfs.nilfs2",
-        Kind::Fat32 => "mkfs.fat",
-    };
-    let mut all = [DEVICE, &[Requirement::Filesystem(kind.mount_type())]].concat();
-    all.push(Requirement::Program(mkfs));
+    let mut all = [DEVICE, &[Requirement::Filesystem(kind.name())]].concat();
+    all.push(Requirement::Program(iostep_lab::tool(kind).program));
     all.extend(programs.iter().map(|p| Requirement::Program(p)));
     all
 }
@@ -120,12 +112,16 @@ struct Ground {
 
 impl Ground {
     fn new(kind: Kind) -> anyhow::Result<Ground> {
-        Ground::with(kind, kind.smallest_bytes().max(64 << 20), "")
+        Ground::with(
+            kind,
+            iostep_lab::tool(kind).smallest_bytes.max(64 << 20),
+            "",
+        )
     }
 
     fn with(kind: Kind, bytes: u64, options: &str) -> anyhow::Result<Ground> {
         let disk = Disk::new(bytes, "100%")?;
-        iostep_lab::mkfs(kind, &disk.image, kind.at_once())?;
+        iostep_lab::mkfs(kind, &disk.image, iostep_lab::tool(kind).at_once)?;
         let mount = Mount::new(kind, &disk.image, options)?;
         Ok(Ground { mount, disk })
     }

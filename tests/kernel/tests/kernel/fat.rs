@@ -20,14 +20,14 @@ const MODES: &[&str] = &["-hard-links", "-freeze"];
 pub const ALL: Scenario = Scenario {
     mount: MOUNT,
     modes: MODES,
-    ..scenario("fat32", Kind::Fat32, &[])
+    ..scenario("vfat", Kind::Fat, &[])
 };
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
     let mut all = attribution::cases_of(ALL);
     all.push(attribution::case_of(
-        scenario("fat32", Kind::Fat32, &[]),
+        scenario("vfat", Kind::Fat, &[]),
         &["append-fsync"],
         "an appended block and its fsync are data, both tables and the directory",
         appended,

@@ -27,7 +27,6 @@ use crate::stage::Stage;
 pub struct Scenario {
     /// Its name in the tests' names.
     pub name: &'static str,
-    /// The filesystem.
     pub kind: Kind,
     /// Arguments of its mkfs.
     pub mkfs: &'static [&'static str],

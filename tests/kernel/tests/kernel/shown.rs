@@ -92,7 +92,6 @@ impl Mounted {
         Ok(Mounted(point))
     }
 
-    /// Where.
     pub fn point(&self) -> &Path {
         self.0.path()
     }

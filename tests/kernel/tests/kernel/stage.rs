@@ -19,9 +19,9 @@ const ENCRYPTED_BYTES: u64 = 192 << 20;
 /// What every test with a filesystem needs.
 pub fn requirements(kind: Kind) -> Vec<Requirement> {
     let mut all = vec![Requirement::Root, Requirement::Loop];
-    all.push(Requirement::Filesystem(kind.mount_type()));
+    all.push(Requirement::Filesystem(kind.name()));
     all.extend(match kind {
-        Kind::Ext4 => ["mkfs.ext4", "debugfs", "dumpe2fs"]
+        Kind::Ext2 | Kind::Ext3 | Kind::Ext4 => ["mkfs.ext4", "debugfs", "dumpe2fs"]
             .map(Requirement::Program)
             .to_vec(),
         Kind::Xfs => ["mkfs.xfs", "xfs_db"].map(Requirement::Program).to_vec(),
@@ -32,7 +32,7 @@ pub fn requirements(kind: Kind) -> Vec<Requirement> {
         Kind::Nilfs2 => ["mkfs.nilfs2", "dumpseg"]
             .map(Requirement::Program)
             .to_vec(),
-        Kind::Fat32 => ["mkfs.fat", "fsck.fat", "mdir"]
+        Kind::Fat => ["mkfs.fat", "fsck.fat", "mdir"]
             .map(Requirement::Program)
             .to_vec(),
     });
@@ -61,7 +61,7 @@ impl Stage {
                 bytes: match (below, kind) {
                     // The least that mkfs.xfs takes, or that FAT32 has clusters of 4 KiB on,
                     // and room for LUKS's header.
-                    (Below::Luks | Below::LvmOnLuks, Kind::Xfs | Kind::Fat32 | Kind::F2fs) => {
+                    (Below::Luks | Below::LvmOnLuks, Kind::Xfs | Kind::Fat | Kind::F2fs) => {
                         336 << 20
                     }
                     (Below::Luks | Below::LvmOnLuks, _) => ENCRYPTED_BYTES,
@@ -78,7 +78,11 @@ impl Stage {
             Kind::Ext4 => &["-b", "4096"],
             _ => &[],
         };
-        iostep_lab::mkfs(kind, &stack, &[kind.at_once(), blocks, mkfs].concat())?;
+        iostep_lab::mkfs(
+            kind,
+            &stack,
+            &[iostep_lab::tool(kind).at_once, blocks, mkfs].concat(),
+        )?;
         let mount = Mount::new(kind, &stack, options)?;
         let stage = Stage {
             mount,

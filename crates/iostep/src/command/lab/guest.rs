@@ -114,7 +114,6 @@ impl From<Kvm> for Accelerator {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let command = Command {

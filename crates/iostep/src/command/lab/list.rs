@@ -25,7 +25,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let labs = match &args.lab {
         Some(lab) => vec![source::load(lab)?],

@@ -32,7 +32,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (lab, all) = results::merge(&args.directories, &args.results)?;
     if args.json {

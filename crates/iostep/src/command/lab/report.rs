@@ -49,7 +49,6 @@ impl Args {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (lab, cells) = results::read(&args.directory)?;
     let report = show(&lab, &cells, args.html.as_deref(), args.json)?;

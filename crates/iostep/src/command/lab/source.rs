@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use iostep_lab::{Error, Result, builtin, matrix, plan};
+use iostep_lab::{Error, Result, builtin, matrix, plan, results};
 use iostep_model::lab::{Lab, WorkloadKind};
 
 use crate::command::{bench, replay};
@@ -23,7 +23,7 @@ pub fn load(name: &str) -> Result<Lab> {
         .extension()
         .is_some_and(|extension| extension == "json")
     {
-        return Ok(Lab::read(path)?);
+        return results::read_lab(path);
     }
     plan::parse(path, &read(path)?, &check)
 }
@@ -78,6 +78,11 @@ mod tests {
             let found = load(lab.name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(found.name, lab.name);
             assert!(!found.cells.is_empty(), "{}", lab.name);
+            assert!(!found.analysis.claims.is_empty(), "{}", lab.name);
+            let json = serde_json::to_string(&found).expect("JSON");
+            let back: Lab = serde_json::from_str(&json).expect("a lab");
+            // The order of axes, which no comparison of maps sees.
+            assert_eq!(serde_json::to_string(&back).expect("JSON"), json);
         }
     }
 

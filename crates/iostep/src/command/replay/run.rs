@@ -30,7 +30,6 @@ pub struct Order<'a> {
     pub recording: &'a Recording,
     /// Its plan.
     pub plan: &'a Plan,
-    /// How.
     pub settings: Settings,
     /// Where kept content is.
     pub kept_data: &'a Path,

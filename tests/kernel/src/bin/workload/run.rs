@@ -34,7 +34,6 @@ pub struct Run {
 pub struct Target {
     /// Its number in the stamps.
     pub id: u32,
-    /// The file.
     pub file: File,
     /// Where it was made.
     pub path: PathBuf,

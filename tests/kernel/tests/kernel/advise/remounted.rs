@@ -126,7 +126,7 @@ fn filesystems_own() -> anyhow::Result<()> {
         bytes: 512 << 20,
         ..Options::default()
     })?;
-    iostep_lab::mkfs(Kind::Ext4, &image, Kind::Ext4.at_once())?;
+    iostep_lab::mkfs(Kind::Ext4, &image, iostep_lab::tool(Kind::Ext4).at_once)?;
     let tuned = Command::new("tune2fs")
         .args(["-o", "nobarrier,discard"])
         .arg(image.device())

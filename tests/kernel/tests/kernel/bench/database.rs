@@ -76,7 +76,6 @@ fn number(database: &Path, sql: &str) -> anyhow::Result<u64> {
 
 /// A table and the last of its columns.
 pub struct Table {
-    /// Its name.
     pub name: String,
     /// The column with the bytes.
     pub value: String,

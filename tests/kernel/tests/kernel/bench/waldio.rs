@@ -88,7 +88,11 @@ fn counted(kind: Kind) -> anyhow::Result<()> {
     // What a filesystem does by itself meanwhile, as committing its log every few seconds.
     const OTHER_FLUSHES: u64 = 8;
     for (layout, bytes) in [("W", COMMIT_BYTES), ("T", COMMIT_BYTES), ("P", 5120)] {
-        let ground = Ground::with(kind, kind.smallest_bytes().max(256 << 20), "")?;
+        let ground = Ground::with(
+            kind,
+            iostep_lab::tool(kind).smallest_bytes.max(256 << 20),
+            "",
+        )?;
         let once = cost(&ground, COMMITS, layout)?;
         let twice = cost(&ground, 2 * COMMITS, layout)?;
         let more = counters::difference(once, twice);
@@ -187,7 +191,11 @@ fn ensure_stock(target: &std::path::Path) -> anyhow::Result<()> {
 }
 
 fn stock(kind: Kind) -> anyhow::Result<()> {
-    let ground = Ground::with(kind, kind.smallest_bytes().max(256 << 20), "")?;
+    let ground = Ground::with(
+        kind,
+        iostep_lab::tool(kind).smallest_bytes.max(256 << 20),
+        "",
+    )?;
     ensure_stock(ground.root())
 }
 

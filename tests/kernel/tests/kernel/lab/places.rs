@@ -38,7 +38,7 @@ fn refused_devices() -> anyhow::Result<()> {
     let bench = Bench::new(QUICK)?;
     let mounted = image(128 << 20)?;
     // What ext4 puts off would change the content meanwhile.
-    mkfs(Kind::Ext4, &mounted, Kind::Ext4.at_once())?;
+    mkfs(Kind::Ext4, &mounted, iostep_lab::tool(Kind::Ext4).at_once)?;
     let mount = Mount::new(Kind::Ext4, &mounted, "")?;
     mount.settle()?;
     let before = std::fs::read(mounted.device())?;

@@ -45,7 +45,11 @@ pub fn cases() -> Vec<Case> {
 
 fn mounted(bytes: u64, memory: &str) -> anyhow::Result<(Mount, Disk)> {
     let disk = Disk::new(bytes, memory)?;
-    iostep_lab::mkfs(Kind::Ext4, &disk.image, Kind::Ext4.at_once())?;
+    iostep_lab::mkfs(
+        Kind::Ext4,
+        &disk.image,
+        iostep_lab::tool(Kind::Ext4).at_once,
+    )?;
     let mount = Mount::new(Kind::Ext4, &disk.image, "")?;
     Ok((mount, disk))
 }

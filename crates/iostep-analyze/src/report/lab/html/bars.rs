@@ -195,13 +195,17 @@ fn measured(entry: &Entry, measure: Measure) -> Option<Amount> {
     Some(Amount {
         value: value.median,
         range: (value.runs > 1).then_some((value.minimum, value.maximum)),
-        paper: entry.paper.filter(same_scale).map(|paper| paper.value),
+        paper: entry
+            .paper
+            .as_ref()
+            .filter(|p| same_scale(p))
+            .map(|paper| paper.value),
         title: shown(measure, value.median),
     })
 }
 
 fn of_paper(entry: &Entry, measure: Measure) -> Option<Amount> {
-    let paper = entry.paper.filter(|paper| !paper.ratio)?;
+    let paper = entry.paper.as_ref().filter(|paper| !paper.ratio)?;
     Some(Amount {
         value: paper.value,
         range: None,
@@ -209,7 +213,7 @@ fn of_paper(entry: &Entry, measure: Measure) -> Option<Amount> {
         title: format!(
             "{}, {} {}",
             shown(measure, paper.value),
-            paper.paper.name(),
+            paper.paper,
             paper.place
         ),
     })

@@ -65,9 +65,9 @@ fn note(grid: &Grid) -> String {
     sentences.join(" ")
 }
 
-fn paper(row: &Row, place: usize) -> Option<(&Entry, crate::lab::PaperValue)> {
+fn paper(row: &Row, place: usize) -> Option<(&Entry, &crate::lab::PaperValue)> {
     let entry = row.entries.get(place)?.as_ref()?;
-    Some((entry, entry.paper?))
+    Some((entry, entry.paper.as_ref()?))
 }
 
 fn cells(row: &Row, grid: &Grid, has_paper: &[bool]) -> Vec<Cell> {
@@ -85,7 +85,7 @@ fn cells(row: &Row, grid: &Grid, has_paper: &[bool]) -> Vec<Cell> {
                 Some((entry, value)) => Cell {
                     text: of_paper(value, entry.paper_ratio, column.measure),
                     sort: Some(value.value),
-                    title: Some(format!("{} {}", value.paper.name(), value.place)),
+                    title: Some(format!("{} {}", value.paper, value.place)),
                     ..Cell::default()
                 },
             });

@@ -157,7 +157,7 @@ fn paper_row(row: &Row, table: &Grid) -> Vec<String> {
             .zip(&table.columns)
             .map(|(entry, column)| {
                 let entry = entry.as_ref();
-                let paper = entry.and_then(|entry| entry.paper);
+                let paper = entry.and_then(|entry| entry.paper.as_ref());
                 let ratio = entry.and_then(|entry| entry.paper_ratio);
                 paper.map_or_else(String::new, |paper| of_paper(paper, ratio, column.measure))
             }),
@@ -167,7 +167,7 @@ fn paper_row(row: &Row, table: &Grid) -> Vec<String> {
 
 /// `46.0/s 1.18x`, `≈1.50x`.
 pub(in crate::report::lab) fn of_paper(
-    paper: PaperValue,
+    paper: &PaperValue,
     ratio: Option<f64>,
     measure: Measure,
 ) -> String {

@@ -1,11 +1,12 @@
 //! The numbers that a lab's tables are made of.
 
-use iostep_model::class::Layer;
-use iostep_model::lab::Run;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::Run;
+use crate::class::Layer;
 
 /// A number of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Operations a second.
