@@ -110,14 +110,25 @@ static __always_inline struct wire_segment *new_segment(struct bio_walk *walk)
 	return &walk->segments[index];
 }
 
-static __always_inline void set_file(struct wire_segment *segment, struct inode *inode,
-				     __u64 offset, __u8 content)
+/* Makes the file known, which gives NULL if there is no room for it. */
+static __always_inline struct known_file *set_file(struct wire_segment *segment,
+						   struct inode *inode, __u64 offset, __u8 content)
 {
+	struct known_file *known = know_file(inode);
+
 	segment->content = content;
-	segment->inode = BPF_CORE_READ(inode, i_ino);
-	segment->generation = BPF_CORE_READ(inode, i_generation);
-	segment->extra = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
 	segment->offset = offset;
+	/* What is known need not be read again, a field by a call. */
+	if (known) {
+		segment->inode = known->inode;
+		segment->generation = known->generation;
+		segment->extra = known->subvolume;
+	} else {
+		segment->inode = BPF_CORE_READ(inode, i_ino);
+		segment->generation = BPF_CORE_READ(inode, i_generation);
+		segment->extra = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
+	}
+	return known;
 }
 
 static __always_inline void set_dirtier(struct wire_segment *segment, __u64 mapping, __u64 index,
@@ -204,8 +215,7 @@ static __always_inline bool set_file_buffer(struct wire_segment *segment, struct
 		set_nilfs_node(segment, inode);
 		return true;
 	}
-	known = know_file(inode);
-	set_file(segment, inode, buffer_offset(buffer, folio), CONTENT_FILE);
+	known = set_file(segment, inode, buffer_offset(buffer, folio), CONTENT_FILE);
 	if (walk->queue.opf & 1)
 		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode,
 			    known);
@@ -280,7 +290,6 @@ static __always_inline void set_direct(struct wire_segment *segment, struct bio_
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
 		segment->content = CONTENT_BUFFER;
 	} else {
-		know_file(inode);
 		set_file(segment, inode, direct_counts_later ? offset : offset - segment->bytes,
 			 CONTENT_FILE_DIRECT);
 	}
@@ -307,7 +316,6 @@ static __always_inline void set_simple_direct(struct wire_segment *segment, stru
 
 	if (!inode)
 		return;
-	know_file(inode);
 	set_file(segment, inode, BPF_CORE_READ(iocb, ki_pos), CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
@@ -322,7 +330,6 @@ static __always_inline void set_dio(struct wire_segment *segment, struct bio_wal
 	if (!bpf_core_type_exists(struct dio))
 		return;
 	inode = BPF_CORE_READ(dio, inode);
-	know_file(inode);
 	set_file(segment, inode, direct_offset(dio, segment->bytes), CONTENT_FILE_DIRECT);
 	segment->dirtier_pid = walk->queue.pid;
 	segment->dirtier_tgid = walk->queue.tgid;
@@ -446,9 +453,8 @@ static __always_inline void set_btrfs_part(struct wire_segment *segment, struct 
 	find_btrfs_part(&part, bio, walk->queue.opf & 1);
 	if (!part.inode || !is_traced_inode_address(part.inode))
 		return;
-	known = know_file(part.inode);
 	if (part.compressed) {
-		set_file(segment, part.inode, part.offset, CONTENT_FILE);
+		known = set_file(segment, part.inode, part.offset, CONTENT_FILE);
 		segment->flags |= SEGMENT_WHOLE_BIO;
 		if (walk->queue.opf & 1)
 			set_extent_dirtier(segment, &part, known);
@@ -553,8 +559,7 @@ static __always_inline void start_page_segment(struct bio_walk *walk, struct wir
 		set_btrfs_node(segment, walk, page, offset, head);
 		return;
 	}
-	known = know_file(inode);
-	set_file(segment, inode, index * PAGE_BYTES, CONTENT_FILE);
+	known = set_file(segment, inode, index * PAGE_BYTES, CONTENT_FILE);
 	if (walk->queue.opf & 1)
 		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)head, index), inode,
 			    known);

@@ -9,110 +9,40 @@ use iostep_model::event::{
 use iostep_model::{FileKey, Operation, SyncKey, SyncKind};
 
 use super::flags::KernelFlags;
-use super::programs::types;
+use super::programs::types::{
+    self, wire_content as WireContent, wire_device as WireDevice,
+    wire_segment_flags as SegmentFlag, wire_sync_flags as SyncFlag, wire_sync_via as SyncVia,
+    wire_transfer_flags as TransferFlag, wire_type as RecordType,
+};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::{Extent, Ledger};
 
-/// System call numbers of this architecture (asm/unistd.h).
+/// System call numbers, as the kernel's programs and their records have them.
 pub(super) mod call {
-    #[cfg(target_arch = "x86_64")]
-    mod numbers {
-        pub const WRITE: i32 = 1;
-        pub const IOCTL: i32 = 16;
-        pub const PWRITE64: i32 = 18;
-        pub const WRITEV: i32 = 20;
-        pub const MSYNC: i32 = 26;
-        pub const FSYNC: i32 = 74;
-        pub const FDATASYNC: i32 = 75;
-        pub const SYNC: i32 = 162;
-        pub const LINKAT: i32 = 265;
-        pub const SYNC_FILE_RANGE: i32 = 277;
-        pub const PWRITEV: i32 = 296;
-        pub const SYNCFS: i32 = 306;
-        pub const PWRITEV2: i32 = 328;
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    mod numbers {
-        pub const IOCTL: i32 = 29;
-        pub const LINKAT: i32 = 37;
-        pub const WRITE: i32 = 64;
-        pub const WRITEV: i32 = 66;
-        pub const PWRITE64: i32 = 68;
-        pub const PWRITEV: i32 = 70;
-        pub const SYNC: i32 = 81;
-        pub const FSYNC: i32 = 82;
-        pub const FDATASYNC: i32 = 83;
-        pub const SYNC_FILE_RANGE: i32 = 84;
-        pub const MSYNC: i32 = 227;
-        pub const SYNCFS: i32 = 267;
-        pub const PWRITEV2: i32 = 287;
-    }
-    pub use numbers::*;
+    pub const WRITE: i32 = libc::SYS_write as i32;
+    pub const IOCTL: i32 = libc::SYS_ioctl as i32;
+    pub const PWRITE64: i32 = libc::SYS_pwrite64 as i32;
+    pub const WRITEV: i32 = libc::SYS_writev as i32;
+    pub const MSYNC: i32 = libc::SYS_msync as i32;
+    pub const FSYNC: i32 = libc::SYS_fsync as i32;
+    pub const FDATASYNC: i32 = libc::SYS_fdatasync as i32;
+    pub const SYNC: i32 = libc::SYS_sync as i32;
+    pub const LINKAT: i32 = libc::SYS_linkat as i32;
+    pub const SYNC_FILE_RANGE: i32 = libc::SYS_sync_file_range as i32;
+    pub const PWRITEV: i32 = libc::SYS_pwritev as i32;
+    pub const SYNCFS: i32 = libc::SYS_syncfs as i32;
+    pub const PWRITEV2: i32 = libc::SYS_pwritev2 as i32;
 }
 
-/// `__O_SYNC` (include/uapi/asm-generic/fcntl.h): what `O_SYNC` has beyond `O_DSYNC`.
-const O_SYNC_ONLY: u32 = 0o4_000_000;
-/// `RWF_SYNC` (include/uapi/linux/fs.h).
-const RWF_SYNC: u32 = 4;
-
-/// Record types of wire.h.
-mod record {
-    pub const QUEUE: u16 = 1;
-    pub const ISSUE: u16 = 2;
-    pub const COMPLETE: u16 = 3;
-    pub const REQUEUE: u16 = 4;
-    pub const SPLIT: u16 = 5;
-    pub const SYNC_ENTER: u16 = 6;
-    pub const SYNC_EXIT: u16 = 7;
-    pub const SYNC_NEEDS: u16 = 8;
-    pub const COMMIT_START: u16 = 9;
-    pub const COMMIT_END: u16 = 10;
-    pub const PROCESS: u16 = 11;
-    pub const FILE: u16 = 12;
-    pub const FILE_DELETED: u16 = 13;
-    pub const BIO_END: u16 = 14;
-    pub const REMAP: u16 = 15;
-    pub const FLUSH_END: u16 = 16;
-    pub const CGROUP: u16 = 17;
-}
-
-/// `enum wire_transfer_flags` of wire.h.
-mod transfer {
-    pub const IN_FLUSH_SEQUENCE: u8 = 1;
-    pub const BEGAN_BEFORE: u8 = 2;
-    pub const WHOLE: u8 = 4;
-}
-
-/// `enum wire_content` and `enum wire_segment_flags` of wire.h.
-mod segment {
-    pub const FILE: u8 = 1;
-    pub const FILE_DIRECT: u8 = 2;
-    pub const BUFFER: u8 = 3;
-    pub const JOURNAL_BLOCK: u8 = 4;
-    pub const FAST_COMMIT: u8 = 5;
-    pub const XFS_BUFFER: u8 = 6;
-    pub const XFS_LOG: u8 = 7;
-    pub const BTRFS_NODE: u8 = 8;
-    pub const BTRFS_SUPERBLOCK: u8 = 9;
-    pub const DEVICE_DIRECT: u8 = 10;
-    pub const F2FS_NODE: u8 = 11;
-    pub const F2FS_META: u8 = 12;
-    pub const BLOCK_MAP: u8 = 13;
-
-    pub const DIRTIER_BY_INODE: u8 = 1;
-    pub const HAS_HOME: u8 = 2;
-    pub const HOME_IS_FILE: u8 = 4;
-    pub const HAS_COMMIT: u8 = 8;
-    pub const HAS_GENERATION: u8 = 16;
-    pub const HOME_IS_CUT_OFF: u8 = 64;
-}
+/// What `O_SYNC` has beyond `O_DSYNC`.
+const O_SYNC_ONLY: u32 = (libc::O_SYNC & !libc::O_DSYNC) as u32;
 
 /// A record type generated from wire.h.
 ///
 /// # Safety
 /// Every bit pattern must be a value, and there must be no padding.
-unsafe trait Record: Copy {}
+pub(super) unsafe trait Record: Copy {}
 
 macro_rules! records {
     ($($name:ident),*) => {
@@ -129,6 +59,7 @@ records!(
     wire_flush_end,
     wire_sync_enter,
     wire_sync_exit,
+    wire_sums,
     wire_sync_needs,
     wire_commit,
     wire_process,
@@ -138,7 +69,7 @@ records!(
     wire_pending
 );
 
-fn read<T: Record>(bytes: &[u8]) -> Result<T> {
+pub(super) fn read<T: Record>(bytes: &[u8]) -> Result<T> {
     if bytes.len() < size_of::<T>() {
         return Err(Error::Kernel {
             what: "deliver a whole record".into(),
@@ -147,6 +78,11 @@ fn read<T: Record>(bytes: &[u8]) -> Result<T> {
     }
     // SAFETY: the length was checked, the read needs no alignment, and any bits are a value.
     Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// True if a flag of wire.h is set.
+fn has(flags: impl Into<u32>, flag: u32) -> bool {
+    flags.into() & flag != 0
 }
 
 /// Translates records; remembers bios that came in several, and those that wait for a request.
@@ -222,8 +158,8 @@ impl Decoder {
         if self.is_lost(kind) {
             return Ok(());
         }
-        match kind {
-            record::QUEUE => {
+        match RecordType(kind.into()) {
+            RecordType::WIRE_QUEUE => {
                 let head: types::wire_queue = read(bytes)?;
                 let Some(queue) = self.queue(&head, bytes)? else {
                     return Ok(());
@@ -232,45 +168,50 @@ impl Decoder {
                 self.arrive(place, queue.bytes, queue.mono_ns, head.flush_bio);
                 emit(Event::on(place.0, Io::Queue(queue)))
             }
-            record::ISSUE | record::REQUEUE | record::COMPLETE | record::BIO_END => {
+            RecordType::WIRE_ISSUE
+            | RecordType::WIRE_REQUEUE
+            | RecordType::WIRE_COMPLETE
+            | RecordType::WIRE_BIO_END => {
                 let wire: types::wire_transfer = read(bytes)?;
                 self.enter(kind, &wire);
                 let transfer = self.transfer(&wire);
-                let io = match kind {
-                    record::ISSUE => Io::Issue(transfer),
-                    record::REQUEUE => Io::Requeue(transfer),
-                    record::COMPLETE => completion(transfer, &wire),
+                let io = match RecordType(kind.into()) {
+                    RecordType::WIRE_ISSUE => Io::Issue(transfer),
+                    RecordType::WIRE_REQUEUE => Io::Requeue(transfer),
+                    RecordType::WIRE_COMPLETE => completion(transfer, &wire),
                     _ => return Ok(()),
                 };
                 emit(Event::on(wire.device as u8, io))
             }
-            record::REMAP => {
+            RecordType::WIRE_REMAP => {
                 let wire: types::wire_remap = read(bytes)?;
                 let remap = self.remap(&wire);
                 let place = (remap.to, remap.operation, remap.to_sector);
                 self.arrive(place, remap.bytes, remap.mono_ns, wire.flush_bio);
                 emit(Event::Remap(remap))
             }
-            record::FLUSH_END => {
+            RecordType::WIRE_FLUSH_END => {
                 self.end_flush(&read(bytes)?);
                 Ok(())
             }
-            record::SPLIT => emit(split(&read(bytes)?)),
-            record::SYNC_ENTER => emit(sync_enter(&read(bytes)?)),
-            record::SYNC_EXIT => emit(sync_exit(&read(bytes)?)),
-            record::SYNC_NEEDS => emit(sync_needs(&read(bytes)?)),
-            record::COMMIT_START | record::COMMIT_END => emit(commit(&read(bytes)?)),
-            record::PROCESS => emit(process(&read(bytes)?)),
-            record::CGROUP => emit(cgroup(bytes)?),
-            record::FILE => emit(file(bytes)?),
-            record::FILE_DELETED => {
+            RecordType::WIRE_SPLIT => emit(split(&read(bytes)?)),
+            RecordType::WIRE_SYNC_ENTER => emit(sync_enter(&read(bytes)?)),
+            RecordType::WIRE_SYNC_EXIT => emit(sync_exit(&read(bytes)?)),
+            RecordType::WIRE_SYNC_NEEDS => emit(sync_needs(&read(bytes)?)),
+            RecordType::WIRE_COMMIT_START | RecordType::WIRE_COMMIT_END => {
+                emit(commit(&read(bytes)?))
+            }
+            RecordType::WIRE_PROCESS => emit(process(&read(bytes)?)),
+            RecordType::WIRE_CGROUP => emit(cgroup(bytes)?),
+            RecordType::WIRE_FILE => emit(file(bytes)?),
+            RecordType::WIRE_FILE_DELETED => {
                 let deleted: types::wire_file_deleted = read(bytes)?;
                 emit(Event::FileDeleted {
                     mono_ns: deleted.mono_ns,
                     file: key(&deleted.file),
                 })
             }
-            other => Err(Error::Kernel {
+            RecordType(other) => Err(Error::Kernel {
                 what: "deliver a known record".into(),
                 reason: format!("record type {other}"),
             }),
@@ -345,11 +286,15 @@ impl Decoder {
         };
         let operation = Operation::from_kernel(wire.opf as u8);
         let extent = Extent::new((wire.device as u8, operation, wire.sector), wire.bytes);
-        let has = |flag: u8| wire.flags & flag != 0;
-        match kind {
-            record::ISSUE => ledger.issue(extent, wire.mono_ns, has(transfer::BEGAN_BEFORE)),
-            record::REQUEUE => ledger.requeue(extent, wire.mono_ns),
-            record::COMPLETE => ledger.complete(extent, has(transfer::WHOLE)),
+        let has = |flag: TransferFlag| has(wire.flags, flag.0);
+        match RecordType(kind.into()) {
+            RecordType::WIRE_ISSUE => ledger.issue(
+                extent,
+                wire.mono_ns,
+                has(TransferFlag::TRANSFER_BEGAN_BEFORE),
+            ),
+            RecordType::WIRE_REQUEUE => ledger.requeue(extent, wire.mono_ns),
+            RecordType::WIRE_COMPLETE => ledger.complete(extent, has(TransferFlag::TRANSFER_WHOLE)),
             _ => ledger.end(extent),
         }
     }
@@ -367,7 +312,7 @@ impl Decoder {
     fn remap(&self, remap: &types::wire_remap) -> Remap {
         Remap {
             mono_ns: remap.mono_ns,
-            from: (remap.from != NO_DEVICE).then_some(remap.from),
+            from: (u32::from(remap.from) != WireDevice::NO_DEVICE.0).then_some(remap.from),
             from_sector: remap.from_sector,
             to: remap.to,
             to_sector: remap.to_sector,
@@ -378,24 +323,22 @@ impl Decoder {
     }
 }
 
-/// `NO_DEVICE` of devices.bpf.h.
-const NO_DEVICE: u8 = 0xff;
-
 fn completion(transfer: Transfer, record: &types::wire_transfer) -> Io {
     Io::Complete(Completion {
         transfer,
         status: record.status,
-        in_flush_sequence: record.flags & self::transfer::IN_FLUSH_SEQUENCE != 0,
+        in_flush_sequence: has(record.flags, TransferFlag::TRANSFER_IN_FLUSH_SEQUENCE.0),
     })
 }
 
 /// The records of a point.
 fn record_of(point: Point) -> u16 {
-    match point {
-        Point::Queue => record::QUEUE,
-        Point::Issue => record::ISSUE,
-        Point::Complete => record::COMPLETE,
-    }
+    let record = match point {
+        Point::Queue => RecordType::WIRE_QUEUE,
+        Point::Issue => RecordType::WIRE_ISSUE,
+        Point::Complete => RecordType::WIRE_COMPLETE,
+    };
+    record.0 as u16
 }
 
 /// A request that went to the driver before a moment and was not seen to come back, as if it came
@@ -441,45 +384,48 @@ fn segment_of(wire: &types::wire_segment) -> Segment {
         dirtier: (wire.dirtier_pid > 0).then_some(Dirtier {
             pid: wire.dirtier_pid,
             tgid: wire.dirtier_tgid,
-            by_inode: wire.flags & segment::DIRTIER_BY_INODE != 0,
+            by_inode: has(wire.flags, SegmentFlag::SEGMENT_DIRTIER_BY_INODE.0),
         }),
     }
 }
 
 fn content(wire: &types::wire_segment) -> Content {
-    match wire.content {
-        segment::FILE | segment::FILE_DIRECT => Content::File {
+    match WireContent(wire.content.into()) {
+        WireContent::CONTENT_FILE | WireContent::CONTENT_FILE_DIRECT => Content::File {
             file: FileKey {
                 subvolume: wire.extra,
                 inode: wire.inode,
                 generation: wire.generation,
             },
             offset_bytes: wire.offset,
-            direct: wire.content == segment::FILE_DIRECT,
+            direct: wire.content == WireContent::CONTENT_FILE_DIRECT.0 as u8,
         },
-        segment::BUFFER => Content::Buffer { head: wire.head },
-        segment::JOURNAL_BLOCK | segment::FAST_COMMIT => journal_block(wire),
-        segment::XFS_BUFFER => Content::XfsBuffer {
+        WireContent::CONTENT_BUFFER => Content::Buffer { head: wire.head },
+        WireContent::CONTENT_JOURNAL_BLOCK | WireContent::CONTENT_FAST_COMMIT => {
+            journal_block(wire)
+        }
+        WireContent::CONTENT_XFS_BUFFER => Content::XfsBuffer {
             structure: text(&wire.head),
         },
-        segment::XFS_LOG => Content::XfsLog {
-            sequence: (wire.flags & segment::HAS_COMMIT != 0).then_some(wire.extra),
+        WireContent::CONTENT_XFS_LOG => Content::XfsLog {
+            sequence: (has(wire.flags, SegmentFlag::SEGMENT_HAS_COMMIT.0)).then_some(wire.extra),
         },
-        segment::BTRFS_NODE => Content::BtrfsNode {
+        WireContent::CONTENT_BTRFS_NODE => Content::BtrfsNode {
             bytenr: wire.offset,
             owner: wire.extra,
             level: wire.level,
         },
-        segment::BTRFS_SUPERBLOCK => Content::BtrfsSuperblock,
-        segment::DEVICE_DIRECT => Content::DeviceDirect,
-        segment::F2FS_NODE => Content::F2fsNode {
+        WireContent::CONTENT_BTRFS_SUPERBLOCK => Content::BtrfsSuperblock,
+        WireContent::CONTENT_DEVICE_DIRECT => Content::DeviceDirect,
+        WireContent::CONTENT_F2FS_NODE => Content::F2fsNode {
             // Node ids are 32 bits wide (`nid_t`, fs/f2fs/f2fs.h).
             node: wire.offset as u32,
             inode: (wire.inode != 0).then_some(wire.inode),
-            generation: (wire.flags & segment::HAS_GENERATION != 0).then_some(wire.generation),
+            generation: (has(wire.flags, SegmentFlag::SEGMENT_HAS_GENERATION.0))
+                .then_some(wire.generation),
         },
-        segment::F2FS_META => Content::F2fsMeta,
-        segment::BLOCK_MAP => Content::BlockMap {
+        WireContent::CONTENT_F2FS_META => Content::F2fsMeta,
+        WireContent::CONTENT_BLOCK_MAP => Content::BlockMap {
             file: FileKey {
                 subvolume: 0,
                 inode: wire.inode,
@@ -498,8 +444,8 @@ const NO_FILE: FileKey = FileKey {
 };
 
 fn journal_block(wire: &types::wire_segment) -> Content {
-    let has = |flag: u8| wire.flags & flag != 0;
-    let home_file = has(segment::HOME_IS_FILE).then(|| {
+    let has = |flag: SegmentFlag| has(wire.flags, flag.0);
+    let home_file = has(SegmentFlag::SEGMENT_HOME_IS_FILE).then(|| {
         let file = FileKey {
             subvolume: 0,
             inode: wire.inode,
@@ -508,42 +454,36 @@ fn journal_block(wire: &types::wire_segment) -> Content {
         let offset = *wire.head.first_chunk().expect("16 bytes hold 8");
         (file, u64::from_ne_bytes(offset))
     });
-    let cut_off = has(segment::HOME_IS_CUT_OFF).then_some((NO_FILE, 0));
+    let cut_off = has(SegmentFlag::SEGMENT_HOME_IS_CUT_OFF).then_some((NO_FILE, 0));
     let head_is_offset = home_file.is_some();
     let home_file = home_file.or(cut_off);
     Content::JournalBlock {
         head: if head_is_offset { [0; 16] } else { wire.head },
-        home_fs_block: has(segment::HAS_HOME).then_some(wire.offset),
+        home_fs_block: has(SegmentFlag::SEGMENT_HAS_HOME).then_some(wire.offset),
         home_file,
-        commit: has(segment::HAS_COMMIT).then_some(wire.extra),
-        fast: wire.content == segment::FAST_COMMIT,
+        commit: has(SegmentFlag::SEGMENT_HAS_COMMIT).then_some(wire.extra),
+        fast: wire.content == WireContent::CONTENT_FAST_COMMIT.0 as u8,
     }
 }
 
-/// `enum wire_sync_via` of wire.h.
-const VIA_SYSCALL: u8 = 0;
-const VIA_URING: u8 = 2;
-const VIA_DIRECT_WRITE: u8 = 3;
-/// `SYNC_DATA_ONLY`, `SYNC_HAS_FILE`, `SYNC_HAS_RESULT`.
-const DATA_ONLY: u8 = 1;
-const HAS_RESULT: u16 = 2;
-const HAS_FILE: u8 = 4;
-
 fn sync_kind(enter: &types::wire_sync_enter) -> SyncKind {
-    let written = if enter.file_flags & O_SYNC_ONLY != 0 || enter.write_flags & RWF_SYNC != 0 {
-        SyncKind::OSync
-    } else {
-        SyncKind::ODsync
-    };
-    match (enter.via, enter.syscall) {
-        (VIA_DIRECT_WRITE, _) if enter.flags & DATA_ONLY == 0 => SyncKind::OSync,
-        (VIA_DIRECT_WRITE, _) => SyncKind::ODsync,
-        (VIA_URING, _) => SyncKind::UringFsync,
+    let written =
+        if enter.file_flags & O_SYNC_ONLY != 0 || enter.write_flags & libc::RWF_SYNC as u32 != 0 {
+            SyncKind::OSync
+        } else {
+            SyncKind::ODsync
+        };
+    match (SyncVia(enter.via.into()), enter.syscall) {
+        (SyncVia::SYNC_VIA_DIRECT_WRITE, _) if !has(enter.flags, SyncFlag::SYNC_DATA_ONLY.0) => {
+            SyncKind::OSync
+        }
+        (SyncVia::SYNC_VIA_DIRECT_WRITE, _) => SyncKind::ODsync,
+        (SyncVia::SYNC_VIA_URING, _) => SyncKind::UringFsync,
         (_, call::FSYNC) => SyncKind::Fsync,
         (_, call::FDATASYNC) => SyncKind::Fdatasync,
         (_, call::MSYNC) => SyncKind::Msync,
-        (VIA_SYSCALL, call::SYNC_FILE_RANGE) => SyncKind::SyncFileRange,
-        (VIA_SYSCALL, call::IOCTL) => SyncKind::AtomicCommit,
+        (SyncVia::SYNC_VIA_SYSCALL, call::SYNC_FILE_RANGE) => SyncKind::SyncFileRange,
+        (SyncVia::SYNC_VIA_SYSCALL, call::IOCTL) => SyncKind::AtomicCommit,
         (_, call::SYNCFS) => SyncKind::Syncfs,
         (_, call::SYNC) => SyncKind::Sync,
         (_, call::WRITE | call::PWRITE64 | call::WRITEV | call::PWRITEV | call::PWRITEV2) => {
@@ -568,7 +508,7 @@ fn sync_enter(enter: &types::wire_sync_enter) -> Event {
         },
         tgid: enter.tgid,
         kind: sync_kind(enter),
-        file: (enter.flags & HAS_FILE != 0).then(|| key(&enter.file)),
+        file: has(enter.flags, SyncFlag::SYNC_HAS_FILE.0).then(|| key(&enter.file)),
     })
 }
 
@@ -579,7 +519,7 @@ fn sync_exit(exit: &types::wire_sync_exit) -> Event {
             pid: exit.pid,
             enter_ns: exit.enter_ns,
         },
-        result: (exit.flags & HAS_RESULT != 0).then_some(exit.result),
+        result: has(exit.flags, SyncFlag::SYNC_HAS_RESULT.0).then_some(exit.result),
     }
 }
 
@@ -596,7 +536,7 @@ fn sync_needs(needs: &types::wire_sync_needs) -> Event {
 
 fn commit(commit: &types::wire_commit) -> Event {
     let (mono_ns, id) = (commit.mono_ns, commit.commit);
-    if commit.r#type == record::COMMIT_START {
+    if RecordType(commit.r#type.into()) == RecordType::WIRE_COMMIT_START {
         Event::CommitStart {
             mono_ns,
             commit: id,

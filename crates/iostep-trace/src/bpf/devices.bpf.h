@@ -7,7 +7,6 @@
 #define IOSTEP_DEVICES_H
 
 #define MAX_DEVICES 16
-#define NO_DEVICE 0xffu
 
 enum device_role {
 	/* A whole disk: its partitions belong to it. */

@@ -48,8 +48,21 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Makes the record types part of the object's BTF, from which the Rust types are generated. */
+/* Makes these types part of the object's BTF, from which those of Rust are generated. */
 struct wire_types {
+	enum wire_type type;
+	enum wire_content content;
+	enum wire_segment_flags segment_flags;
+	enum wire_sync_via sync_via;
+	enum wire_sync_flags sync_flags;
+	enum wire_transfer_flags transfer_flags;
+	enum wire_device device;
+	enum wire_point point;
+	enum wire_group group;
+	enum wire_counter counter;
+	enum wire_fault fault;
+	enum end_io_kind end_io_kind;
+	enum device_role device_role;
 	struct wire_queue queue;
 	struct wire_segment segment;
 	struct wire_transfer transfer;
@@ -63,7 +76,7 @@ struct wire_types {
 	struct wire_cgroup cgroup;
 	struct wire_file file;
 	struct wire_file_deleted file_deleted;
-	struct wire_sum sum;
+	struct wire_sums sums;
 	struct wire_pending pending;
 };
 struct wire_types wire_types = {};

@@ -48,42 +48,42 @@ mod programs {
     include!(concat!(env!("OUT_DIR"), "/iostep.skel.rs"));
 }
 
+use programs::types::{
+    device_role as DeviceRole, end_io_kind as EndIo, wire_counter as SumCounter,
+    wire_fault as WireFault, wire_group as SumGroup, wire_point as SumPoint, wire_sums,
+};
 use programs::{IostepSkel, IostepSkelBuilder, OpenIostepSkel};
 
-/// `WIRE_POINTS`, `WIRE_GROUPS` and `WIRE_COUNTERS` of wire.h.
-const POINTS: usize = 9;
-const GROUPS: usize = 5;
-const COUNTERS: usize = 3;
 /// How many slots of the map of requests at the driver are read at once.
 const PENDING_BATCH: u32 = 1 << 12;
 
-/// `bi_end_io` functions and what they say of the bio (`enum end_io_kind`, maps.bpf.h).
-const END_IO_KINDS: [(&str, u32); 24] = [
-    ("iomap_dio_bio_end_io", 1),
-    ("end_bio_bh_io_sync", 2),
+/// `bi_end_io` functions and what they say of the bio.
+const END_IO_KINDS: [(&str, EndIo); 24] = [
+    ("iomap_dio_bio_end_io", EndIo::END_IO_IOMAP_DIRECT),
+    ("end_bio_bh_io_sync", EndIo::END_IO_BUFFER_HEAD),
     // By Linux 7.2 the completion of a buffer is its bio's own.
-    ("bh_end_read", 2),
-    ("bh_end_write", 2),
-    ("bh_end_async_read", 2),
-    ("bh_end_async_write", 2),
-    ("ext4_end_bitmap_read", 2),
-    ("journal_end_buffer_io_sync", 2),
-    ("ext4_end_buffer_io_sync", 2),
-    ("xlog_bio_end_io", 3),
-    ("xfs_buf_bio_end_io", 4),
-    ("btrfs_simple_end_io", 5),
-    ("btrfs_clone_write_end_io", 11),
-    ("btrfs_orig_write_end_io", 5),
-    ("btrfs_raid56_end_io", 5),
-    ("btrfs_end_super_write", 6),
-    ("blkdev_bio_end_io", 7),
-    ("blkdev_bio_end_io_async", 7),
-    ("submit_bio_wait_endio", 8),
-    ("bio_wait_end_io", 8),
-    ("dio_bio_end_io", 9),
-    ("dio_bio_end_aio", 9),
-    ("iomap_dio_simple_end_io", 10),
-    ("blk_crypto_fallback_encrypt_endio", 12),
+    ("bh_end_read", EndIo::END_IO_BUFFER_HEAD),
+    ("bh_end_write", EndIo::END_IO_BUFFER_HEAD),
+    ("bh_end_async_read", EndIo::END_IO_BUFFER_HEAD),
+    ("bh_end_async_write", EndIo::END_IO_BUFFER_HEAD),
+    ("ext4_end_bitmap_read", EndIo::END_IO_BUFFER_HEAD),
+    ("journal_end_buffer_io_sync", EndIo::END_IO_BUFFER_HEAD),
+    ("ext4_end_buffer_io_sync", EndIo::END_IO_BUFFER_HEAD),
+    ("xlog_bio_end_io", EndIo::END_IO_XFS_LOG),
+    ("xfs_buf_bio_end_io", EndIo::END_IO_XFS_BUFFER),
+    ("btrfs_simple_end_io", EndIo::END_IO_BTRFS),
+    ("btrfs_clone_write_end_io", EndIo::END_IO_BTRFS_COPY),
+    ("btrfs_orig_write_end_io", EndIo::END_IO_BTRFS),
+    ("btrfs_raid56_end_io", EndIo::END_IO_BTRFS),
+    ("btrfs_end_super_write", EndIo::END_IO_BTRFS_SUPERBLOCK),
+    ("blkdev_bio_end_io", EndIo::END_IO_DEVICE_DIRECT),
+    ("blkdev_bio_end_io_async", EndIo::END_IO_DEVICE_DIRECT),
+    ("submit_bio_wait_endio", EndIo::END_IO_WAIT),
+    ("bio_wait_end_io", EndIo::END_IO_WAIT),
+    ("dio_bio_end_io", EndIo::END_IO_DIO),
+    ("dio_bio_end_aio", EndIo::END_IO_DIO),
+    ("iomap_dio_simple_end_io", EndIo::END_IO_IOMAP_SIMPLE),
+    ("blk_crypto_fallback_encrypt_endio", EndIo::END_IO_ENCRYPTED),
 ];
 
 /// `PROGRAM_NAME_BYTES` of `entries.bpf.h`.
@@ -141,30 +141,35 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn of(points: [Counters; POINTS], counters: [u64; COUNTERS]) -> Sums {
-        let [
-            queued,
-            issued,
-            completed,
-            requeued,
-            late,
-            before,
-            unissued,
-            uneven,
-            late_of_before,
-        ] = points;
-        let [merges, splits, late_count] = counters;
+    /// Those of all CPUs.
+    fn of(all: &[wire_sums]) -> Sums {
+        let groups = SumGroup::GROUP_NONE.0 as usize + 1;
+        let total = |point: SumPoint, group: SumGroup| {
+            let at = point.0 as usize * groups + group.0 as usize;
+            let of = all.iter().map(|sums| sums.of[at]);
+            of.fold(Totals::default(), |total, sum| Totals {
+                ios: total.ios + sum.ios,
+                bytes: total.bytes + sum.bytes,
+            })
+        };
+        let counters = |point| Counters {
+            read: total(point, SumGroup::GROUP_READ),
+            write: total(point, SumGroup::GROUP_WRITE),
+            discard: total(point, SumGroup::GROUP_DISCARD),
+            flush: total(point, SumGroup::GROUP_FLUSH),
+        };
+        let count = |counter: SumCounter| all.iter().map(|s| s.counters[counter.0 as usize]).sum();
         Sums {
-            queued,
-            issued: issued.since(requeued),
-            completed: completed.and(late),
-            before,
-            late_of_before,
-            unissued,
-            uneven,
-            merges,
-            splits,
-            late: late_count,
+            queued: counters(SumPoint::POINT_QUEUED),
+            issued: counters(SumPoint::POINT_ISSUED).since(counters(SumPoint::POINT_REQUEUED)),
+            completed: counters(SumPoint::POINT_COMPLETED).and(counters(SumPoint::POINT_LATE)),
+            before: counters(SumPoint::POINT_BEFORE),
+            late_of_before: counters(SumPoint::POINT_LATE_OF_BEFORE),
+            unissued: counters(SumPoint::POINT_UNISSUED),
+            uneven: counters(SumPoint::POINT_UNEVEN),
+            merges: count(SumCounter::COUNTER_MERGES),
+            splits: count(SumCounter::COUNTER_SPLITS),
+            late: count(SumCounter::COUNTER_LATE),
         }
     }
 }
@@ -261,7 +266,7 @@ impl<'object> Probe<'object> {
             for address in symbols.all(name) {
                 skel.maps
                     .end_io_kinds
-                    .update(&address.to_ne_bytes(), &kind.to_ne_bytes(), MapFlags::ANY)
+                    .update(&address.to_ne_bytes(), &kind.0.to_ne_bytes(), MapFlags::ANY)
                     .map_err(Error::kernel("fill a BPF map"))?;
             }
         }
@@ -389,32 +394,9 @@ impl<'object> Probe<'object> {
     }
 
     fn own_sums(&self) -> Result<Sums> {
-        let mut words = [0; (POINTS * GROUPS) * 2 + COUNTERS];
-        for value in per_cpu(&self.skel.maps.sums, 0)? {
-            for (index, sum) in words.iter_mut().enumerate() {
-                *sum += word(&value, index);
-            }
-        }
-        let (sums, counters) = words.split_at(POINTS * GROUPS * 2);
-        let points = std::array::from_fn(|point| {
-            let group = |group: usize| {
-                let at = (point * GROUPS + group) * 2;
-                Totals {
-                    ios: sums[at],
-                    bytes: sums[at + 1],
-                }
-            };
-            Counters {
-                read: group(0),
-                write: group(1),
-                discard: group(2),
-                flush: group(3),
-            }
-        });
-        Ok(Sums::of(
-            points,
-            std::array::from_fn(|index| counters[index]),
-        ))
+        let values = per_cpu(&self.skel.maps.sums, 0)?;
+        let all: Result<Vec<wire_sums>> = values.iter().map(|v| decode::read(v)).collect();
+        Ok(Sums::of(&all?))
     }
 
     /// Completions that no program saw, of requests that went to the driver before `before_ns`,
@@ -612,27 +594,33 @@ fn configure(
     settings.nr_linkat = decode::call::LINKAT;
     if let Some(fault) = fault {
         settings.fault_point = match fault.point {
-            Point::Queue => 0,
-            Point::Issue => 1,
-            Point::Complete => 2,
+            Point::Queue => SumPoint::POINT_QUEUED.0,
+            Point::Issue => SumPoint::POINT_ISSUED.0,
+            Point::Complete => SumPoint::POINT_COMPLETED.0,
         };
         settings.fault_kind = match fault.kind {
-            FaultKind::Skip => 1,
-            FaultKind::Twice => 2,
-            FaultKind::Byte => 3,
-            FaultKind::Lose => 0,
+            FaultKind::Skip => WireFault::FAULT_SKIP.0,
+            FaultKind::Twice => WireFault::FAULT_TWICE.0,
+            FaultKind::Byte => WireFault::FAULT_BYTE.0,
+            FaultKind::Lose => WireFault::FAULT_NONE.0,
         };
         settings.fault_number = fault.number;
     }
     Ok(())
 }
 
-/// `enum device_role` of devices.bpf.h.
+/// The roles of a device, as bits.
 fn roles(layer: &Layer) -> u32 {
-    let whole = u32::from(!layer.is_partition());
-    let holds = u32::from(layer.traced.holds != Holds::Devices);
-    let disk = u32::from(layer.traced.is_disk());
-    whole | holds << 1 | disk << 2
+    let roles = [
+        (!layer.is_partition(), DeviceRole::DEVICE_WHOLE),
+        (
+            layer.traced.holds != Holds::Devices,
+            DeviceRole::DEVICE_HOLDS,
+        ),
+        (layer.traced.is_disk(), DeviceRole::DEVICE_DISK),
+    ];
+    let has = roles.iter().filter(|(has, _)| *has);
+    has.fold(0, |bits, (_, role)| bits | role.0)
 }
 
 /// What the programs cannot ask the kernel's types for by themselves.

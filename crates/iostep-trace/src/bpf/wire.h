@@ -76,6 +76,9 @@ enum wire_sync_flags {
 	SYNC_HAS_FILE = 4,
 };
 
+/* Instead of an index into the traced devices. */
+enum wire_device { NO_DEVICE = 0xff };
+
 /* subvolume is 0 but on btrfs. */
 struct wire_file_key {
 	unsigned long long subvolume;
@@ -148,7 +151,7 @@ struct wire_transfer {
 /* A bio on its way from a device to the one below. */
 struct wire_remap {
 	unsigned short type;
-	/* 255: a device that is not traced. */
+	/* Or NO_DEVICE. */
 	unsigned char from;
 	unsigned char to;
 	unsigned int bytes;
