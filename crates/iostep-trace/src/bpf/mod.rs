@@ -41,6 +41,7 @@ use tracepoints::of_modules;
     missing_docs,
     missing_debug_implementations,
     clippy::all,
+    clippy::too_many_lines,
     clippy::undocumented_unsafe_blocks,
     clippy::unwrap_used
 )]

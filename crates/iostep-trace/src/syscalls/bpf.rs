@@ -31,6 +31,7 @@ use crate::session::mono_ns;
     missing_docs,
     missing_debug_implementations,
     clippy::all,
+    clippy::too_many_lines,
     clippy::undocumented_unsafe_blocks,
     clippy::unwrap_used
 )]
