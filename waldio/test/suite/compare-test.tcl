@@ -56,6 +56,13 @@ check "a test is not run" [list stock $all T [output [lreplace $names 1 1]]] "" 
     "a.test T a.ran-1-of-2,"
 check "a loop ends early" [list stock $all T [output [lrange $names 0 3]]] "" \
     "a.test T a-2-oom.ran-2-of-3,"
+check "a loop ends a third early, as it may" \
+    [list stock $all T [output [lrange $names 0 3]]] "=?34 so\na.test T a-2-oom.ran-*\n" ""
+check "a loop ends too early" \
+    [list stock $all T [output [lrange $names 0 3]]] "=?33 so\na.test T a-2-oom.ran-*\n" \
+    "a.test T a-2-oom.ran-2-of-3,"
+check "a test that fails is no loop that ends early" \
+    [list stock $all T [output $names a-1.2]] "=?99 so\na.test T a-1.2\n" "a.test T a-1.2,"
 check "a loop is longer" [list stock $all T [output [concat $names a-2-oom.4]]] "" ""
 check "it stops half-way" [list stock $all T [string range $all 0 20]] "" "a.test T unfinished,"
 check "it stops at the end" [list stock $all T [string map {Current -} $all]] "" \

@@ -58,8 +58,15 @@ proc missing {ran base} {
   return $names
 }
 
+# True if a difference is no more than so many percent of a loop's tests.
+proc within {name share} {
+  if {$share eq ""} { return 1 }
+  expr {[regexp {\.ran-(\d+)-of-(\d+)$} $name -> n nBase] && 100*($nBase-$n)<=$share*$nBase}
+}
+
 # EXPECTED has reasons, lines that begin with "=", each followed by the differences it
-# explains: FILE MODE,MODE... PATTERN...  Those after "=?" come and go.
+# explains: FILE MODE,MODE... PATTERN...  Those after "=?" come and go, those after "=?N"
+# where no more than N percent of a loop's tests are not run.
 proc readExpected {zFile} {
   set reason ""
   set entries {}
@@ -68,14 +75,16 @@ proc readExpected {zFile} {
     set line [string trim $line]
     if {$line eq "" || [string index $line 0] eq "#"} continue
     if {[string index $line 0] eq "="} {
-      set mayGo [expr {[string index $line 1] eq "?"}]
-      set reason [string trim [string range $line [expr {1+$mayGo}] end]]
+      regexp {^=(\??)(\d*)\s*(.*)$} $line -> mark share reason
+      set mayGo [expr {$mark ne ""}]
       continue
     }
     set patterns [lassign [regexp -all -inline {\S+} $line] file modes]
     if {$reason eq "" || [llength $patterns]==0} { error "$zFile: no reason or tests: $line" }
     foreach pattern $patterns {
-      foreach mode [split $modes ,] { lappend entries [list $file $mode $pattern $reason $mayGo] }
+      foreach mode [split $modes ,] {
+        lappend entries [list $file $mode $pattern $reason $mayGo $share]
+      }
     }
   }
   close $f
@@ -128,8 +137,9 @@ dict for {file fileModes} $run {
     set i -1
     foreach entry $entries {
       incr i
-      lassign $entry eFile eMode ePattern eReason
-      if {$eFile eq $file && $eMode eq $mode && [string match $ePattern $name]} {
+      lassign $entry eFile eMode ePattern eReason eMayGo eShare
+      if {$eFile eq $file && $eMode eq $mode && [string match $ePattern $name]
+          && [within $name $eShare]} {
         dict set used $i 1
         if {$because eq ""} { set because $eReason }
       }
