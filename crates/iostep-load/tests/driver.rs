@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use iostep_load::Error;
 use iostep_load::sql::{Database, Driver, Settings, serve};
+use iostep_model::directory::Temporary;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// What this binary is to be instead of a test runner: `server`, or a `driver` to be killed.
@@ -146,19 +147,31 @@ fn dead_child() -> Result<(), Failed> {
     )
 }
 
-/// Opens a disposable database in the directory named by the first argument, says
-/// who serves it, and waits.
+/// Says of a directory that it was not made as temporary ones are.
+const PRECIOUS: &str = "iostep-precious-";
+const ENDLESS_NAME: &str = "iostep-endless-";
+
+/// Opens a disposable database in a directory whose name begins as the second argument says, in the
+/// one that the first names; says who serves it and where it is, and waits.
 fn drive_until_killed() -> ExitCode {
-    let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
+    let mut arguments = std::env::args().skip(1);
+    let parent = PathBuf::from(arguments.next().expect("a directory"));
+    let prefix = arguments.next().expect("a name");
     let never = AtomicBool::new(false);
     let mut driver = Driver::start(role("server"), &never).expect("it starts");
+    let temporary = Temporary::new(&parent, &prefix).expect("a directory");
+    let directory = match prefix == PRECIOUS {
+        true => parent.join(PRECIOUS),
+        false => temporary.directory().name().to_owned(),
+    };
+    fs::create_dir_all(&directory).expect("a directory");
     driver.dispose_of(&directory).expect("it is told");
     let opened = driver.open(&database(&directory)).expect("it opens");
     driver.load("CREATE TABLE t (v)").expect("a statement");
     driver.step().expect("it runs");
-    let ready = format!("{}\n", opened.pid);
-    fs::write(directory.with_extension("ready"), ready).expect("it can say so");
-    if directory.ends_with("iostep-endless-1") {
+    let ready = format!("{}\n{}\n", opened.pid, directory.display());
+    fs::write(parent.join("ready"), ready).expect("it can say so");
+    if prefix == ENDLESS_NAME {
         driver.load(ENDLESS).expect("a statement");
         driver.step().expect("it never ends");
     }
@@ -166,15 +179,16 @@ fn drive_until_killed() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Kills a driver whose disposable directory has this name, and waits for its server to end; gives
-/// the directory back.
-fn kill_driver_with(parent: &Path, name: &str) -> Result<PathBuf, Failed> {
-    let directory = parent.join(name);
-    fs::create_dir(&directory)?;
-    let mut driver = role("driver").arg(&directory).spawn()?;
-    let server = || fs::read_to_string(directory.with_extension("ready"));
-    wait_until(|| server().is_ok_and(|pid| pid.ends_with('\n')))?;
-    let program = PathBuf::from(format!("/proc/{}/exe", server()?.trim()));
+/// Kills a driver whose disposable directory has a name that begins so, and waits for its server to
+/// end; gives the directory back.
+fn kill_driver_with(parent: &Path, prefix: &str) -> Result<PathBuf, Failed> {
+    let mut driver = role("driver").arg(parent).arg(prefix).spawn()?;
+    let ready = || fs::read_to_string(parent.join("ready")).unwrap_or_default();
+    wait_until(|| ready().lines().count() == 2 && ready().ends_with('\n'))?;
+    let ready = ready();
+    let (server, directory) = ready.split_once('\n').expect("two lines");
+    let program = PathBuf::from(format!("/proc/{server}/exe"));
+    let directory = PathBuf::from(directory.trim_end());
     check(directory.join("app.db").exists(), "there is no database")?;
     driver.kill()?;
     driver.wait()?;
@@ -184,19 +198,19 @@ fn kill_driver_with(parent: &Path, name: &str) -> Result<PathBuf, Failed> {
 
 fn killed_driver() -> Result<(), Failed> {
     let parent = tempfile::tempdir()?;
-    let directory = kill_driver_with(parent.path(), "iostep-explain-1")?;
+    let directory = kill_driver_with(parent.path(), "iostep-explain-")?;
     check(!directory.exists(), "it is still there")
 }
 
 fn killed_in_a_statement() -> Result<(), Failed> {
     let parent = tempfile::tempdir()?;
-    let directory = kill_driver_with(parent.path(), "iostep-endless-1")?;
+    let directory = kill_driver_with(parent.path(), ENDLESS_NAME)?;
     check(!directory.exists(), "it is still there")
 }
 
 fn other_directory() -> Result<(), Failed> {
     let parent = tempfile::tempdir()?;
-    let directory = kill_driver_with(parent.path(), "precious")?;
+    let directory = kill_driver_with(parent.path(), PRECIOUS)?;
     check(directory.join("app.db").exists(), "it is gone")
 }
 

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
@@ -339,9 +340,17 @@ impl Temporary {
     ///
     /// Errors: `Io`.
     pub fn new(parent: &Path, prefix: &str) -> Result<Temporary> {
-        let held = Directory::open(parent)?;
-        sweep(held.as_fd(), prefix);
+        Temporary::within(&Directory::open(parent)?, prefix)
+    }
+
+    /// Makes `PREFIX…` in a directory that is held.
+    ///
+    /// Errors: `Io`.
+    pub fn within(held: &Directory, prefix: &str) -> Result<Temporary> {
+        let parent = held.name();
         let failed = |error: io::Error| Error::io(parent, "create a directory in")(error);
+        sweep(held.as_fd(), prefix);
+        let of_parent = held.fd.try_clone().map_err(failed)?;
         // One that a sweep took before it had its lock is made again.
         for _ in 0..100 {
             let name = unique(prefix);
@@ -355,7 +364,7 @@ impl Temporary {
             let mark = mark(fd.as_fd()).map_err(failed)?;
             let name_of_all = parent.join(&name);
             return Ok(Temporary {
-                parent: held.fd,
+                parent: of_parent,
                 directory: Directory {
                     fd,
                     name: name_of_all,
@@ -413,6 +422,19 @@ fn mark(directory: BorrowedFd<'_>) -> io::Result<File> {
         // Not every filesystem of a network has locks: nothing is swept there either.
         Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(file.into()),
         Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Removes the [`Temporary`] directory at `path` if it is this user's and whoever made it is dead.
+/// Waits a second for that: the kernel closes the descriptors of who dies one after the other.
+pub fn remove_left(path: &Path) {
+    let Ok(found) = find(path) else { return };
+    let Some(name) = found.name else { return };
+    for _ in 0..100 {
+        if sweep_one(found.directory.as_fd(), &name) != Err(Errno::WOULDBLOCK) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

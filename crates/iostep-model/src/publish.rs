@@ -17,7 +17,7 @@ use rustix::pipe::PIPE_BUF;
 use crate::directory::{self, Found};
 use crate::error::{Error, Result};
 
-mod partial;
+pub mod partial;
 
 pub use partial::Partial;
 

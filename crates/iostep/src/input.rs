@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use iostep_calls::import::{Format, GUESS_BYTES};
 use iostep_calls::strace;
+use iostep_model::bench::SCHEMA_VERSION;
 use iostep_model::manifest;
 use iostep_model::syscall::text as recording;
 use iostep_trace::syscalls::spool;
@@ -37,7 +38,11 @@ pub enum Kind {
     Blkparse,
     /// A database of SQLite.
     Database,
-    /// Something else, or something damaged: whoever reads it says what is wrong with it.
+    /// JSON that is damaged, or of a newer iostep: whoever reads it says so.
+    Damaged,
+    /// What is read but once, as a pipe: its reader says what it is.
+    Stream,
+    /// Something else: whoever could read something like it says what is wrong with it.
     Other,
 }
 
@@ -58,6 +63,8 @@ impl Kind {
             Kind::Calls => "another tool's trace of system calls; iostep clean reads it",
             Kind::Blkparse => "a text of blkparse; iostep import reads it",
             Kind::Database => "a SQLite database; iostep explain and iostep advise take it",
+            Kind::Damaged => "JSON that is damaged, or of a newer iostep",
+            Kind::Stream => "no file",
             Kind::Other => "nothing that iostep makes or reads",
         }
     }
@@ -69,10 +76,11 @@ impl Kind {
 /// command takes, which is then named.
 pub fn expect(path: &Path, taken: &[Kind]) -> anyhow::Result<Kind> {
     let kind = look(path).map_err(bad_input)?;
-    if kind == Kind::Other || taken.contains(&kind) {
-        return Ok(kind);
+    match kind {
+        Kind::Damaged | Kind::Stream | Kind::Other => Ok(kind),
+        kind if taken.contains(&kind) => Ok(kind),
+        kind => Err(unfit(path, kind)),
     }
-    Err(unfit(path, kind))
 }
 
 /// The error for what a command does not take.
@@ -92,9 +100,8 @@ fn look(path: &Path) -> anyhow::Result<Kind> {
             Kind::Other
         });
     }
-    // What is read but once, as a pipe, is its reader's.
     if !metadata.is_file() {
-        return Ok(Kind::Other);
+        return Ok(Kind::Stream);
     }
     let open = || File::open(path).with_context(|| format!("{name}: cannot open"));
     let start = start(open()?).with_context(|| format!("{name}: cannot read"))?;
@@ -162,6 +169,7 @@ struct Keys {
     job: Option<IgnoredAny>,
     recording: Option<IgnoredAny>,
     targets: Option<IgnoredAny>,
+    schema_version: Option<u64>,
 }
 
 fn of_json(file: File) -> Kind {
@@ -169,7 +177,8 @@ fn of_json(file: File) -> Kind {
     match keys {
         Ok(keys) if keys.result.is_some() || keys.job.is_some() => Kind::Bench,
         Ok(keys) if keys.recording.is_some() && keys.targets.is_some() => Kind::Replay,
-        _ => Kind::Other,
+        Ok(keys) if keys.schema_version <= Some(u64::from(SCHEMA_VERSION)) => Kind::Other,
+        _ => Kind::Damaged,
     }
 }
 

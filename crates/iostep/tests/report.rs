@@ -417,6 +417,8 @@ fn one_of_each() -> TempDir {
     let blkparse = "8,0 1 1 0.000000001 7 Q W 8 + 8 [a]\n";
     std::fs::write(path("blkparse"), blkparse).expect("write");
     std::fs::write(path("junk"), "hi\n").expect("write");
+    std::fs::write(path("other.json"), "{\"runs\": []}\n").expect("write");
+    std::fs::write(path("cut.json"), "{\"schema_version\": 1, ").expect("write");
     std::fs::write(path("app.db"), b"SQLite format 3\0").expect("write");
     let clean = command(dir.path(), "clean DIR/strace -o DIR/app.trace.zst");
     assert_eq!(clean.status.code(), Some(0), "{}", text(&clean.stderr));
@@ -465,6 +467,20 @@ fn what_a_command_does_not_take_has_its_command_named() {
         ("bench sqlite DIR/nothing", "no such directory"),
         ("bench file DIR/nothing", "No such file"),
         ("compare DIR/nothing DIR/bench.json", "cannot open"),
+        (
+            "compare DIR/bench.json DIR/junk",
+            "junk: no result of iostep bench and no trace; name two files",
+        ),
+        ("compare DIR DIR/bench.json", "no result of iostep bench"),
+        (
+            "compare DIR/other.json DIR/bench.json",
+            "no result of iostep bench",
+        ),
+        (
+            "compare DIR/cut.json DIR/bench.json",
+            "cut.json: damaged at JSON",
+        ),
+        ("report DIR/cut.json", "no trace directory"),
         ("lab report DIR/nothing", "no directory of a lab's results"),
         ("explain DIR/nothing SELECT", "no such file"),
     ] {

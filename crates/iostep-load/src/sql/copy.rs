@@ -1,16 +1,16 @@
 //! A copy of a database that starts where the original stands.
 
-use std::ffi::OsString;
+use std::ffi::{OsString, c_int};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rustix::fs::IFlags;
+use rustix::fs::{IFlags, OFlags};
 
 use crate::error::{Error, Result};
 use crate::sql::runner::{check_is_file, connect, database_error};
@@ -32,7 +32,8 @@ const VERSIONS_OFFSET: u64 = 18;
 /// +C`. A read transaction keeps other processes from changing the files meanwhile, and nothing
 /// that is left of the original changes.
 ///
-/// Waits `timeout` for somebody else's exclusive lock, unless `interrupted`.
+/// Waits `timeout` for somebody else's exclusive lock, unless `interrupted`. Follows no symbolic link
+/// at the end of a path: whoever can write to the directory of a database could have any file copied.
 ///
 /// Errors: `Usage` for what is no file or no database; `Database` for what is damaged or locked, or if
 /// a crash left a rollback journal to play back; `Io`, such as a full disk; `Interrupted`.
@@ -45,14 +46,15 @@ pub fn copy(
     check_is_file(original, false)?;
     // Closing any descriptor of a file drops all of a process's POSIX locks on it, SQLite's too,
     // so this one is opened first and closed last.
-    let source = File::open(original).map_err(Error::io(original, "open"))?;
+    let source = open(original).map_err(Error::io(original, "open"))?;
     let lock = lock(original, &source)?;
     begin(original, &lock, timeout, interrupted)?;
+    check_same(original, &source, &lock)?;
     let name = original.file_name().unwrap_or_default();
     let target = directory.join(name);
     copy_file(original, &source, &target)?;
     let wal = with_suffix(original, "-wal");
-    match File::open(&wal) {
+    match open(&wal) {
         Ok(source) => copy_file(&wal, &source, &with_suffix(&target, "-wal"))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io(&wal, "open")(error)),
@@ -126,6 +128,51 @@ fn begin(
             Err(error) if is_busy(&error) && start.elapsed() < timeout => {}
             done => return done.map_err(failed),
         }
+    }
+}
+
+/// Opens a regular file to read.
+fn open(path: &Path) -> std::io::Result<File> {
+    // Whoever opens a FIFO to read waits for a writer.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::Error::other("not a regular file")),
+    }
+}
+
+/// What is copied has to be what SQLite has locked: somebody may have put another file at the name
+/// between the two.
+fn check_same(path: &Path, source: &File, lock: &Connection) -> Result<()> {
+    let mut has_moved: c_int = 0;
+    let operation = rusqlite::ffi::SQLITE_FCNTL_HAS_MOVED;
+    // SAFETY: the connection is open, and this operation writes an int.
+    let asked = unsafe {
+        let result = (&raw mut has_moved).cast();
+        rusqlite::ffi::sqlite3_file_control(lock.handle(), c"main".as_ptr(), operation, result)
+    };
+    // A VFS that does not know is asked in vain.
+    let has_moved = asked == rusqlite::ffi::SQLITE_OK && has_moved != 0;
+    let failed = || Error::io(path, "look at");
+    let own = source.metadata().map_err(failed())?;
+    let now = std::fs::symlink_metadata(path).map_err(failed())?;
+    match !has_moved && (own.dev(), own.ino()) == (now.dev(), now.ino()) {
+        true => Ok(()),
+        false => Err(exchanged(path)),
+    }
+}
+
+/// The error for a database that was one file first and then another.
+pub fn exchanged(path: &Path) -> Error {
+    Error::Database {
+        path: path.to_owned(),
+        what: "somebody put another file in its place".into(),
+        hint: "try again once it stays".into(),
     }
 }
 
@@ -291,6 +338,27 @@ mod tests {
         let path = copied(&crashed.path, target.path()).expect("it can be copied");
         assert_eq!(crashed.files(), before);
         assert_eq!(rows(&path), 2);
+    }
+
+    #[test]
+    fn a_link_and_what_came_to_a_name_later_are_not_copied() {
+        let (original, other) = (Original::new("delete"), Original::new("delete"));
+        let target = tempfile::tempdir().expect("a temporary directory");
+        let link = target.path().join("link.db");
+        std::os::unix::fs::symlink(&original.path, &link).expect("a link");
+        copied(&link, target.path()).expect_err("a link");
+        let source = open(&original.path).expect("a file");
+        let lock = lock(&original.path, &source).expect("a database");
+        let never = AtomicBool::new(false);
+        begin(&original.path, &lock, Duration::ZERO, &never).expect("a transaction");
+        assert_eq!(check_same(&original.path, &source, &lock), Ok(()));
+        // What is locked is at the name, and something else is copied.
+        let wrong = open(&other.path).expect("a file");
+        check_same(&original.path, &wrong, &lock).expect_err("it is not what is locked");
+        // What is copied is at the name, and something else is locked.
+        std::fs::rename(&other.path, &original.path).expect("exchanged");
+        check_same(&original.path, &wrong, &lock).expect_err("the other is locked");
+        check_same(&original.path, &source, &lock).expect_err("it is not there any more");
     }
 
     #[test]

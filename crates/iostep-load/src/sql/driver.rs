@@ -47,8 +47,8 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Names a directory, or mount point, that this process has made and will remove: if it is
-    /// killed, the child removes it. Its name must begin with `iostep-` or `.iostep-`.
+    /// Names a [`Temporary`](iostep_model::directory::Temporary) directory, or mount point, that this
+    /// process has made and will remove: if it is killed, the child removes it.
     ///
     /// Errors: those of the pipe.
     pub fn dispose_of(&mut self, directory: &Path) -> Result<()> {

@@ -19,7 +19,7 @@ mod server;
 mod settings;
 mod size;
 
-pub use copy::{copy, own_mode};
+pub use copy::{copy, exchanged, own_mode};
 pub use driver::Driver;
 pub use held::held_path;
 pub use protocol::{Closed, Database, Opened};

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use iostep_model::directory::remove_left;
 use rusqlite::InterruptHandle;
 use rustix::mount::UnmountFlags;
 
@@ -188,13 +189,9 @@ fn nothing_open() -> Error {
     }
 }
 
-/// Removes a directory that iostep made, and nothing else, whatever the request says.
+/// Removes a directory that iostep made and marked, and nothing else, whatever the request says.
 fn remove(directory: &Path) {
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    if !name.trim_start_matches('.').starts_with("iostep-") {
-        return;
-    }
     // Fails for what is no mount point, which is most of them.
     let _ = rustix::mount::unmount(directory, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
-    let _ = std::fs::remove_dir_all(directory);
+    remove_left(directory);
 }

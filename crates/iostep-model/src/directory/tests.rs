@@ -101,3 +101,24 @@ fn a_way_that_has_no_end_is_an_error() {
     let error = find(&place.path().join("a/x")).expect_err("a loop");
     assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
 }
+
+#[test]
+fn only_what_a_dead_run_marked_is_removed_by_its_path() {
+    let place = place();
+    let temporary = Temporary::new(place.path(), "iostep-test-").expect("made");
+    let name = temporary.directory().name().to_owned();
+    fs::write(temporary.path().join("file"), "x").expect("write");
+    remove_left(&name);
+    assert!(name.join("file").exists(), "somebody uses it");
+    let copied = place.path().join("iostep-test-copy");
+    fs::create_dir(&copied).expect("made");
+    fs::copy(name.join(MARK), copied.join(MARK)).expect("a dead run's mark");
+    let precious = place.path().join("iostep-test-precious");
+    fs::create_dir(&precious).expect("made");
+    for path in [&copied, &precious] {
+        fs::write(path.join("file"), "x").expect("write");
+        remove_left(path);
+    }
+    assert!(!copied.exists());
+    assert!(precious.join("file").exists(), "it has no mark");
+}

@@ -4,14 +4,14 @@
 //! [`MAGIC`], then frames: the length in four bytes, then the bytes. The first frame is the
 //! [`Beginning`] as JSON, each of the others a record. The file lies beside the result by the name
 //! `RESULT.partial` and is removed once that is there, so that neither a full disk nor SIGKILL takes
-//! away what was recorded.
+//! away what was recorded. One without any record is taken over by the next run.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use iostep_model::Error as Unreadable;
-use iostep_model::publish::Partial;
+use iostep_model::publish::{Partial, partial};
 use iostep_model::syscall::Header;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,11 @@ impl Writer {
     ///
     /// Errors: `Trace`, as where there is one or its directory cannot be written to.
     pub fn create(result: &Path) -> Result<Writer> {
-        let (partial, file) = Partial::create(result)?;
+        let kind = partial::Kind {
+            mark: MAGIC,
+            is_empty: has_no_record,
+        };
+        let (partial, file) = Partial::create(result, kind)?;
         Ok(Writer {
             file: BufWriter::with_capacity(BUFFER_BYTES, file),
             partial,
@@ -75,13 +79,16 @@ impl Writer {
         self.partial.path()
     }
 
+    /// True if it was there already, of a run that was killed before it recorded anything.
+    pub fn is_taken_over(&self) -> bool {
+        self.partial.is_taken_over()
+    }
+
     /// Writes what comes before all records.
     ///
     /// Errors: `Io`, as on a full disk.
     pub fn begin(&mut self, beginning: &Beginning) -> Result<()> {
         let text = serde_json::to_vec(beginning).map_err(|error| self.failed(error.into()))?;
-        let begun = self.file.write_all(MAGIC);
-        begun.map_err(|error| self.failed(error))?;
         self.push(&text)?;
         self.flush()
     }
@@ -184,6 +191,19 @@ impl Reader {
     }
 }
 
+/// True if not even one record is whole behind the beginning, or not even that is.
+fn has_no_record(file: &mut File) -> bool {
+    let (mut file, mut bytes) = (BufReader::new(file), Vec::new());
+    for most in [MAX_BEGINNING_BYTES, MAX_BYTES] {
+        match frame(&mut file, &mut bytes, most) {
+            Ok(Frame::Whole) => {}
+            Ok(Frame::End | Frame::Cut) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Whole,
@@ -276,6 +296,29 @@ pub(super) mod tests {
             let (found, is_cut) = all(reader);
             assert_eq!((found.len(), is_cut), (expected, !at_end), "{length}");
         }
+    }
+
+    #[test]
+    fn the_next_run_takes_over_a_file_of_which_no_record_is_whole_and_no_other() {
+        let place = tempfile::tempdir().expect("a directory");
+        let result = place.path().join("trace");
+        let mut writer = begun(place.path());
+        let path = writer.path().to_owned();
+        let begun = std::fs::metadata(&path).expect("a file").len() as usize;
+        writer.push(b"first").expect("room");
+        writer.flush().expect("room");
+        drop(writer);
+        let whole = std::fs::read(&path).expect("a file");
+        for length in MAGIC.len()..whole.len() {
+            std::fs::write(&path, &whole[..length]).expect("a file");
+            let writer = Writer::create(&result).expect("no record is in it");
+            assert!(writer.is_taken_over(), "{length} of {begun}");
+            drop(writer);
+            assert_eq!(std::fs::read(&path).expect("a file"), MAGIC);
+        }
+        std::fs::write(&path, &whole).expect("a file");
+        Writer::create(&result).expect_err("a record is in it");
+        assert_eq!(std::fs::read(&path).expect("a file"), whole);
     }
 
     #[test]

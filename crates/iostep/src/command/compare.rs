@@ -1,6 +1,6 @@
 //! `iostep compare`: whether two results of `iostep bench` differ, and by how much.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -83,11 +83,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let taken = [Kind::Bench, Kind::Trace];
-    let kinds = [
-        input::expect(&args.first, &taken)?,
-        input::expect(&args.second, &taken)?,
-    ];
+    let kinds = [kind(&args.first)?, kind(&args.second)?];
     if kinds.contains(&Kind::Trace) {
         let judges = args.fail_above.is_some() || !args.fail_on.is_empty();
         return match kinds {
@@ -115,6 +111,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         terminal::print(&comparison::render(&compared, names, terminal::style()))?;
     }
     Ok(ExitCode::from(u8::from(is_worse(args, &compared)?)))
+}
+
+/// What one of the two is.
+///
+/// Errors: it is none that can be compared, nor a damaged one.
+fn kind(path: &Path) -> anyhow::Result<Kind> {
+    match input::expect(path, &[Kind::Bench, Kind::Trace])? {
+        Kind::Other => Err(bad_input(anyhow!(
+            "{}: no result of iostep bench and no trace; name two files that iostep bench -o wrote, \
+             or two directories of iostep trace",
+            path.display()
+        ))),
+        kind => Ok(kind),
+    }
 }
 
 /// Whether the second result is worse than is allowed; what is, is told on standard error.

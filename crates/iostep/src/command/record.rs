@@ -127,6 +127,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Before anything is run: a name that cannot be written to is known now.
     let spool = spool::Writer::create(&args.output)?;
     let partial = spool.path().to_owned();
+    if spool.is_taken_over() {
+        let name = partial.display();
+        say!(
+            "iostep: {name}: a run that was killed before it recorded anything left it; used again"
+        );
+    }
     let output = (spool, header(args, via));
     let recorded = match via {
         Via::Bpf => record_bpf(args, user.as_ref(), output, &interrupt),

@@ -128,7 +128,11 @@ fn other(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         Kind::Lab,
     ];
     let kind = input::expect(path, &taken)?;
-    if matches!(kind, Kind::Trace | Kind::Other) {
+    // Of the last three it is said that they are no trace directory.
+    if matches!(
+        kind,
+        Kind::Trace | Kind::Damaged | Kind::Stream | Kind::Other
+    ) {
         return Ok(None);
     }
     let of_traces = args.full

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::{Context, ensure};
@@ -13,6 +13,7 @@ use iostep_lab::Kind;
 use iostep_model::manifest::{Manifest, State};
 
 use crate::case::Case;
+use crate::faults::wait_until;
 use crate::stage::{self, Stage};
 
 /// Every test of this file.
@@ -34,6 +35,11 @@ pub fn cases() -> Vec<Case> {
             "explain works in the directory it made, whatever is at its name",
             needs.clone(),
             explained_elsewhere,
+        ),
+        Case::new(
+            "explain works beside the database that it was given, whatever is at its name",
+            needs.clone(),
+            explained_where_it_was,
         ),
         Case::new("an ignored SIGHUP stays ignored", needs.clone(), nohup),
         Case::new(
@@ -153,6 +159,47 @@ fn explained_elsewhere() -> anyhow::Result<()> {
     let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
     ensure!(names == ["app.db"], "root wrote elsewhere: {names:?}");
     ensure!(fs::metadata(of("victim/app.db"))?.len() == 0, "it changed");
+    Ok(())
+}
+
+/// Somebody moves the database's directory away once it was opened, and puts a link to another one in
+/// its place.
+fn explained_where_it_was() -> anyhow::Result<()> {
+    for in_place in [false, true] {
+        let (stage, scratch) = (Stage::new(Kind::Ext4, &[], "")?, tempfile::tempdir()?);
+        let of = |name: &str| stage.root().join(name);
+        fs::create_dir(of("app"))?;
+        fs::create_dir(of("victim"))?;
+        for database in ["app/app.db", "victim/app.db"] {
+            fs::write(of(database), "")?;
+        }
+        let changed = || {
+            let found = fs::metadata(of("victim"))?;
+            anyhow::Ok((found.mtime(), found.mtime_nsec()))
+        };
+        let before = changed()?;
+        let explain = Command::new(binary()?)
+            .arg("explain")
+            .arg(of("app/app.db"))
+            .arg("CREATE TABLE t (v)")
+            .args(in_place.then_some("--in-place"))
+            .env("TMPDIR", scratch.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        // For the recording, which begins before the SQL runs.
+        wait_until("its directory", || {
+            fs::read_dir(scratch.path()).is_ok_and(|found| found.count() > 0)
+        })?;
+        fs::rename(of("app"), of("moved"))?;
+        std::os::unix::fs::symlink("victim", of("app"))?;
+        let ended = explain.wait_with_output()?;
+        ensure!(ended.status.success(), "{ended:?}");
+        ensure!(changed()? == before, "root wrote elsewhere");
+        ensure!(fs::metadata(of("victim/app.db"))?.len() == 0, "it changed");
+        let changed = fs::metadata(of("moved/app.db"))?.len() > 0;
+        ensure!(changed == in_place, "--in-place: {in_place}");
+    }
     Ok(())
 }
 

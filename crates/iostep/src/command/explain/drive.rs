@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_analyze::explain::{Asked, Edge, Experiment, NotRun, Run, Step, Subject};
 use iostep_load::sql::{
-    Database, Driver, Opened, Outcome, Settings, Transaction, copy, held_path, own_mode,
+    Database, Driver, Opened, Outcome, Settings, Transaction, copy, exchanged, held_path, own_mode,
 };
-use iostep_model::directory::{Temporary, give_to_caller};
+use iostep_model::directory::{Directory, Temporary, give_to_caller};
 use iostep_model::durability::Durability;
 use iostep_model::event::Marker;
 use iostep_model::pragma::{Journal, Synchronous};
@@ -59,6 +59,7 @@ pub struct Prepared<'a> {
     plan: &'a Plan,
     driver: Driver<'a>,
     interrupted: &'a AtomicBool,
+    original: Original,
     start: Option<Copy>,
     own_mode: Journal,
 }
@@ -68,7 +69,9 @@ impl<'a> Prepared<'a> {
     ///
     /// Errors: what [`own_mode`], [`Driver`] and [`copy`] return.
     pub fn new(plan: &'a Plan, interrupted: &'a AtomicBool) -> anyhow::Result<Prepared<'a>> {
-        let own_mode = own_mode(&plan.database)?;
+        let original = Original::hold(&plan.database)?;
+        let own_mode =
+            own_mode(&original.database).map_err(|error| original.named(error.into()))?;
         let mut driver = Driver::start(child_command()?, interrupted)?;
         for directory in &plan.disposable {
             driver.dispose_of(directory)?;
@@ -76,9 +79,10 @@ impl<'a> Prepared<'a> {
         let start = match plan.on {
             On::Original => None,
             On::Copy | On::KeptCopy => {
-                let mut start = Copy::beside(&plan.database)?;
+                let mut start = Copy::beside(&original)?;
                 driver.dispose_of(start.directory.directory().name())?;
-                start.fill(&plan.database, plan.timeout, interrupted)?;
+                let filled = start.fill(&original.database, plan.timeout, interrupted);
+                filled.map_err(|error| original.named(error))?;
                 if own_mode == Journal::Waldio {
                     let plain = make_plain(&mut driver, &start.database);
                     plain.map_err(|error| start.named(error))?;
@@ -90,6 +94,7 @@ impl<'a> Prepared<'a> {
             plan,
             driver,
             interrupted,
+            original,
             start,
             own_mode,
         })
@@ -157,7 +162,7 @@ impl<'a> Prepared<'a> {
         let Some(start) = &self.start else {
             return Ok(None);
         };
-        let mut work = Copy::beside(&self.plan.database)?;
+        let mut work = Copy::beside(&self.original)?;
         if self.plan.on == On::Copy {
             self.driver.dispose_of(work.directory.directory().name())?;
         }
@@ -172,14 +177,15 @@ impl<'a> Prepared<'a> {
         mark: &mut dyn FnMut(Marker) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Opened, Run)> {
         let Some(work) = self.work()? else {
-            let plan = self.plan;
-            return self.run_on(&plan.database, mode, mark);
+            let path = self.original.database.clone();
+            let ran = self.run_on(&path, mode, mark);
+            return ran.map_err(|error| self.original.named(error));
         };
         let (opened, run) = self
             .run_on(&work.database, mode, mark)
             .map_err(|error| work.named(error))?;
         if self.plan.on == On::KeptCopy {
-            let kept = work.keep(&self.plan.database)?;
+            let kept = work.keep(&self.original.database)?;
             say!("{}: {}", opened.journal.name(), kept.display());
         }
         Ok((opened, run))
@@ -194,6 +200,9 @@ impl<'a> Prepared<'a> {
         let database = self.database(path, mode);
         let driver = &mut self.driver;
         let opened = driver.open(&database)?;
+        if self.plan.on == On::Original {
+            self.original.check()?;
+        }
         if self.plan.warm_up {
             driver.warm_up()?;
         }
@@ -285,6 +294,60 @@ impl Steps<'_> {
     }
 }
 
+/// The database in its directory, which is held: neither another directory at its name nor a symbolic
+/// link in it leads anywhere else.
+#[derive(Debug)]
+struct Original {
+    directory: Directory,
+    /// Wherever somebody moves the directory.
+    database: PathBuf,
+    /// The path that people know.
+    name: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl Original {
+    fn hold(name: &Path) -> anyhow::Result<Original> {
+        let parent = name.parent().unwrap_or(Path::new("/"));
+        let directory = Directory::open(parent)?;
+        let database = held_path(&directory, Path::new(name.file_name().unwrap_or_default()));
+        let identity =
+            identity(&database).with_context(|| format!("{}: cannot open", name.display()))?;
+        Ok(Original {
+            directory,
+            database,
+            name: name.to_owned(),
+            identity,
+        })
+    }
+
+    /// Errors: another file has come to its name.
+    fn check(&self) -> anyhow::Result<()> {
+        match identity(&self.database).ok() == Some(self.identity) {
+            true => Ok(()),
+            false => Err(exchanged(&self.name).into()),
+        }
+    }
+
+    /// An error about the database, told with the path that people know.
+    fn named(&self, error: anyhow::Error) -> anyhow::Error {
+        named(error, &self.database, &self.name)
+    }
+}
+
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+fn named(error: anyhow::Error, path: &Path, name: &Path) -> anyhow::Error {
+    match error.downcast::<iostep_load::Error>() {
+        Ok(failed) => failed.named(path, name).into(),
+        Err(other) => other,
+    }
+}
+
 /// A copy of a database in a directory of its own. The drop removes both.
 #[derive(Debug)]
 struct Copy {
@@ -295,10 +358,10 @@ struct Copy {
 
 impl Copy {
     /// An empty place in the directory, so on the filesystem, of `original`.
-    fn beside(original: &Path) -> anyhow::Result<Copy> {
-        let parent = original.parent().unwrap_or(Path::new("."));
-        let directory = Temporary::new(parent, ".iostep-explain-")
-            .with_context(|| format!("{}: cannot put a copy here", parent.display()))?;
+    fn beside(original: &Original) -> anyhow::Result<Copy> {
+        let parent = &original.directory;
+        let directory = Temporary::within(parent, ".iostep-explain-")
+            .with_context(|| format!("{}: cannot put a copy here", parent.name().display()))?;
         Ok(Copy {
             directory,
             database: PathBuf::new(),
@@ -321,16 +384,13 @@ impl Copy {
     fn named(&self, error: anyhow::Error) -> anyhow::Error {
         let name = self.database.file_name().unwrap_or_default();
         let name = self.directory.directory().name().join(name);
-        match error.downcast::<iostep_load::Error>() {
-            Ok(failed) => failed.named(&self.database, &name).into(),
-            Err(other) => other,
-        }
+        named(error, &self.database, &name)
     }
 
     /// Leaves the files to whoever called sudo, with no right that the original's owner lacks.
     fn keep(self, original: &Path) -> anyhow::Result<PathBuf> {
         let cannot = || format!("{}: cannot keep it", self.database.display());
-        let mode = fs::metadata(original).with_context(cannot)?.mode();
+        let mode = fs::symlink_metadata(original).with_context(cannot)?.mode();
         for entry in fs::read_dir(self.directory.path()).with_context(cannot)? {
             let path = entry.with_context(cannot)?.path();
             let file = File::open(&path).with_context(cannot)?;

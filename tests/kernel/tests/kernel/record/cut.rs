@@ -29,6 +29,10 @@ pub fn cases() -> Vec<Case> {
         ),
         case("a program that is not there leaves nothing", not_there),
         case("a partial recording is not written over", taken),
+        case(
+            "what a run left that recorded nothing is used again",
+            nothing_recorded,
+        ),
     ]
 }
 
@@ -178,5 +182,28 @@ fn taken() -> anyhow::Result<()> {
     let outcome = iostep::run(record("ptrace", &place.path().join("trace"), &script))?;
     outcome.refused(&[2], "trace.partial")?;
     ensure!(!ran.exists() && fs::read(&partial)? == b"precious");
+    Ok(())
+}
+
+fn nothing_recorded() -> anyhow::Result<()> {
+    for way in WAYS {
+        let place = tempfile::tempdir()?;
+        let (trace, partial) = (
+            place.path().join("trace"),
+            place.path().join("trace.partial"),
+        );
+        let words = record(way, &trace, "exec sleep 5");
+        let running = Running::start(&words)?;
+        wait_until("the file", || partial.exists())?;
+        // It goes on, whatever it has recorded so far.
+        iostep::run(&words)?.refused(&[2], "another run is writing it")?;
+        running.signal(Signal::KILL)?;
+        ensure!(running.finish()?.code.is_none());
+        fs::write(&partial, "iostep calls 1\n")?;
+        let outcome = iostep::run(record(way, &trace, "true"))?.success()?;
+        let said = "a run that was killed before it recorded anything left it";
+        ensure!(outcome.stderr.contains(said), "{way}: {}", outcome.stderr);
+        ensure!(trace.exists() && !partial.exists(), "{way}");
+    }
     Ok(())
 }
