@@ -145,6 +145,26 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
     })
 }
 
+/// The path, without any symbolic link, of what `path` leads to.
+///
+/// Errors: `Io`, also where nothing is there, or the way leads through a stranger's symbolic link.
+pub fn resolve(path: &Path) -> Result<PathBuf> {
+    let failed = |error: io::Error| Error::io(path, "resolve")(error);
+    let found = find(path).map_err(failed)?;
+    if found.object.is_none() {
+        return Err(failed(Errno::NOENT.into()));
+    }
+    if found.is_descriptor {
+        return std::fs::canonicalize(path).map_err(failed);
+    }
+    let held = format!("/proc/self/fd/{}", found.directory.as_raw_fd());
+    let directory = std::fs::read_link(held).map_err(failed)?;
+    Ok(match found.name {
+        Some(name) => directory.join(name),
+        None => directory,
+    })
+}
+
 fn push(pending: &mut Vec<OsString>, path: &Path) {
     pending.extend(path.components().rev().filter_map(|part| match part {
         Component::CurDir | Component::Prefix(_) => None,

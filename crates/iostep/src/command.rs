@@ -132,6 +132,8 @@ fn status(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<std::io::Error>() {
         return match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => Some(USAGE),
+            // Ours, as of a result that is a block device. The kernel has other reasons for its own.
+            ErrorKind::InvalidInput if error.raw_os_error().is_none() => Some(USAGE),
             _ => None,
         };
     }
@@ -193,4 +195,23 @@ pub fn describe(error: &anyhow::Error) -> String {
 /// True if descriptors ran out, whoever says so: some errors come through a pipe, as text.
 fn is_of_descriptors(text: &str) -> bool {
     text.contains(&std::io::Error::from(rustix::io::Errno::MFILE).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_can_be_written_to_is_bad_usage() {
+        let error = std::io::Error::new(ErrorKind::InvalidInput, "it is a block device");
+        assert_eq!(status(&error), Some(USAGE));
+        assert_eq!(
+            status(&std::io::Error::from(rustix::io::Errno::INVAL)),
+            None
+        );
+        assert_eq!(
+            status(&std::io::Error::from(rustix::io::Errno::NOSPC)),
+            None
+        );
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,23 +60,43 @@ pub fn write(
     }
 }
 
-/// Makes sure, before anything is done, that no two results would be mixed on standard output: those in
-/// these files, and data that is printed besides, as JSON.
+/// Makes sure, before anything is done, that results can be where they are to be, and that no two would
+/// be mixed on standard output: those in these files, and data that is printed besides, as JSON.
 ///
 /// Errors: `Usage`.
 pub fn check_results<P: AsRef<Path>>(
     prints_data: bool,
     results: impl IntoIterator<Item = P>,
 ) -> iostep_load::Result<()> {
-    let results = results.into_iter();
-    let printed = results.filter(|path| publish::is_standard_output(path.as_ref()));
-    match printed.count() + usize::from(prints_data) {
+    let mut printed = usize::from(prints_data);
+    for path in results {
+        match publish::is_standard_output(path.as_ref()) {
+            true => printed += 1,
+            false => check_result(path.as_ref())?,
+        }
+    }
+    match printed {
         0 | 1 => Ok(()),
         _ => Err(iostep_load::Error::Usage {
             what: "standard output: two results would be mixed there".into(),
             hint: "name a file for all but one".into(),
         }),
     }
+}
+
+/// What is done for a result that cannot be written would be done in vain.
+fn check_result(path: &Path) -> iostep_load::Result<()> {
+    let kind = path.metadata().map(|found| found.file_type());
+    let reason = match kind {
+        Ok(kind) if kind.is_dir() => "is a directory",
+        Ok(kind) if kind.is_block_device() => "is a block device, whose content would be lost",
+        // Whatever else is wrong with it is found when it is opened.
+        _ => return Ok(()),
+    };
+    Err(iostep_load::Error::Usage {
+        what: format!("{}: {reason}", path.display()),
+        hint: "name a file".into(),
+    })
 }
 
 /// Prints text beside the results in these files. A result on standard output has it for itself: the

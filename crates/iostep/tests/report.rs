@@ -484,11 +484,33 @@ fn what_a_command_does_not_take_has_its_command_named() {
         ("lab report DIR/nothing", "no directory of a lab's results"),
         ("explain DIR/nothing SELECT", "no such file"),
     ] {
-        let output = command(dir.path(), words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
-        assert!(said.contains(named), "{words}: {said}");
-        assert_eq!(said.lines().count(), 1, "{words}: {said}");
+        refuses(&dir, words, named);
+    }
+    assert!(!dir.path().join("new").exists());
+}
+
+/// A wrong path is bad usage, and told in one line.
+fn refuses(dir: &TempDir, words: &str, why: &str) {
+    let output = command(dir.path(), words);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+    assert!(said.contains(why), "{words}: {said}");
+    assert_eq!(said.lines().count(), 1, "{words}: {said}");
+}
+
+#[test]
+fn what_cannot_be_written_or_run_is_known_before_anything_is_done() {
+    let dir = one_of_each();
+    for (words, why) in [
+        (
+            "record -o DIR -- touch DIR/new",
+            "is a directory; name a file",
+        ),
+        ("explain DIR/app.db SELECT --html DIR", "is a directory"),
+        ("clean DIR/strace -o DIR", "is a directory"),
+        ("record --via ptrace -o DIR/new -- DIR/junk", "cannot run"),
+    ] {
+        refuses(&dir, words, why);
     }
     assert!(!dir.path().join("new").exists());
 }

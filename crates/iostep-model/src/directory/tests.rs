@@ -122,3 +122,43 @@ fn only_what_a_dead_run_marked_is_removed_by_its_path() {
     assert!(!copied.exists());
     assert!(precious.join("file").exists(), "it has no mark");
 }
+
+#[test]
+fn a_path_is_resolved_through_own_links_and_no_strangers() {
+    let place = place();
+    let real = fs::canonicalize(place.path()).expect("it is there");
+    fs::create_dir(place.path().join("real")).expect("made");
+    fs::write(place.path().join("real/file"), "x").expect("write");
+    let link = place.path().join("link");
+    symlink("real", &link).expect("a link");
+    symlink("link/file", place.path().join("last")).expect("a link");
+    let resolved = |name: &str| resolve(&place.path().join(name));
+    for (name, expected) in [
+        ("real/file", "real/file"),
+        ("link/./file", "real/file"),
+        ("real/../link", "real"),
+        ("last", "real/file"),
+        ("real/", "real"),
+    ] {
+        assert_eq!(
+            resolved(name).expect("found"),
+            real.join(expected),
+            "{name}"
+        );
+    }
+    resolved("nothing").expect_err("it is not there");
+    let root = resolve(Path::new("/")).expect("found");
+    assert_eq!(root, Path::new("/"));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not all of it: only root makes somebody else's link");
+        return;
+    }
+    std::os::unix::fs::lchown(&link, Some(1234), Some(1234)).expect("given");
+    for name in ["link/file", "last"] {
+        let error = resolved(name).expect_err("a stranger's").to_string();
+        assert!(
+            error.contains("link is a symbolic link of user 1234"),
+            "{error}"
+        );
+    }
+}

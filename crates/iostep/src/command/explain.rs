@@ -11,8 +11,8 @@ use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content};
 
-use anyhow::Context;
 use iostep_load::sql;
+use iostep_model::directory;
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::units;
 
@@ -109,10 +109,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         input::expect(&args.database, &[Kind::Database])?;
     }
     // The mode tells a missing file and a directory from a database, in better words than
-    // canonicalize() has.
+    // resolve() has.
     sql::own_mode(&args.database)?;
-    let database = std::fs::canonicalize(&args.database)
-        .with_context(|| format!("{}: cannot resolve", args.database.display()))?;
+    let database = directory::resolve(&args.database)?;
     Ok(Plan {
         database,
         script,

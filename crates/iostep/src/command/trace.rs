@@ -296,10 +296,15 @@ fn progress(duration: Option<Duration>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
+    bar(duration)
+}
+
+fn bar(duration: Option<Duration>) -> ProgressBar {
     let (bar, template) = match duration {
         Some(duration) => (
-            ProgressBar::new(duration.as_millis() as u64),
-            "recording {bar:40} {elapsed} of {duration}{left}",
+            // What a bar itself takes for the whole time is none at its beginning.
+            ProgressBar::new(duration.as_millis() as u64).with_message(format!("{duration:?}")),
+            "recording {bar:40} {elapsed} of {msg}{left}",
         ),
         None => (
             ProgressBar::new_spinner(),
@@ -358,4 +363,68 @@ fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
     let text = render(&summary, terminal::style());
     let directory = directory.display().to_string();
     terminal::print(&format!("{text}trace: {}\n", printable(&directory)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::{ProgressDrawTarget, TermLike};
+
+    use super::*;
+
+    /// Keeps all that is written to it.
+    #[derive(Clone, Debug, Default)]
+    struct Written(Arc<Mutex<String>>);
+
+    impl TermLike for Written {
+        fn width(&self) -> u16 {
+            100
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().expect("no panic").push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bar_says_from_its_beginning_how_long_it_takes() {
+        let written = Written::default();
+        let bar = bar(Some(Duration::from_secs(90)));
+        bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(written.clone())));
+        bar.tick();
+        let written = written.0.lock().expect("no panic");
+        assert!(written.contains(" 0s of 90s"), "{written}");
+        assert!(!written.contains("left"), "{written}");
+    }
 }

@@ -123,8 +123,14 @@ impl Launched {
         let mut failure = File::from(std::os::fd::OwnedFd::from(self.failure));
         match failure.read_exact(&mut number) {
             Ok(()) => {
-                let error = io::Error::from_raw_os_error(i32::from_ne_bytes(number));
-                Error::io(self.name, "run")(error)
+                let number = i32::from_ne_bytes(number);
+                let error = io::Error::from_raw_os_error(number);
+                match number {
+                    libc::EACCES => {
+                        Error::usage(self.name.display(), format!("cannot run: {error}"))
+                    }
+                    _ => Error::io(self.name, "run")(error),
+                }
             }
             Err(_) => Error::unsupported(self.name.display(), "it was killed before it ran"),
         }

@@ -8,6 +8,7 @@ use anyhow::Context;
 use iostep_analyze::advise::Place;
 use iostep_load::{Error, sqlite::facts};
 use iostep_model::database::DatabaseFacts;
+use iostep_model::directory;
 use iostep_trace::mounts::Superblock;
 use iostep_trace::target::{Mount, Target};
 
@@ -35,13 +36,13 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Looks at what the user named. Links are followed: the database's own directory is what
-    /// SQLite puts its journal into.
+    /// Looks at what the user named. Links are followed, but for a stranger's: the database's own
+    /// directory is what SQLite puts its journal into.
     ///
     /// Errors: `Usage` for what is neither; `Io`.
     pub fn of(target: &Path) -> anyhow::Result<Subject> {
-        let found = std::fs::canonicalize(target).map_err(|error| Error::Usage {
-            what: format!("{}: {error}", target.display()),
+        let found = directory::resolve(target).map_err(|error| Error::Usage {
+            what: error.to_string(),
             hint: "name a database, or a directory".into(),
         })?;
         let (directory, database) = match found.is_dir() {

@@ -12,8 +12,16 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
+use crate::command::bad_input;
+
 /// How long a command that was asked to end may take.
 const TERMINATION: Duration = Duration::from_secs(2);
+
+/// True if what is at a path, or the path, is the reason why it cannot be run.
+fn is_no_program(error: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOENT | Errno::ACCESS | Errno::NOEXEC))
+}
 
 /// A running command.
 #[derive(Debug)]
@@ -38,9 +46,15 @@ impl Child {
             // SAFETY: that makes only system calls, which are safe between fork and exec.
             unsafe { process.pre_exec(move || user.enter()) };
         }
-        let mut process = process
-            .spawn()
-            .with_context(|| format!("{}: cannot run the command", command[0]))?;
+        let mut process = process.spawn().map_err(|error| {
+            let is_no_program = is_no_program(&error);
+            let error = anyhow::Error::new(error);
+            let error = error.context(format!("{}: cannot run the command", command[0]));
+            match is_no_program {
+                true => bad_input(error),
+                false => error,
+            }
+        })?;
         let pid = Pid::from_child(&process);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())
             .inspect_err(|_| {
