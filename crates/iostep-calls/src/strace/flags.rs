@@ -35,26 +35,6 @@ fn one(word: &[u8], names: Names) -> Option<u32> {
     found.map(|(_, value)| *value)
 }
 
-/// Values as [`flags`] reads them: names joined by `|`, then what has none.
-pub(super) fn display(value: u32, names: Names) -> String {
-    let mut rest = value;
-    let mut words = Vec::new();
-    for (name, flag) in names {
-        if flag.is_power_of_two() && rest & flag != 0 {
-            words.push((*name).to_owned());
-            rest &= !flag;
-        }
-    }
-    if rest != 0 {
-        words.push(format!("{rest:#x}"));
-    }
-    if words.is_empty() {
-        let zero = names.iter().find(|(_, flag)| *flag == 0);
-        return zero.map_or("0", |(name, _)| name).to_owned();
-    }
-    words.join("|")
-}
-
 /// The text before a comment.
 fn uncommented(text: &[u8]) -> &[u8] {
     match memchr::memmem::find(text, b"/*") {
