@@ -1,35 +1,25 @@
-//! The reader of trace files, what adds them up, and the export, over any bytes.
+//! The reader of trace files and what adds them up, over any bytes.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
 
 use iostep_analyze::syscalls::Count;
-use iostep_calls::strace;
 use iostep_model::syscall::text::{Reader, write_call};
 
 /// How a file that is compressed with zstd begins (RFC 8878, section 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// Reads the bytes as a trace, compressed if they look so, and as an exported one. What can be read
-/// as a whole is the same when it is read again, by itself and through its export.
+/// Reads the bytes as a trace, compressed if they look so. What can be read as a whole is the same
+/// when it is read again.
 pub fn run(bytes: &[u8]) {
     if bytes.starts_with(&ZSTD) {
         return compressed(bytes);
-    }
-    if let Ok(reader) = strace::restore(Path::new("x"), Cursor::new(bytes.to_vec())) {
-        let _ = trace(reader);
     }
     let Some(first) = open(bytes).and_then(trace) else {
         return;
     };
     let again = open(first.as_bytes()).and_then(trace);
     assert_eq!(again.as_ref(), Some(&first), "read again");
-    let mut exported = Vec::new();
-    let reader = open(first.as_bytes()).expect("it was read before");
-    strace::export(reader, Path::new("out"), &mut exported).expect("an export");
-    let restored = strace::restore(Path::new("x"), Cursor::new(exported));
-    let restored = trace(restored.expect("an exported trace"));
-    assert_eq!(restored.as_ref(), Some(&first), "read from its export");
 }
 
 /// What of a damaged file can be read is a trace like any other.

@@ -10,7 +10,6 @@
 
 mod clock;
 mod decode;
-mod exported;
 mod flags;
 mod follow;
 mod line;
@@ -18,8 +17,6 @@ mod lines;
 mod prefix;
 mod split;
 mod value;
-
-pub use exported::{EXPORTED_MAGIC, export, is_exported, restore};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -8,18 +8,21 @@
 //!
 //! Units: times are nanoseconds since the recording's start, sizes and offsets are bytes.
 
+mod arguments;
+mod calls;
+pub mod constants;
 mod errno;
 mod flags;
 pub mod kept;
-mod name;
 mod operation;
 pub mod raw;
 mod recording;
 pub mod text;
 
+pub use arguments::{Arguments, Reason};
+pub use calls::Syscall;
 pub use flags::OpenFlags;
-pub use name::Syscall;
-pub use operation::{Direction, LockKind, Operation, Target, Translate, Whence};
+pub use operation::{Direction, LockKind, Operation, OperationKind, Target, Translate, Whence};
 pub use recording::{
     Call, Clock, Content, Errno, HandleId, Header, InitialFile, InitialKind, Ledger, LedgerLine,
     Outcome, PathId, Paths, ProcessId, Recording, Thread, ThreadId,

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use iostep_calls::import::{Format, GUESS_BYTES};
-use iostep_calls::strace;
 use iostep_model::bench::SCHEMA_VERSION;
 use iostep_model::manifest;
 use iostep_model::syscall::text as recording;
@@ -138,7 +137,7 @@ fn of_start(start: &[u8]) -> Kind {
     if start.starts_with(spool::MAGIC) {
         return Kind::Partial;
     }
-    if strace::is_exported(start) || Format::guess(start).is_some() {
+    if Format::guess(start).is_some() {
         return Kind::Calls;
     }
     match start.split(|byte| *byte == b'\n').any(is_of_blkparse) {

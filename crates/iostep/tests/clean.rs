@@ -122,20 +122,6 @@ fn a_trace_is_added_up() {
 }
 
 #[test]
-fn an_exported_trace_is_the_trace_again() {
-    let place = Place::new();
-    place.write("app.strace", TEXT);
-    place.good(&["clean", "app.strace", "-o", "app.trace"]);
-    let exported = place.good(&["trace-info", "app.trace", "--export", "strace"]);
-    place.write("exported.strace", &exported);
-    let words = ["clean", "exported.strace", "-o", "again.trace", "--json"];
-    assert_eq!(json(&place.good(&words))["lines"]["read"], 10);
-    assert_eq!(place.read("again.trace"), place.read("app.trace"));
-    let pwrite = "101 1700000000.004000000 pwrite64(3, \"\"..., 8192, 4096) = 8192 <0.002000000>";
-    assert!(exported.lines().any(|line| line == pwrite), "{exported}");
-}
-
-#[test]
 fn a_trace_that_was_cut_says_so_first() {
     let place = Place::new();
     place.write("app.strace", TEXT);
@@ -197,14 +183,6 @@ fn bad_input_is_refused_and_nothing_is_written() {
         (&["trace-info", "app.strace"], "app.strace: another tool"),
         (&["trace-info", "empty"], "empty: begins with"),
         (&["trace-info", "half.zst"], "half.zst: cannot read"),
-        (
-            &["trace-info", "app.strace", "--export", "strace"],
-            "iostep clean reads it",
-        ),
-        (
-            &["trace-info", "app.strace", "--export", "strace", "--json"],
-            "--json",
-        ),
         (&["replay", "missing", "--to", "."], "missing: cannot open"),
         (
             &["replay", "app.strace", "--to", "."],

@@ -400,7 +400,6 @@ fn recordings_and_their_replays_are_shown_harmlessly() {
         &["trace-info", "app.trace", "--files", "--calls"][..],
         &["trace-info", "app.trace", "--json"],
         &["report", "app.trace"],
-        &["trace-info", "app.trace", "--export", "strace"],
     ] {
         let text = place.said(arguments);
         assert!(text.contains("evil"), "{arguments:?}: {text}");

@@ -4,6 +4,7 @@ use iostep_model::replay::*;
 use iostep_model::syscall::Target;
 use iostep_model::syscall::*;
 
+use super::difference::Reason;
 use super::*;
 
 fn call(

@@ -1,25 +1,18 @@
 //! What a call's text asks for, by the call's name.
 
-mod descriptors;
-mod files;
-mod names;
-mod processes;
+mod arguments;
+mod others;
 
-use iostep_model::syscall::raw::{Action, CURRENT_DIRECTORY, Descriptor, Path, Returned};
-use iostep_model::syscall::{Operation, Syscall};
+use iostep_model::syscall::raw::{Action, DescriptorKind as Kind, Returned};
+use iostep_model::syscall::{Arguments, Operation, Reason, Syscall};
+use rustc_hash::FxHashMap;
 
-use super::flags::{self, Names};
-use super::split::{CUT_OFF, Call};
-use super::value;
+use super::split::Call;
+use arguments::Text;
 
-pub(super) use files::link_says;
-pub(super) use names::Table;
-pub(super) use processes::child_of;
+pub(super) use arguments::link_says;
+pub(super) use others::child_of;
 
-/// The argument is a pointer: strace could not read it, or was told not to (-e raw).
-const POINTER: &str = "path not in the text";
-/// A name or form that is not known here.
-const NOT_UNDERSTOOD: &str = "arguments not understood";
 /// It is about files, and a trace has no operation for it.
 pub(super) const OTHER_FILE_CALL: &str = "other call on files";
 /// The call says nothing of files.
@@ -32,95 +25,113 @@ const RESTARTED: &str = "interrupted by a signal";
 const RESTARTS: std::ops::RangeInclusive<i32> = 512..=516;
 
 /// What a call was, or the ledger's reason to leave it out.
-type Decoded<'a> = Result<Action<'a>, &'static str>;
-type FileOperation<'a> = Operation<Descriptor<'a>, Path<'a>>;
+type Decoded<'a> = Result<Action<'a>, Reason>;
 
-/// A call under its name of today.
-struct Named<'c, 'a> {
-    syscall: Syscall,
-    call: &'c mut Call<'a>,
+/// How a call's arguments are read.
+#[derive(Clone, Copy)]
+enum Decoder {
+    /// As the table of calls says.
+    As(Syscall),
+    /// The same, but flags are the second argument and not the fourth.
+    FlagsSecond(Syscall),
+    /// By this.
+    By(for<'a> fn(&mut Call<'a>) -> Decoded<'a>),
+    /// It makes descriptors of this, with these flags in an argument.
+    Makes(Kind),
+    /// It is left out.
+    LeftOut(Reason),
 }
 
-impl<'a> Named<'_, 'a> {
-    fn is(&self, operation: FileOperation<'a>) -> Decoded<'a> {
-        Ok(Action::Operation(self.syscall, operation))
-    }
-
-    fn descriptor(&self, index: usize) -> Result<Descriptor<'a>, &'static str> {
-        let argument = self.call.argument(index)?;
-        value::descriptor(argument).ok_or(self.unreadable())
-    }
-
-    fn number(&self, index: usize) -> Result<i64, &'static str> {
-        value::number(self.call.argument(index)?).ok_or(self.unreadable())
-    }
-
-    fn size(&self, index: usize) -> Result<u64, &'static str> {
-        self.number(index).map(|number| number as u64)
-    }
-
-    fn flags(&self, index: usize, names: Names) -> Result<u32, &'static str> {
-        let argument = self.call.argument(index)?;
-        flags::flags(argument, names).ok_or(self.unreadable())
-    }
-
-    /// Flags that older versions of the call do not have.
-    fn late_flags(&self, index: usize, names: Names) -> Result<u32, &'static str> {
-        match self.call.count() > index {
-            true => self.flags(index, names),
-            false => Ok(0),
+impl Decoder {
+    fn decode<'a>(self, call: &mut Call<'a>) -> Decoded<'a> {
+        match self {
+            Decoder::As(syscall) => syscall.action(&Text(call)),
+            Decoder::FlagsSecond(syscall) => {
+                call.arguments[1..4].rotate_left(1);
+                syscall.action(&Text(call))
+            }
+            Decoder::By(by) => by(call),
+            Decoder::Makes(kind) => others::make_other(call, kind),
+            Decoder::LeftOut(reason) => Err(reason),
         }
     }
+}
 
-    /// A path that starts at the current directory.
-    fn path(&self, index: usize) -> Result<Path<'a>, &'static str> {
-        let argument = self.call.argument(index)?;
-        let text = value::text(argument).ok_or(self.pointer())?;
-        Ok(Path {
-            directory: None,
-            text: text.bytes,
-            truncated: text.truncated,
-        })
-    }
+/// The decoders by name.
+pub(super) struct Table(FxHashMap<&'static [u8], Decoder>);
 
-    /// A path that starts at the directory in the argument before it.
-    fn path_at(&self, index: usize) -> Result<Path<'a>, &'static str> {
-        let directory = self.descriptor(index)?;
-        let mut path = self.path(index + 1)?;
-        // With -y the current directory has a name.
-        if directory.number != CURRENT_DIRECTORY || directory.known.is_some() {
-            path.directory = Some(directory);
+impl Table {
+    pub(super) fn new() -> Table {
+        let mut table = FxHashMap::default();
+        // From io_uring's requests on they are no calls of a program.
+        for syscall in Syscall::ALL.iter().filter(|s| **s < Syscall::UringRead) {
+            let names = syscall.names().iter();
+            table.extend(names.map(|name| (name.as_bytes(), Decoder::As(*syscall))));
         }
-        Ok(path)
-    }
-
-    /// True for a null pointer.
-    fn is_null(&self, index: usize) -> bool {
-        let argument = self.call.argument(index).unwrap_or_default();
-        matches!(argument, b"NULL" | b"0" | b"0x0") || argument.starts_with(b"NULL")
-    }
-
-    fn pointer(&self) -> &'static str {
-        self.cut_off_or(POINTER)
-    }
-
-    fn unreadable(&self) -> &'static str {
-        self.cut_off_or(NOT_UNDERSTOOD)
-    }
-
-    /// What is wrong with the last argument of a call that never ended may be the end.
-    fn cut_off_or(&self, reason: &'static str) -> &'static str {
-        match self.call.returned {
-            Returned::Unfinished => CUT_OFF,
-            _ => reason,
+        for (names, decoder) in OTHERS {
+            table.extend(names.split(' ').map(|name| (name.as_bytes(), *decoder)));
         }
+        Table(table)
     }
+}
+
+/// Calls that are read otherwise, with a blank between names, as strace's tables
+/// (src/linux/*/syscallent.h) have them.
+const OTHERS: &[(&str, Decoder)] = &[
+    ("_llseek llseek", Decoder::By(long_seek)),
+    (
+        "sync_file_range2 arm_sync_file_range",
+        Decoder::FlagsSecond(Syscall::SyncFileRange),
+    ),
+    ("arm_fadvise64_64", Decoder::FlagsSecond(Syscall::Fadvise64)),
+    ("chdir", Decoder::By(others::change_directory)),
+    ("fchdir", Decoder::By(others::change_directory_to)),
+    ("getcwd", Decoder::By(others::current_directory)),
+    (
+        "clone clone2 __clone2 clone3 fork vfork",
+        Decoder::By(others::clone),
+    ),
+    ("execve execveat", Decoder::By(others::execute)),
+    ("pipe pipe2", Decoder::Makes(Kind::Pipe)),
+    (
+        "socket socketpair accept accept4",
+        Decoder::Makes(Kind::Socket),
+    ),
+    (
+        "eventfd eventfd2 epoll_create epoll_create1 timerfd_create timerfd signalfd signalfd4 \
+         inotify_init inotify_init1 fanotify_init pidfd_open userfaultfd perf_event_open",
+        Decoder::Makes(Kind::Event),
+    ),
+    ("memfd_create memfd_secret", Decoder::Makes(Kind::Memory)),
+    ("io_uring_setup", Decoder::Makes(Kind::Uring)),
+    ("bpf mq_open", Decoder::Makes(Kind::Kernel)),
+    (
+        "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr \
+         flistxattr removexattr lremovexattr fremovexattr mknod mknodat splice tee vmsplice \
+         io_submit io_uring_enter name_to_handle_at open_by_handle_at chroot pivot_root fchmodat2 \
+         mount umount umount2 quotactl uselib swapon swapoff inotify_add_watch cachestat",
+        Decoder::LeftOut(OTHER_FILE_CALL),
+    ),
+];
+
+/// `_llseek(3, 0, [100], SEEK_END) = 0`: where it went is in the brackets.
+fn long_seek<'a>(call: &mut Call<'a>) -> Decoded<'a> {
+    let text = Text(call);
+    let operation = Operation::Seek {
+        handle: text.descriptor(0)?,
+        offset: text.number(1)?,
+        whence: text.whence(call.count().saturating_sub(1).max(3))?,
+    };
+    if let Returned::Value(0) = call.returned {
+        call.returned = Returned::Value(text.size(2)?);
+    }
+    Ok(Action::Operation(Syscall::Lseek, operation))
 }
 
 /// The call's action, and what it returned in the trace's terms, which is set in `call`.
 pub(super) fn action<'a>(table: &Table, call: &mut Call<'a>) -> Action<'a> {
     let name = call.name;
-    let decoded = match (table.get(name), call.returned) {
+    let decoded = match (table.0.get(name), call.returned) {
         (Some(_), Returned::Failed(errno)) if RESTARTS.contains(&errno.0) => Err(RESTARTED),
         (Some(decoder), _) => decoder.decode(call),
         (None, _) if name.starts_with(b"SYS_") || name.starts_with(b"syscall_") => Err(NAMELESS),

@@ -16,7 +16,7 @@ pub(super) const CUT_OFF: &str = "arguments cut off";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a [u8],
-    arguments: [&'a [u8]; MAX_ARGUMENTS],
+    pub(super) arguments: [&'a [u8]; MAX_ARGUMENTS],
     count: usize,
     pub(super) returned: Returned,
     pub(super) duration_ns: Option<u64>,

@@ -307,7 +307,7 @@ fn load<'object>(
     let no_data = || Error::unsupported("the BPF object", "it has no settings");
     let settings = open.maps.rodata_data.as_mut().ok_or_else(no_data)?;
     for entry in table::entries() {
-        settings.classes[entry.number as usize] = entry.shape.class();
+        settings.classes[entry.number as usize] = entry.layout.class();
     }
     let btf = Btf::from_vmlinux().map_err(Error::kernel("read the kernel's BTF"))?;
     settings.complete_has_entry = completes_with_entry(&btf);

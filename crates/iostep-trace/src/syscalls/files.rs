@@ -1,7 +1,7 @@
 //! What an open opened.
 
 use iostep_model::syscall::raw::{Action, DescriptorKind, Seen};
-use iostep_model::syscall::{Content, InitialKind, OpenFlags};
+use iostep_model::syscall::{Content, InitialKind, OpenFlags, Syscall};
 
 use super::record::{self, Record};
 use super::table::{Entry, Shape};
@@ -93,7 +93,7 @@ pub(super) fn kind_of(mode: u32, filesystem: u32) -> Option<DescriptorKind> {
 /// An open of what is no file, whatever its path.
 pub(super) fn opened<'a>(record: &Record<'a>, entry: &Entry) -> Option<Action<'a>> {
     let flags = match entry.shape {
-        Shape::Open { at: false } => record.word[1],
+        Shape::Call(Syscall::Open) => record.word[1],
         _ => record.word[2],
     };
     no_file(record, entry.name, flags)

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use iostep_model::syscall::raw::{Action, Descriptor, DescriptorKind, Path};
-use iostep_model::syscall::{Direction, OpenFlags, Operation as O, Syscall, Target};
+use iostep_model::syscall::raw::{Action, Descriptor, DescriptorKind};
+use iostep_model::syscall::{OpenFlags, Operation as O, Syscall};
 
-use super::action::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_NOFOLLOW, Made, UNREADABLE};
-use super::action::{open, path};
+use super::action::{self, UNREADABLE};
 use super::files;
 use super::record::{self, Record};
 
@@ -107,7 +106,7 @@ fn left_out(reason: &'static str) -> Action<'static> {
 }
 
 /// What a request asked for.
-pub(super) fn action<'a>(record: &Record<'a>) -> Action<'a> {
+pub(super) fn asked<'a>(record: &Record<'a>) -> Action<'a> {
     let flags = record.word[4];
     let code = record.word[0] as u32;
     if flags & UNSEEN != 0 {
@@ -133,30 +132,26 @@ pub(super) fn action<'a>(record: &Record<'a>) -> Action<'a> {
             close_on_exec: false,
         };
     }
-    let made = transfer(record, code)
-        .or_else(|| on_open_file(record, code))
-        .or_else(|| by_name(record, code));
-    match made {
-        Some(Ok((syscall, operation))) => Action::Operation(syscall, operation),
-        Some(Err(other)) => other,
-        None => left_out("other request of io_uring"),
+    if code == code::SPLICE {
+        let handle = Descriptor::number(record.word[1] as i32);
+        return Action::Operation(Syscall::UringOther, O::Other { handle, code });
     }
+    transfer(record, code)
+        .or_else(|| like_call(record, code))
+        .unwrap_or_else(|| left_out("other request of io_uring"))
 }
 
-type Found<'a> = Option<Result<(Syscall, Made<'a>), Action<'a>>>;
-
-fn transfer<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
-    use Direction::{Read, Write};
-    let (syscall, direction) = match code {
-        code::READ | code::READ_FIXED => (Syscall::UringRead, Read),
-        code::WRITE | code::WRITE_FIXED => (Syscall::UringWrite, Write),
-        code::READV | code::READV_FIXED => (Syscall::UringReadv, Read),
-        code::WRITEV | code::WRITEV_FIXED => (Syscall::UringWritev, Write),
+fn transfer(record: &Record<'_>, code: u32) -> Option<Action<'static>> {
+    let syscall = match code {
+        code::READ | code::READ_FIXED => Syscall::UringRead,
+        code::WRITE | code::WRITE_FIXED => Syscall::UringWrite,
+        code::READV | code::READV_FIXED => Syscall::UringReadv,
+        code::WRITEV | code::WRITEV_FIXED => Syscall::UringWritev,
         _ => return None,
     };
     let [number, offset, size, more] = [1, 2, 3, 5].map(|at| record.word[at]);
     let operation = O::Transfer {
-        direction,
+        direction: syscall.direction(),
         handle: Descriptor::number(number as i32),
         // A buffer that the ring chose has a length of its own (IOSQE_BUFFER_SELECT).
         size: size.max(u64::try_from(record.result).unwrap_or(0)),
@@ -164,124 +159,68 @@ fn transfer<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
         offset: (offset != u64::MAX).then_some(offset as i64),
         flags: (more >> 32) as u32,
     };
-    Some(Ok((syscall, operation)))
+    Some(Action::Operation(syscall, operation))
 }
 
-fn on_open_file<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
-    let [number, offset, size, more] = [1, 2, 3, 5].map(|at| record.word[at]);
-    let handle = Descriptor::number(number as i32);
-    let (offset, length, flags) = (offset as i64, size as i64, (more >> 32) as u32);
-    Some(Ok(match code {
-        code::FSYNC if flags & DATA_ONLY != 0 => (Syscall::UringFdatasync, O::Sync { handle }),
-        code::FSYNC => (Syscall::UringFsync, O::Sync { handle }),
-        code::SYNC_FILE_RANGE => (
-            Syscall::UringSyncFileRange,
-            O::SyncRange {
-                handle,
-                offset,
-                size: length,
-                flags,
-            },
-        ),
+/// A request that is like a call: as what it is kept, that call, and its arguments.
+fn like(record: &Record<'_>, code: u32) -> Option<(Syscall, Syscall, [u64; 5])> {
+    use Syscall as S;
+    let [first, second, third, more] = [1, 2, 3, 5].map(|at| record.word[at]);
+    let (low, high) = (more & u64::from(u32::MAX), more >> 32);
+    Some(match code {
+        code::FSYNC if high as u32 & DATA_ONLY != 0 => {
+            (S::UringFdatasync, S::Fdatasync, [first, 0, 0, 0, 0])
+        }
+        code::FSYNC => (S::UringFsync, S::Fsync, [first, 0, 0, 0, 0]),
+        code::SYNC_FILE_RANGE => {
+            let words = [first, second, third, high, 0];
+            (S::UringSyncFileRange, S::SyncFileRange, words)
+        }
         code::FALLOCATE => (
-            Syscall::UringFallocate,
-            O::Allocate {
-                handle,
-                mode: more as u32,
-                offset,
-                size: length,
-            },
+            S::UringFallocate,
+            S::Fallocate,
+            [first, low, second, third, 0],
         ),
-        code::FTRUNCATE => (
-            Syscall::UringFtruncate,
-            O::Truncate {
-                target: Target::Handle(handle),
-                size: offset,
-            },
-        ),
+        code::FTRUNCATE => (S::UringFtruncate, S::Ftruncate, [first, second, 0, 0, 0]),
         code::FADVISE => (
-            Syscall::UringFadvise,
-            O::Advise {
-                handle,
-                offset,
-                size: length,
-                advice: more as u32,
-            },
+            S::UringFadvise,
+            S::Fadvise64,
+            [first, second, third, low, 0],
         ),
-        code::CLOSE if more != 0 => return Some(Err(left_out(TO_REGISTERED))),
-        code::CLOSE => (Syscall::UringClose, O::Close { handle }),
-        code::SPLICE => (Syscall::UringOther, O::Other { handle, code }),
+        code::CLOSE => (S::UringClose, S::Close, [first, 0, 0, 0, 0]),
+        code::OPENAT | code::OPENAT2 => (S::UringOpenat, S::Openat, [first, 0, second, third, 0]),
+        code::STATX => (S::UringStatx, S::Statx, [first, 0, second, 0, 0]),
+        code::RENAMEAT => (S::UringRenameat, S::Renameat2, [first, 0, second, 0, third]),
+        code::LINKAT => (S::UringLinkat, S::Linkat, [first, 0, second, 0, third]),
+        code::SYMLINKAT => (S::UringSymlinkat, S::Symlinkat, [0, second, 0, 0, 0]),
+        code::UNLINKAT => (S::UringUnlinkat, S::Unlinkat, [first, 0, second, 0, 0]),
+        code::MKDIRAT => (S::UringMkdirat, S::Mkdirat, [first, 0, second, 0, 0]),
         _ => return None,
-    }))
+    })
 }
 
-fn by_name<'a>(record: &Record<'a>, code: u32) -> Found<'a> {
-    let [second, third, slot] = [2, 3, 5].map(|at| record.word[at]);
-    let first = || path(record, 0, Some(1));
-    Some(Ok(match code {
-        code::OPENAT | code::OPENAT2 => {
-            if slot != 0 {
-                return Some(Err(left_out(TO_REGISTERED)));
-            }
-            if let Some(other) = files::no_file(record, "io_uring", second) {
-                return Some(Err(other));
-            }
-            (Syscall::UringOpenat, opening(first(), second, third))
-        }
-        code::STATX => {
-            let operation = O::Stat {
-                target: Target::Path(first_or_directory(record, second)),
-                follow: second & AT_SYMLINK_NOFOLLOW == 0,
-            };
-            (Syscall::UringStatx, operation)
-        }
-        code::RENAMEAT => {
-            let (from, to, flags) = (first(), path(record, 1, Some(2)), third as u32);
-            (Syscall::UringRenameat, O::Rename { from, to, flags })
-        }
-        code::LINKAT => {
-            let from = first_or_directory(record, third);
-            let (to, flags) = (path(record, 1, Some(2)), third as u32);
-            (Syscall::UringLinkat, O::Link { from, to, flags })
-        }
-        code::SYMLINKAT => {
-            let (content, path) = (path(record, 0, None), path(record, 1, Some(2)));
-            (Syscall::UringSymlinkat, O::Symlink { content, path })
-        }
-        code::UNLINKAT if second & AT_REMOVEDIR != 0 => {
-            (Syscall::UringUnlinkat, O::RemoveDirectory { path: first() })
-        }
-        code::UNLINKAT => (Syscall::UringUnlinkat, O::Unlink { path: first() }),
-        code::MKDIRAT => {
-            let (path, mode) = (first(), second as u32);
-            (Syscall::UringMkdirat, O::MakeDirectory { path, mode })
-        }
-        _ => return None,
-    }))
-}
-
-/// io_uring adds `O_LARGEFILE` itself (`force_o_largefile`, io_uring/openclose.c).
-fn opening<'a>(path: Path<'a>, flags: u64, mode: u64) -> Made<'a> {
-    match open(path, flags, mode) {
-        O::Open { path, flags, mode } => O::Open {
-            path,
-            flags: flags.without(OpenFlags::O_LARGEFILE),
-            mode,
-        },
-        other => other,
+fn like_call<'a>(record: &Record<'a>, code: u32) -> Option<Action<'a>> {
+    let (kept_as, syscall, words) = like(record, code)?;
+    let (opens, more) = (syscall == Syscall::Openat, record.word[5]);
+    if more != 0 && (opens || code == code::CLOSE) {
+        return Some(left_out(TO_REGISTERED));
     }
-}
-
-/// The first path, or the file of the descriptor beside it if there is none and that is allowed.
-fn first_or_directory<'a>(record: &Record<'a>, flags: u64) -> Path<'a> {
-    let path = path(record, 0, Some(1));
-    match path.text.is_empty() && flags & AT_EMPTY_PATH != 0 {
-        true => Path {
-            directory: Some(Descriptor::number(record.word[1] as i32)),
-            ..path
-        },
-        false => path,
+    let other = opens.then(|| files::no_file(record, "io_uring", record.word[2]));
+    if let Some(other) = other.flatten() {
+        return Some(other);
     }
+    let mut call = *record;
+    call.word[..5].copy_from_slice(&words);
+    Some(match action::call(&call, syscall) {
+        // io_uring adds O_LARGEFILE itself (`force_o_largefile`, io_uring/openclose.c).
+        Ok(Action::Operation(_, O::Open { path, flags, mode })) => {
+            let flags = flags.without(OpenFlags::O_LARGEFILE);
+            Action::Operation(kept_as, O::Open { path, flags, mode })
+        }
+        Ok(Action::Operation(_, operation)) => Action::Operation(kept_as, operation),
+        Ok(other) => other,
+        Err(reason) => left_out(reason),
+    })
 }
 
 #[cfg(test)]
@@ -330,8 +269,8 @@ mod tests {
         assert_eq!(waiting.take(&later), None, "of another request");
         let told = waiting.take(&rename);
         let whole = named(rename, told.as_deref());
-        let Action::Operation(syscall, O::Rename { from, to, flags }) = action(&whole) else {
-            panic!("{:?}", action(&whole));
+        let Action::Operation(syscall, O::Rename { from, to, flags }) = asked(&whole) else {
+            panic!("{:?}", asked(&whole));
         };
         assert_eq!((syscall, flags), (Syscall::UringRenameat, 1));
         assert_eq!((&*from.text, from.directory), (&b"old"[..], None));
@@ -345,8 +284,8 @@ mod tests {
     #[test]
     fn without_its_names_a_request_is_left_out() {
         let mkdir = named(request(code::MKDIRAT, [3, 0o755, 0, 0, 0]), None);
-        let Action::LeftOut { reason, .. } = action(&mkdir) else {
-            panic!("{:?}", action(&mkdir));
+        let Action::LeftOut { reason, .. } = asked(&mkdir) else {
+            panic!("{:?}", asked(&mkdir));
         };
         assert_eq!(reason, UNREADABLE);
     }
@@ -358,7 +297,7 @@ mod tests {
             let record = request(code, words);
             let text = names(&record, [b"first", b"second"]);
             let record = named(record, has_names(&record).then_some(&text));
-            match action(&record) {
+            match asked(&record) {
                 Action::Operation(syscall, _) => {
                     assert!(syscall.name().starts_with("io_uring_"), "{code}: {syscall}");
                 }
@@ -373,7 +312,7 @@ mod tests {
             (UNSEEN, "ptrace"),
         ] {
             let record = request(code::READ, [3, 0, 10, flags, 1]);
-            let Action::LeftOut { reason, .. } = action(&record) else {
+            let Action::LeftOut { reason, .. } = asked(&record) else {
                 panic!("{flags}");
             };
             assert!(reason.contains(why), "{reason}");
@@ -382,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_sync_of_data_is_told_from_a_whole_one() {
-        let syscall = |flags: u64| match action(&request(code::FSYNC, [3, 0, 0, 0, flags << 32])) {
+        let syscall = |flags: u64| match asked(&request(code::FSYNC, [3, 0, 0, 0, flags << 32])) {
             Action::Operation(syscall, O::Sync { .. }) => syscall,
             other => panic!("{other:?}"),
         };

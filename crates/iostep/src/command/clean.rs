@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use iostep_calls::import::Format;
-use iostep_calls::{Error, Finished, Tracker, strace};
+use iostep_calls::{Error, Finished, Tracker};
 use iostep_model::syscall::raw::Action;
 use iostep_model::syscall::text::Writer;
 use iostep_trace::syscalls::{Recorded, spool};
@@ -84,7 +84,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let inputs = Inputs::new(&args.inputs, &args.output)?;
     let cleaned = match &inputs.start {
-        start if strace::is_exported(start) => restore(args, &inputs, &interrupt)?,
         start if start.starts_with(spool::MAGIC) => recover(args, &inputs, &interrupt)?,
         _ => clean(args, &inputs, &interrupt)?,
     };
@@ -164,7 +163,7 @@ fn recover<'a>(
     inputs: &Inputs,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Cleaned<'a>> {
-    let (input, _) = inputs.open_one()?;
+    let input = inputs.only()?;
     let mut recorded = Recorded::left(input)?;
     let header = recorded.spool.beginning.header.clone();
     let mut tracker = Tracker::new(Writer::create(&args.output, header)?);
@@ -186,39 +185,4 @@ fn recover<'a>(
         "iostep: {name}: its recorder was ended before it was done: calls after the last are missing"
     );
     finish(args, tracker, Vec::new(), interrupted)
-}
-
-/// Makes the trace again that `iostep trace-info --export strace` showed: its ledger is the one of
-/// the trace.
-fn restore<'a>(
-    args: &'a Args,
-    inputs: &Inputs,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Cleaned<'a>> {
-    let (input, text) = inputs.open_one()?;
-    let mut reader = strace::restore(input, text).map_err(bad_input)?;
-    let mut writer = Writer::create(&args.output, reader.header().clone())?;
-    for thread in reader.threads() {
-        writer.thread(thread);
-    }
-    let mut interrupted = false;
-    let mut calls = 0_u64;
-    while let Some(call) = reader.next_call().map_err(bad_input)? {
-        writer.call(&call, reader.paths())?;
-        calls += 1;
-        interrupted = calls.is_multiple_of(EVENTS_A_LOOK) && interrupt.came();
-        if interrupted {
-            break;
-        }
-    }
-    inputs.bar.finish_and_clear();
-    writer.finish(reader.initial(), reader.ledger(), reader.paths())?;
-    let cut = reader.cut_at_line();
-    let cut = cut.map(|line| format!("{}:{line}: it stops without its end", input.display()));
-    Ok(Cleaned {
-        output: &args.output,
-        ledger: reader.ledger().clone(),
-        unreadable: cut.into_iter().collect(),
-        interrupted,
-    })
 }

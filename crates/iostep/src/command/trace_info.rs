@@ -1,6 +1,5 @@
 //! `iostep trace-info`: what a trace of system calls holds.
 
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +7,6 @@ use anyhow::Context;
 use indicatif::ProgressBar;
 use iostep_analyze::report::syscalls;
 use iostep_analyze::syscalls::Count;
-use iostep_calls::strace;
 use iostep_model::syscall::text::Reader;
 
 use super::bad_input;
@@ -25,10 +23,9 @@ const CALLS_A_LOOK: u64 = 1 << 14;
 Examples:
   iostep trace-info app.trace
   iostep trace-info app.trace.zst --calls --files
-  iostep trace-info app.trace --export strace > app.strace
 
 Exit status: 0 done, 1 interrupted, 2 bad usage or input.
-docs/trace-info.md explains the numbers and the export.")]
+docs/trace-info.md explains the numbers.")]
 pub struct Args {
     /// The trace, as `iostep record` and `iostep clean` make it
     #[arg(value_name = "FILE")]
@@ -42,27 +39,14 @@ pub struct Args {
     #[arg(long)]
     calls: bool,
 
-    /// Print the trace as another tool's text instead
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["files", "calls", "json"])]
-    export: Option<Export>,
-
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Export {
-    /// As strace -f -ttt -T; `iostep clean` makes the same trace of it again
-    Strace,
-}
-
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     input::expect(&args.file, &[Kind::Recording])?;
     let mut reader = Reader::open(&args.file).map_err(bad_input)?;
-    if let Some(Export::Strace) = args.export {
-        return export(reader);
-    }
     let interrupt = Interrupt::install()?;
     let bar =
         ProgressBar::new_spinner().with_style(terminal::bar_style("reading, {human_pos} calls"));
@@ -99,27 +83,6 @@ pub(super) fn show(file: &Path, json: bool) -> anyhow::Result<ExitCode> {
         file: file.to_owned(),
         files: false,
         calls: false,
-        export: None,
         json,
     })
-}
-
-/// Writes the trace to standard output. A reader that goes away has what it wanted.
-fn export(reader: Reader) -> anyhow::Result<ExitCode> {
-    let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
-    let name = Path::new("standard output");
-    let written = strace::export(reader, name, &mut out).and_then(|()| {
-        out.flush().map_err(|source| iostep_calls::Error::Io {
-            path: name.to_owned(),
-            what: "write",
-            source,
-        })
-    });
-    match written {
-        Err(iostep_calls::Error::Io { source, .. })
-            if source.kind() == std::io::ErrorKind::BrokenPipe => {}
-        Err(error @ iostep_calls::Error::Model(_)) => return Err(bad_input(error)),
-        other => other?,
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -81,21 +81,11 @@ pub fn cases() -> Vec<Case> {
     for (program, script) in [("sqlite3", sqlite), ("git", replay::GIT.to_owned())] {
         let mut needs = vec![strace, Requirement::Program(program)];
         needs.extend([Requirement::Root, Requirement::Btf]);
-        let (at_once, exported) = (script.clone(), script.clone());
+        let at_once = script.clone();
         cases.push(Case::new(
             format!("{program} is the same to strace and to record at once"),
             needs,
             move || seen_twice(&at_once),
-        ));
-        let needs = [
-            Requirement::Root,
-            Requirement::Btf,
-            Requirement::Program(program),
-        ];
-        cases.push(Case::new(
-            format!("a recording of {program} is the same after its export"),
-            needs,
-            move || exported_and_back(&exported),
         ));
         for (name, form) in [("-f", PLAIN), ("-f -ttt -T -y", FULL), ("-ff", FILES)] {
             let script = script.clone();
@@ -324,35 +314,6 @@ fn by_thread(recording: &Recording) -> BTreeMap<u32, Vec<String>> {
         threads.entry(tid).or_default().push(call);
     }
     threads
-}
-
-/// What `trace-info --export strace` shows is the trace again, byte for byte.
-fn exported_and_back(script: &str) -> anyhow::Result<()> {
-    let source = tempfile::tempdir()?;
-    let results = tempfile::tempdir()?;
-    let [trace, text, again] = ["trace", "text", "again"].map(|name| results.path().join(name));
-    let recording = record(&shell(script, source.path()), &trace)?;
-    let mut export = Command::new(iostep::binary()?);
-    export
-        .arg("trace-info")
-        .arg(&trace)
-        .args(["--export", "strace"]);
-    let status = export.stdout(File::create(&text)?).status()?;
-    ensure!(status.success(), "iostep trace-info: {status}");
-    let words = [
-        OsStr::new("clean"),
-        text.as_os_str(),
-        "-o".as_ref(),
-        again.as_os_str(),
-    ];
-    iostep::run(words)?.success()?;
-    println!("    {} calls", recording.calls.len());
-    ensure!(recording.calls.len() > 100, "too few");
-    ensure!(
-        std::fs::read(&again)? == std::fs::read(&trace)?,
-        "another trace"
-    );
-    Ok(())
 }
 
 fn replayed(form: &Form, script: &str) -> anyhow::Result<()> {

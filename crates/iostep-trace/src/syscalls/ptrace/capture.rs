@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use iostep_model::syscall::Syscall;
+
 use super::tracee::{self, Call};
 use crate::syscalls::keeper::Keeper;
 use crate::syscalls::received;
 use crate::syscalls::record::{self, Record, TEXT_BYTES};
-use crate::syscalls::table::{self, Shape};
+use crate::syscalls::table::{self, Entry, Layout, Shape};
 
 /// Strings are read up to the end of a page: the next one may not be there. No Linux has smaller
 /// ones.
@@ -36,7 +38,7 @@ pub(super) struct Begun {
     pub(super) number: u16,
     /// Told by a note already.
     pub(super) told: bool,
-    shape: Option<Shape>,
+    entry: Option<&'static Entry>,
     word: [u64; 10],
     text: [Vec<u8>; 2],
     flags: u8,
@@ -61,7 +63,7 @@ impl Begun {
             start_ns: 0,
             number,
             told: false,
-            shape: None,
+            entry: None,
             word: [0; 10],
             text: Default::default(),
             flags: 0,
@@ -71,14 +73,14 @@ impl Begun {
 
     /// True for clone and its kin.
     pub(super) fn is_fork(&self) -> bool {
-        self.shape == Some(Shape::Fork)
+        self.entry.is_some_and(|entry| entry.shape == Shape::Fork)
     }
 
     /// The descriptors that a call which returned `result` got from another process; none if it is
     /// no such call.
     pub(super) fn received(&self, tid: u32, result: i64) -> Option<Vec<i32>> {
         let worked = result >= 0;
-        match self.shape? {
+        match self.entry?.shape {
             Shape::Receive if worked => Some(self.in_messages(tid)),
             Shape::Take if worked => Some(vec![result as i32]),
             Shape::Receive | Shape::Take => Some(Vec::new()),
@@ -140,8 +142,8 @@ impl Begun {
     }
 
     /// What bpf/wire.h has in the extra words, as far as the program passes it.
-    fn read_arguments(&mut self, tid: u32, shape: Shape) {
-        let (first, second, extra) = shape.memory();
+    fn read_arguments(&mut self, tid: u32, layout: Layout) {
+        let ([first, second], extra) = (layout.texts, layout.extra);
         let texts = [(first, record::TEXT_1_LOST), (second, record::TEXT_2_LOST)];
         let passed = if extra == table::ANSWERED { 1 } else { 2 };
         for (index, (argument, lost)) in texts.into_iter().enumerate().take(passed) {
@@ -206,7 +208,7 @@ impl Begun {
 
     /// What the call answered in memory, and which file it opened.
     pub(super) fn read_answer(&mut self, tid: u32, result: i64, keeper: Option<&mut Keeper>) {
-        let Some(shape) = self.shape else {
+        let Some(layout) = self.entry.map(|entry| entry.layout) else {
             return;
         };
         let mut read = |index: usize, argument: usize| {
@@ -217,7 +219,7 @@ impl Begun {
                 None => {}
             }
         };
-        match shape.memory().2 {
+        match layout.extra {
             table::PAIR_AT_0 if result >= 0 => read(6, 0),
             table::PAIR_AT_3 if result >= 0 => read(6, 3),
             table::OFFSETS => {
@@ -225,7 +227,7 @@ impl Begun {
                 read(7, 3);
             }
             table::OFFSET_AT_2 => read(6, 2),
-            table::ANSWERED => self.read_answered(tid, shape, result),
+            table::ANSWERED => self.read_answered(tid, layout, result),
             table::OPENED | table::OPEN_HOW if result >= 0 => {
                 self.see(tid, result as u64, keeper);
             }
@@ -234,8 +236,8 @@ impl Begun {
     }
 
     /// A text that the call wrote, as long as its result says.
-    fn read_answered(&mut self, tid: u32, shape: Shape, result: i64) {
-        let (Some(argument), Ok(length)) = (shape.memory().1, usize::try_from(result)) else {
+    fn read_answered(&mut self, tid: u32, layout: Layout, result: i64) {
+        let (Some(argument), Ok(length)) = (layout.texts[1], usize::try_from(result)) else {
             return;
         };
         let mut text = vec![0; length.min(TEXT_BYTES)];
@@ -278,9 +280,9 @@ impl Begun {
     /// Looks at the file that an open may make or cut; with a keeper at every file.
     fn look_before(&mut self, tid: u32, shape: Shape, keeper: Option<&mut Keeper>) {
         let flags = match shape {
-            Shape::Open { at } => self.word[1 + usize::from(at)],
-            Shape::OpenHow => self.word[2],
-            Shape::Creat => libc::O_CREAT as u64,
+            Shape::Call(Syscall::Open) => self.word[1],
+            Shape::Call(Syscall::Openat | Syscall::Openat2) => self.word[2],
+            Shape::Call(Syscall::Creat) => libc::O_CREAT as u64,
             _ => return,
         };
         let has = |flag: libc::c_int| flags & flag as u64 == flag as u64;
@@ -294,7 +296,7 @@ impl Begun {
             return;
         }
         let directory = match shape {
-            Shape::Open { at: true } | Shape::OpenHow => self.word[0] as u32 as i32,
+            Shape::Call(Syscall::Openat | Syscall::Openat2) => self.word[0] as u32 as i32,
             _ => libc::AT_FDCWD,
         };
         let path = path_of(tid, directory, &self.text[0]);
@@ -319,18 +321,17 @@ impl Begun {
 /// What of a call is to be recorded, read from a thread that is about to make it. None: nothing.
 pub(super) fn begin(tid: u32, call: &Call, keeper: Option<&mut Keeper>) -> Option<Begun> {
     let number = u16::try_from(call.number).ok()?;
-    let (entry, _) = table::by_number(number)?;
-    let shape = entry.shape;
-    if shape.memory().2 == table::MAPPED && call.arguments[3] & libc::MAP_ANONYMOUS as u64 != 0 {
+    let entry = table::by_number(number)?;
+    if entry.layout.extra == table::MAPPED && call.arguments[3] & libc::MAP_ANONYMOUS as u64 != 0 {
         return None;
     }
     let mut begun = Begun {
-        shape: Some(shape),
+        entry: Some(entry),
         ..Begun::plain(number)
     };
     begun.word[..6].copy_from_slice(&call.arguments);
-    begun.read_arguments(tid, shape);
-    begun.look_before(tid, shape, keeper);
+    begun.read_arguments(tid, entry.layout);
+    begun.look_before(tid, entry.shape, keeper);
     Some(begun)
 }
 

@@ -9,6 +9,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use iostep_model::syscall::Syscall as S;
+
 use super::*;
 use crate::syscalls::record::{self, Record};
 use crate::syscalls::table::Shape;
@@ -39,14 +41,14 @@ impl Seen {
     }
 
     fn name(&self) -> &'static str {
-        table::by_number(self.number).map_or("", |(entry, _)| entry.name)
+        table::by_number(self.number).map_or("", |entry| entry.name)
     }
 
     fn is_open(&self) -> bool {
-        let shape = table::by_number(self.number).map(|(entry, _)| entry.shape);
+        let shape = table::by_number(self.number).map(|entry| entry.shape);
         matches!(
             shape,
-            Some(Shape::Open { .. } | Shape::OpenHow | Shape::Creat)
+            Some(Shape::Call(S::Open | S::Openat | S::Openat2 | S::Creat))
         )
     }
 }
@@ -151,7 +153,7 @@ fn compared() -> impl Iterator<Item = &'static table::Entry> {
     let other = |shape| {
         matches!(
             shape,
-            Shape::Map | Shape::Fork | Shape::Receive | Shape::Take
+            Shape::Call(S::Mmap) | Shape::Fork | Shape::Receive | Shape::Take
         )
     };
     table::entries().filter(move |entry| !other(entry.shape))

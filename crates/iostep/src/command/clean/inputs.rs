@@ -70,12 +70,12 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Opens the only one.
-    pub(super) fn open_one(&self) -> anyhow::Result<(&Path, BufReader<impl Read + Send + use<>>)> {
+    /// The only one.
+    pub(super) fn only(&self) -> anyhow::Result<&Path> {
         match &self.paths[..] {
-            [path] => Ok((path, self.open_file(path)?)),
+            [path] => Ok(path),
             _ => Err(bad_input(anyhow!(
-                "an exported trace is one recording; clean it alone"
+                "what iostep record left is one recording; clean it alone"
             ))),
         }
     }
