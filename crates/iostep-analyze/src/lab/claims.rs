@@ -143,7 +143,7 @@ fn crossed(places: &[Place], axis: &str, values: &[String]) -> Vec<Place> {
     places.collect()
 }
 
-fn pairs(place: &Place) -> Vec<(&str, &str)> {
+fn pairs(place: &[(String, String)]) -> Vec<(&str, &str)> {
     let pairs = place
         .iter()
         .map(|(axis, value)| (axis.as_str(), value.as_str()));

@@ -20,8 +20,8 @@ pub struct PaperValue {
 
 /// The first number for a cell, if there is one.
 pub(super) fn find(papers: &[PaperTable], cell: &Cell, measure: Measure) -> Option<PaperValue> {
-    let of_measure = papers.iter().filter(|table| table.measure == measure);
-    of_measure.into_iter().find_map(|table| {
+    let mut of_measure = papers.iter().filter(|table| table.measure == measure);
+    of_measure.find_map(|table| {
         Some(PaperValue {
             paper: table.paper.clone(),
             place: table.place.clone(),
