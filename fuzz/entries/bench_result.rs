@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use iostep_analyze::bench::{Comparison, Summary};
-use iostep_analyze::report::bench::{csv, text};
+use iostep_analyze::report::bench::{self, csv};
+use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::text::Style;
 use iostep_model::bench::Document;
 use iostep_model::printable::is_printable;
@@ -15,11 +16,13 @@ pub fn run(bytes: &[u8]) {
     };
     let summary = Summary::of(&document);
     let style = Style::default();
-    let shown = text::render(&document, &summary, true, style);
+    let report = bench::document(&document, &summary, true);
+    let shown = report.text(Detail::Full, style);
     assert!(shown.chars().all(|c| c == '\n' || is_printable(c)));
     let mut out = Vec::new();
     csv::runs(&mut out, &document, &summary).expect("memory takes everything");
     csv::seconds(&mut out, &document).expect("memory takes everything");
     let comparison = Comparison::of(&document, &document).expect("the same work");
-    let _ = text::comparison::render(&comparison, ["a", "b"], style);
+    let _ = bench::comparison(&comparison, ["a", "b"]).text(Detail::Full, style);
+    assert!(!report.html().is_empty());
 }

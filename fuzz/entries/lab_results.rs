@@ -1,7 +1,8 @@
 //! Whatever makes numbers, text and a page of a lab's results, over any bytes.
 
 use iostep_analyze::lab::Report;
-use iostep_analyze::report::lab::{html, text};
+use iostep_analyze::report::document::Detail;
+use iostep_analyze::report::lab;
 use iostep_analyze::report::text::Style;
 use iostep_model::lab::{CellResult, Lab};
 use iostep_model::printable::is_printable;
@@ -12,9 +13,10 @@ pub fn run(bytes: &[u8]) {
         return;
     };
     let report = Report::of(&lab, &cells);
-    let shown = text::render(&report, Style::default());
+    let document = lab::document(&report);
+    let shown = document.text(Detail::Full, Style::default());
     assert!(shown.chars().all(|c| c == '\n' || is_printable(c)));
-    let page = html::render(&report);
+    let page = document.html();
     assert!(!page.is_empty());
     let _ = serde_json::to_string(&report);
 }

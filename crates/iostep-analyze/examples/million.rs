@@ -9,7 +9,9 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use iostep_analyze::fixture;
-use iostep_analyze::report::text::{self, Style};
+use iostep_analyze::report::document::Detail;
+use iostep_analyze::report::text::Style;
+use iostep_analyze::report::trace;
 use iostep_analyze::stats::Summary;
 use iostep_model::store;
 
@@ -70,7 +72,7 @@ fn report(directory: &Path) -> ExitCode {
         peak_mib()
     );
     let started = Instant::now();
-    let text = text::render(&summary, Style::default());
+    let text = trace::render(&summary, Detail::Brief, Style::default());
     println!(
         "text    {:>6.2} s  {} lines",
         started.elapsed().as_secs_f64(),

@@ -4,18 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::stats::{Latency, Share, Summary};
-
-/// The unit of a measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Requests, calls, blocks.
-    Count,
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Nanoseconds,
-}
+use iostep_model::unit::Unit;
 
 /// One number of two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]

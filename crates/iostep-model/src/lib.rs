@@ -29,6 +29,7 @@ pub mod store;
 pub mod sync;
 pub mod syscall;
 pub mod table;
+pub mod unit;
 pub mod units;
 
 pub use class::{Class, Evidence, FileType, Layer, Role};

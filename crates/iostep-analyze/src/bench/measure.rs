@@ -6,6 +6,7 @@ use iostep_model::bench::Step;
 use serde::{Serialize, Serializer};
 
 use super::summary::RunSummary;
+use iostep_model::unit::Unit;
 
 /// A share of the values of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,21 +40,6 @@ pub enum Measure {
     CpuPerOperation,
     /// Context switches of an operation, voluntary and not.
     SwitchesPerOperation,
-}
-
-/// The unit of a measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Operations or transactions a second.
-    PerSecond,
-    /// Bytes a second.
-    BytesPerSecond,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Bytes.
-    Bytes,
-    Count,
 }
 
 /// Which of two values is the better one.
@@ -122,7 +108,7 @@ impl Measure {
                 Unit::Nanoseconds
             }
             Measure::WrittenPerOperation | Measure::ReadPerOperation => Unit::Bytes,
-            Measure::FlushesPerOperation | Measure::SwitchesPerOperation => Unit::Count,
+            Measure::FlushesPerOperation | Measure::SwitchesPerOperation => Unit::Mean,
         }
     }
 
@@ -139,7 +125,7 @@ impl Measure {
     pub fn better(self) -> Better {
         match self.unit() {
             Unit::PerSecond | Unit::BytesPerSecond => Better::Higher,
-            Unit::Nanoseconds | Unit::Bytes | Unit::Count => Better::Lower,
+            _ => Better::Lower,
         }
     }
 

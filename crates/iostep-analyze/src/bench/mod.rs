@@ -23,7 +23,7 @@ pub use difference::{Difference, varying};
 pub use estimate::{Estimate, Interval, spread};
 pub(crate) use estimate::{mean, median, variance};
 pub use latency::StepLatency;
-pub use measure::{Better, Measure, Quantile, Unit};
+pub use measure::{Better, Measure, Quantile};
 pub use series::SeriesMean;
 pub use steady::{Steadiness, Unsteadiness};
 pub(crate) use student::t_95;

@@ -22,8 +22,8 @@ mod value;
 
 use std::collections::BTreeSet;
 
+pub use iostep_model::lab::Measure;
 use iostep_model::lab::{Cell, CellResult, Lab, State, View};
-pub use iostep_model::lab::{Measure, Unit};
 use serde::Serialize;
 
 pub use finding::{Evidence, Finding, Missing, Number, Verdict};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Run, Target};
 use super::{BlockIo, Summary};
+use iostep_model::unit::Unit;
 
 /// Rows of numbers, a column for each target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,18 +26,6 @@ pub struct Row {
     pub unit: Unit,
     /// By target; none where it has no runs.
     pub values: Vec<Option<Spread>>,
-}
-
-/// What numbers are counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Bytes.
-    Bytes,
-    /// Calls or requests.
-    Count,
 }
 
 /// A number over the runs of a target.

@@ -9,7 +9,7 @@ mod quantiles;
 mod summary;
 
 pub use block::BlockIo;
-pub use comparison::{Comparison, Row, Spread, Unit};
+pub use comparison::{Comparison, Row, Spread};
 pub use difference::{Difference, Reason};
 pub use document::{About, Document, Run, SCHEMA_VERSION, Target};
 pub use lateness::Lateness;

@@ -1,37 +1,27 @@
-//! The advice as text.
+//! The advice as a report.
 
 use iostep_model::database::DatabaseFacts;
-use iostep_model::printable;
 
 use super::bench::{advice as warning_advice, job};
-use super::quantity::{bytes, count, decimal, duration, percent};
-use super::text::Style;
-use super::text::grid::grid;
+use super::document::{Block, Cell, Detail, Document, Item, Section, Table};
+use super::quantity::{bytes, count, duration};
 use crate::advise::{Advice, Gain, Place, Row, State, Verdict};
+use iostep_model::unit::Unit;
 
 /// The whole advice. That it is not all comes first; then what was asked and where it was
 /// measured, the ranking, what to do, and what each setting can lose.
-pub fn render(advice: &Advice, style: Style) -> String {
-    let mut text = String::new();
-    for complaint in complaints(advice) {
-        text.push_str(&style.alarm(&printable(&complaint)));
-        text.push('\n');
-    }
-    text.push_str(&head(advice, style));
-    for warning in &advice.warnings {
-        let (fact, what_to_do) = warning_advice::of(warning);
-        let fact = printable(&fact);
-        text.push_str(&format!(
-            "{} {fact}; {what_to_do}\n",
-            style.bold("warning:")
-        ));
-    }
-    text.push_str(&ranking(advice, style));
-    text.push_str(&recommendation(advice, style));
-    text.push_str(&what_can_be_lost(advice, style));
-    text.push_str(&lines(advice, style));
-    text.push_str(&not_measured(advice, style));
-    text
+pub fn document(advice: &Advice) -> Document {
+    let mut body = head(advice);
+    body.alarms = complaints(advice);
+    let warnings = advice.warnings.iter().map(warning_advice::of);
+    body.push(Block::Warnings(warnings.collect()));
+    body.push(Block::Table(ranking(advice)));
+    body.blocks
+        .push((Detail::Brief, Block::Section(recommendation(advice))));
+    body.push(Block::Table(what_can_be_lost(advice)));
+    body.push(Block::Section(lines(advice)));
+    body.push(Block::Table(not_measured(advice)));
+    Document::of(body)
 }
 
 fn complaints(advice: &Advice) -> Vec<String> {
@@ -51,7 +41,7 @@ fn complaints(advice: &Advice) -> Vec<String> {
     complaints
 }
 
-fn head(advice: &Advice, style: Style) -> String {
+fn head(advice: &Advice) -> Section {
     let place = &advice.place;
     let title = match &place.database {
         Some(facts) => format!("advice for {}", facts.path.display()),
@@ -76,12 +66,9 @@ fn head(advice: &Advice, style: Style) -> String {
         lines.push(job::place(&place.directory, environment));
         lines.push(job::machine(environment));
     }
-    let lines = lines.iter().map(|line| format!(" {}\n", printable(line)));
-    format!(
-        "{}\n{}",
-        style.bold(&printable(&title)),
-        lines.collect::<String>()
-    )
+    let mut head = Section::new(title);
+    head.push(Block::Lines(lines));
+    head
 }
 
 fn database(facts: &DatabaseFacts) -> Vec<String> {
@@ -140,60 +127,61 @@ const COLUMNS: [&str; 9] = [
     "a power loss can cost",
 ];
 
-fn ranking(advice: &Advice, style: Style) -> String {
-    let mut table = grid(style, &COLUMNS);
+fn ranking(advice: &Advice) -> Table {
     let measured = |row: &&Row| row.state == State::Measured;
     let rows = std::iter::once(&advice.present).chain(&advice.rows);
     let mut without_checkpoint = false;
     let mut alike = false;
     let mut above = "";
+    let mut table = Table::new("Ranking: first what gives nothing up", COLUMNS);
     for row in rows.filter(measured) {
         without_checkpoint |= row.device.without_checkpoint;
         let like_above = row.not_told_from.iter().any(|key| key == above);
         alike |= like_above;
-        table.row(cells(row, like_above));
+        table.rows.push(cells(row, like_above));
         above = &row.key;
     }
-    let mut text = table.titled("Ranking: first what gives nothing up");
     if alike {
-        text.push_str(" ~ the turns do not tell it from the row above\n");
+        let line = "~ the turns do not tell it from the row above";
+        table.lines.push(line.to_owned());
     }
     if without_checkpoint {
-        text.push_str(
-            " * without the checkpoint, which came after the runs only; the commits/s are with it. \
-             A longer --time has some\n",
+        table.lines.push(
+            "* without the checkpoint, which came after the runs only; the commits/s are with it. \
+             A longer --time has some"
+                .to_owned(),
         );
     }
-    text
+    table
 }
 
-fn cells(row: &Row, like_above: bool) -> [String; 9] {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+fn cells(row: &Row, like_above: bool) -> Vec<Cell> {
     let rate = row.commits_per_second.as_ref();
-    let mark = if row.device.without_checkpoint {
-        " *"
-    } else {
-        ""
+    let mark = match row.device.without_checkpoint {
+        true => " *",
+        false => "",
+    };
+    let marked = |unit, amount: Option<f64>| {
+        let cell = Cell::number(unit, amount);
+        let text = cell.text.clone() + if amount.is_some() { mark } else { "" };
+        cell.saying(text)
     };
     let name = match row.key.as_str() {
         "present" => format!("{} (present)", row.name),
         _ => row.name.clone(),
     };
     let interval = row.gain.and_then(|gain| gain.interval);
-    [
-        printable(&name).into(),
-        or_dash(rate.map(|rate| decimal(rate.median))),
-        percent(rate.and_then(|rate| rate.spread)),
-        or_dash(row.gain.map(|gain| format!("{:.2}x", gain.ratio))),
-        or_dash(interval.map(|i| format!("{:.2} to {:.2}", i.low, i.high))),
-        verdict(row.gain).to_owned() + if like_above { " ~" } else { "" },
-        or_dash(
-            row.device
-                .written_bytes
-                .map(|amount| bytes(amount.round() as u64) + mark),
-        ),
-        or_dash(row.device.flushes.map(|amount| decimal(amount) + mark)),
-        row.durability.power_loss.words().into(),
+    let interval = interval.map(|i| format!("{:.2} to {:.2}", i.low, i.high));
+    vec![
+        Cell::text(name),
+        Cell::number(Unit::Mean, rate.map(|rate| rate.median)),
+        Cell::share(rate.and_then(|rate| rate.spread)),
+        Cell::number(Unit::Factor, row.gain.map(|gain| gain.ratio)),
+        Cell::text(interval.as_deref().unwrap_or("-")),
+        Cell::text(verdict(row.gain).to_owned() + if like_above { " ~" } else { "" }),
+        marked(Unit::Bytes, row.device.written_bytes),
+        marked(Unit::Mean, row.device.flushes),
+        Cell::text(row.durability.power_loss.words()),
     ]
 }
 
@@ -207,20 +195,18 @@ fn verdict(gain: Option<Gain>) -> &'static str {
     }
 }
 
-fn recommendation(advice: &Advice, style: Style) -> String {
+/// What to do: the best that gives nothing up, and what else may be wanted.
+fn recommendation(advice: &Advice) -> Section {
     let is_best = |row: &&Row| Some(&row.key) == advice.recommended.as_ref();
     let best = advice.rows.iter().find(is_best);
-    let first = match best {
+    let title = match best {
         Some(row) => format!(
-            "{} {}: {}; it gives nothing up{}",
-            style.bold("Take"),
+            "Take {}: {}; it gives nothing up",
             row.name,
-            gain_words(row.gain),
-            alike(advice, row)
+            gain_words(row.gain)
         ),
         None => format!(
-            "{} {}: nothing that gives no more up is faster for certain",
-            style.bold("Keep"),
+            "Keep {}: nothing that gives no more up is faster for certain",
             advice.present.name
         ),
     };
@@ -232,32 +218,28 @@ fn recommendation(advice: &Advice, style: Style) -> String {
         .map_or(1.0, |gain| gain.at_least());
     let other = advice.rows.iter().find(faster);
     let other = other.filter(|row| row.gain.is_some_and(|gain| gain.at_least() > beyond));
-    let second = other.map(|row| {
+    let other = other.map(|row| {
         format!(
-            "\nOr {}: {}, if a power loss may cost {}",
+            "Or {}: {}, if a power loss may cost {}",
             row.name,
             gain_words(row.gain),
             row.durability.power_loss.words()
         )
     });
-    let third = least_written(advice);
-    let rest = [second, third].into_iter().flatten().collect::<String>();
-    format!("\n{first}{rest}\n")
+    let alike = best.and_then(|row| alike(advice, row));
+    let lines = [alike, other, least_written(advice)];
+    let mut section = Section::new(title);
+    section.push(Block::Lines(lines.into_iter().flatten().collect()));
+    section
 }
 
 /// What is as good as the best one, as far as the turns tell.
-fn alike(advice: &Advice, best: &Row) -> String {
+fn alike(advice: &Advice, best: &Row) -> Option<String> {
     let is_alike = |row: &&Row| best.not_told_from.contains(&row.key);
-    let names: Vec<&str> = advice
-        .rows
-        .iter()
-        .filter(is_alike)
-        .map(|row| row.name.as_str())
-        .collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!("\nThe turns do not tell it from: {}", names.join("; ")),
-    }
+    let alike = advice.rows.iter().filter(is_alike);
+    let names: Vec<&str> = alike.map(|row| row.name.as_str()).collect();
+    let names = Some(names.join("; ")).filter(|names| !names.is_empty());
+    names.map(|names| format!("The turns do not tell it from: {names}"))
 }
 
 /// The setting that gives nothing up and wears the device least, if that is a tenth less. Figures
@@ -273,7 +255,7 @@ fn least_written(advice: &Advice) -> Option<String> {
     let [shown, shown_now] = [least, now].map(|amount| bytes(amount.round() as u64));
     (least < 0.9 * now).then(|| {
         format!(
-            "\nLeast written: {}, {shown} a commit instead of {shown_now}",
+            "Least written: {}, {shown} a commit instead of {shown_now}",
             row.name
         )
     })
@@ -292,78 +274,71 @@ fn gain_words(gain: Option<Gain>) -> String {
     format!("{:.2} times as many commits/s{sure}", gain.ratio)
 }
 
-fn what_can_be_lost(advice: &Advice, style: Style) -> String {
-    let names = ["setting", "process crash", "OS crash", "power loss"];
-    let mut table = grid(style, &names);
-    let measured = advice
-        .rows
-        .iter()
-        .filter(|row| row.state == State::Measured);
-    for row in std::iter::once(&advice.present).chain(measured) {
+fn what_can_be_lost(advice: &Advice) -> Table {
+    let columns = ["setting", "process crash", "OS crash", "power loss"];
+    let measured = advice.rows.iter();
+    let measured = measured.filter(|row| row.state == State::Measured);
+    let rows = std::iter::once(&advice.present).chain(measured);
+    let rows = rows.map(|row| {
         let lost = &row.durability;
-        table.row([
-            printable(&row.name).into(),
-            lost.process_crash.words().into(),
-            lost.os_crash.words().into(),
-            lost.power_loss.words().into(),
-        ]);
-    }
-    table.titled("What a commit that returned can still lose")
+        let lost = [lost.process_crash, lost.os_crash, lost.power_loss];
+        let lost = lost.map(|lost| Cell::text(lost.words()));
+        std::iter::once(Cell::text(&row.name)).chain(lost).collect()
+    });
+    Table::new("What a commit that returned can still lose", columns).rows(rows)
 }
 
 /// The lines of what is faster.
-fn lines(advice: &Advice, style: Style) -> String {
-    let mut text = String::new();
+fn lines(advice: &Advice) -> Section {
     let faster = |row: &&Row| {
         !row.only_shown && row.gain.is_some_and(|gain| gain.verdict == Verdict::Faster)
     };
-    for row in advice.rows.iter().filter(faster) {
-        text.push_str(&format!("\n {}\n", printable(&row.name)));
-        for line in &row.lines {
-            text.push_str(&format!("   {}\n", printable(line)));
-        }
-    }
-    if text.is_empty() {
-        return text;
-    }
-    let title = "What to put into the application, or into the sqlite3 shell";
-    format!("\n{}\n{}", style.bold(title), text.trim_start_matches('\n'))
+    let items = advice.rows.iter().filter(faster).map(|row| Item {
+        verdict: None,
+        text: row.name.clone(),
+        details: row.lines.clone(),
+    });
+    let mut section = Section::new("What to put into the application, or into the sqlite3 shell");
+    section.push(Block::Items(items.collect()));
+    section
 }
 
-fn not_measured(advice: &Advice, style: Style) -> String {
-    let mut table = grid(style, &["setting", "why", "what it does", "line"]);
-    for row in &advice.rows {
-        let reason = match &row.state {
-            State::NotMeasured { reason } => reason,
-            State::NotApplicable { reason } => reason,
-            State::Measured | State::Failed { .. } => continue,
+fn not_measured(advice: &Advice) -> Table {
+    let rows = advice.rows.iter().filter_map(|row| {
+        let (State::NotMeasured { reason } | State::NotApplicable { reason }) = &row.state else {
+            return None;
         };
         let mount = row.setting.mount;
-        let effect = mount.map_or("", |option| option.effect);
         let line = mount.and_then(|_| row.lines.first());
-        table.row([
-            printable(&row.name).into(),
-            printable(reason).into(),
-            effect.into(),
-            printable(line.map_or("", String::as_str)).into(),
-        ]);
-    }
-    table.titled("Not measured")
+        Some(vec![
+            Cell::text(&row.name),
+            Cell::text(reason),
+            Cell::text(mount.map_or("", |option| option.effect)),
+            Cell::text(line.map_or("", String::as_str)),
+        ])
+    });
+    let columns = ["setting", "why", "what it does", "line"];
+    Table::new("Not measured", columns).rows(rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::advise::fixture;
+    use crate::report::text::Style;
+
+    fn text(advice: &Advice) -> String {
+        document(advice).text(Detail::Full, Style::default())
+    }
 
     #[test]
     fn the_advice_reads_well() {
-        insta::assert_snapshot!(render(&fixture::advice(), Style::default()));
+        insta::assert_snapshot!(text(&fixture::advice()));
     }
 
     #[test]
     fn what_is_not_all_says_so_first() {
-        let text = render(&fixture::interrupted(), Style::default());
+        let text = self::text(&fixture::interrupted());
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("PARTIAL: interrupted"), "{text}");
         assert!(
@@ -377,38 +352,38 @@ mod tests {
     #[test]
     fn what_wears_the_device_less_is_named() {
         let mut advice = fixture::advice();
-        assert!(!render(&advice, Style::default()).contains("Least written"));
+        assert!(!self::text(&advice).contains("Least written"));
         let row = |advice: &mut Advice, key: &str, written_bytes| {
             let row = advice.rows.iter_mut().find(|row| row.key == key);
             row.expect("a row").device.written_bytes = Some(written_bytes);
         };
         row(&mut advice, "waldio-full", 4096.0);
         row(&mut advice, "wal-off", 10.0);
-        let text = render(&advice, Style::default());
-        let expected = "\nLeast written: waldio, full, 4 KiB a commit instead of 8 KiB\n";
+        let text = self::text(&advice);
+        let expected = "\n Least written: waldio, full, 4 KiB a commit instead of 8 KiB\n";
         assert!(text.contains(expected), "{text}");
     }
 
     #[test]
     fn rows_that_cannot_be_told_apart_are_marked() {
-        let text = render(&fixture::advice_of(&|_, _| 3.0), Style::default());
+        let text = self::text(&fixture::advice_of(&|_, _| 3.0));
         assert!(text.contains("faster ~"), "{text}");
         assert!(
             text.contains("\n ~ the turns do not tell it from the row above\n"),
             "{text}"
         );
         let mut advice = fixture::advice();
-        assert!(!render(&advice, Style::default()).contains("do not tell"));
+        assert!(!self::text(&advice).contains("do not tell"));
         let best = &mut advice.rows[0];
         best.not_told_from = vec!["wal-normal".into()];
-        let text = render(&advice, Style::default());
-        let expected = "gives nothing up\nThe turns do not tell it from: wal, normal\n";
+        let text = self::text(&advice);
+        let expected = "gives nothing up\n The turns do not tell it from: wal, normal\n";
         assert!(text.contains(expected), "{text}");
     }
 
     #[test]
     fn no_gain_is_said_to_be_none() {
-        let text = render(&fixture::advice_of(&|_, _| 1.0), Style::default());
+        let text = self::text(&fixture::advice_of(&|_, _| 1.0));
         assert!(
             text.contains("no gain") && !text.contains("faster\n"),
             "{text}"

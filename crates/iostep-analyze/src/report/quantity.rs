@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use iostep_model::unit::Unit;
+
 /// Bytes, exact up to 1 KiB and in whole KiB, and with three digits above: `512 B`, `12 KiB`,
 /// `1.46 MiB`.
 pub fn bytes(bytes: u64) -> String {
@@ -68,6 +70,38 @@ pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
 }
 
+/// A ratio: `1.53x`, and `0.010x` where two digits would say nothing.
+pub fn factor(ratio: f64) -> String {
+    match ratio {
+        0.0 => "0x".to_owned(),
+        ratio if ratio < 0.095 => format!("{ratio:.3}x"),
+        ratio if ratio < 99.5 => format!("{ratio:.2}x"),
+        ratio => format!("{}x", decimal(ratio)),
+    }
+}
+
+/// How people read a number of a unit.
+pub trait Show {
+    /// A number in its unit.
+    fn show(self, number: f64) -> String;
+}
+
+impl Show for Unit {
+    fn show(self, number: f64) -> String {
+        let whole = number.round() as u64;
+        match self {
+            Unit::Count => count(whole),
+            Unit::Mean => decimal(number),
+            Unit::PerSecond => format!("{}/s", decimal(number)),
+            Unit::Bytes => bytes(whole),
+            Unit::BytesPerSecond => format!("{}/s", bytes(whole)),
+            Unit::Nanoseconds => duration(whole),
+            Unit::Share => percent(Some(number)),
+            Unit::Factor => factor(number),
+        }
+    }
+}
+
 /// Seconds with nine digits, from nanoseconds.
 pub fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
@@ -108,5 +142,24 @@ mod tests {
         let found = [0.0, 0.0123, 1.0, 12.34, 99.94, 123.4, 12_345.6].map(decimal);
         let expected = ["0", "0.012", "1.00", "12.3", "99.9", "123", "12,346"];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_unit_is_said() {
+        let found = [
+            (Unit::PerSecond, 1234.0),
+            (Unit::Bytes, 8192.4),
+            (Unit::Nanoseconds, 1_500.0),
+            (Unit::Mean, 2.0),
+            (Unit::Share, 0.264),
+        ];
+        let found = found.map(|(unit, number)| unit.show(number));
+        assert_eq!(found, ["1,234/s", "8 KiB", "1.50 µs", "2.00", "26.4 %"]);
+    }
+
+    #[test]
+    fn a_small_ratio_keeps_a_digit() {
+        let found = [0.0, 0.0101, 0.5, 1.5333, 130.2].map(factor);
+        assert_eq!(found, ["0x", "0.010x", "0.50x", "1.53x", "130x"]);
     }
 }

@@ -1,34 +1,27 @@
 //! A trace of system calls as text: what `iostep trace-info` prints.
 
-use iostep_model::printable;
-
+use crate::report::document::{Block, Cell, Document, Section, Table};
 use crate::report::quantity::{bytes, count, duration, percent, seconds};
-use crate::report::text::Style;
-use crate::report::text::grid::grid;
 use crate::syscalls::{CallInfo, FileInfo, Info, Source, Totals};
 
 /// Reasons to leave something out that are shown; the rest is in JSON.
 const MOST_REASONS: usize = 4;
 
-/// The whole text: what is missing first. `calls`: the table of calls too; the table of files is
+/// The report: what is missing first. `with_calls`: the table of calls too; the table of files is
 /// there if the numbers are.
-pub fn render(info: &Info, title: &str, calls: bool, style: Style) -> String {
-    let mut text = String::new();
-    for complaint in complaints(info) {
-        text.push_str(&style.alarm(&complaint));
-        text.push('\n');
+pub fn document(info: &Info, title: &str, with_calls: bool) -> Document {
+    let mut body = Section::new(title);
+    body.alarms = complaints(info);
+    let facts = facts(info).into_iter();
+    let facts = facts.map(|(name, value)| format!("{name:<10} {value}"));
+    body.push(Block::Lines(facts.collect()));
+    if with_calls {
+        body.push(Block::Table(calls(&info.calls)));
     }
-    text.push_str(&format!("{}\n", style.bold(&printable(title))));
-    for (name, value) in rows(info) {
-        text.push_str(&format!(" {name:<10} {value}\n"));
+    if let Some(found) = &info.files {
+        body.push(Block::Table(files(found)));
     }
-    if calls {
-        text.push_str(&call_table(&info.calls, style));
-    }
-    if let Some(files) = &info.files {
-        text.push_str(&file_table(files, style));
-    }
-    text
+    Document::of(body)
 }
 
 /// What makes the trace less than it seems, a line each.
@@ -51,7 +44,7 @@ fn complaints(info: &Info) -> Vec<String> {
     complaints
 }
 
-fn rows(info: &Info) -> Vec<(&'static str, String)> {
+fn facts(info: &Info) -> Vec<(&'static str, String)> {
     let mut rows = of_source(&info.source);
     rows.push((
         "run time",
@@ -87,9 +80,7 @@ fn of_source(source: &Source) -> Vec<(&'static str, String)> {
         ("command", &command),
     ];
     let known = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    known
-        .map(|(name, text)| (name, printable(text).into_owned()))
-        .collect()
+    known.map(|(name, text)| (name, text.clone())).collect()
 }
 
 /// How many lines, or events, and where they went.
@@ -97,7 +88,7 @@ fn lines(source: &Source) -> String {
     let lines = source.kept + source.left_out;
     let reasons = source.left_out_because.iter().take(MOST_REASONS);
     let reasons: Vec<_> = reasons
-        .map(|(reason, many)| format!("{} {}", printable(reason), count(*many)))
+        .map(|(reason, many)| format!("{reason} {}", count(*many)))
         .collect();
     let because = match reasons.is_empty() {
         true => String::new(),
@@ -151,48 +142,46 @@ fn of_totals(totals: &Totals) -> [(&'static str, String); 6] {
     ]
 }
 
-fn call_table(calls: &[CallInfo], style: Style) -> String {
-    let mut table = grid(
-        style,
-        &["call", ">calls", ">failed", ">bytes", ">time", ">longest"],
-    );
-    for row in calls {
-        table.row([
-            row.syscall.name().to_owned(),
-            count(row.calls),
-            count(row.failed),
-            bytes(row.bytes),
-            duration(row.total_ns),
-            duration(row.longest_ns),
-        ]);
-    }
-    table.untitled()
+fn calls(calls: &[CallInfo]) -> Table {
+    let columns = ["call", ">calls", ">failed", ">bytes", ">time", ">longest"];
+    let rows = calls.iter().map(|row| {
+        vec![
+            Cell::text(row.syscall.name()),
+            Cell::count(row.calls),
+            Cell::count(row.failed),
+            Cell::bytes(row.bytes),
+            Cell::duration(row.total_ns),
+            Cell::duration(row.longest_ns),
+        ]
+    });
+    Table::new("", columns).rows(rows)
 }
 
-fn file_table(files: &[FileInfo], style: Style) -> String {
-    let names = [
+fn files(files: &[FileInfo]) -> Table {
+    let columns = [
         ">calls", ">opens", ">reads", ">read", ">writes", ">written", ">syncs", ">time", "~file",
     ];
-    let mut table = grid(style, &names);
-    for row in files {
-        table.row([
-            count(row.calls),
-            count(row.opens),
-            count(row.reads),
-            bytes(row.read_bytes),
-            count(row.writes),
-            bytes(row.written_bytes),
-            count(row.syncs),
-            duration(row.call_ns),
-            printable(&row.path).into_owned(),
-        ]);
-    }
-    table.untitled()
+    let rows = files.iter().map(|row| {
+        vec![
+            Cell::count(row.calls),
+            Cell::count(row.opens),
+            Cell::count(row.reads),
+            Cell::bytes(row.read_bytes),
+            Cell::count(row.writes),
+            Cell::bytes(row.written_bytes),
+            Cell::count(row.syncs),
+            Cell::duration(row.call_ns),
+            Cell::text(&row.path),
+        ]
+    });
+    Table::new("", columns).rows(rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document::Detail;
+    use crate::report::text::Style;
     use crate::syscalls::Before;
 
     #[test]
@@ -218,7 +207,7 @@ mod tests {
             calls: Vec::new(),
             files: None,
         };
-        let text = render(&info, "x.trace", false, Style::default());
+        let text = document(&info, "x.trace", false).text(Detail::Full, Style::default());
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].starts_with("LOST: the recorder lost 3"), "{text}");
         assert!(lines[1].starts_with("CUT OFF: the trace stops at line 7"));

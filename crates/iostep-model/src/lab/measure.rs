@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Run;
 use crate::class::Layer;
 
+use crate::unit::Unit;
+
 /// A number of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -47,22 +49,6 @@ pub enum Measure {
     Switches,
     /// Time of all CPUs that was not idle, from 0 to 1.
     CpuActive,
-}
-
-/// What a number of a lab counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Things a second.
-    PerSecond,
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Things.
-    Count,
-    /// A share from 0 to 1.
-    Share,
 }
 
 impl Measure {
@@ -109,7 +95,7 @@ impl Measure {
             | Measure::TotalWrites
             | Measure::TotalFlushes
             | Measure::VoluntarySwitches
-            | Measure::Switches => Unit::Count,
+            | Measure::Switches => Unit::Mean,
             Measure::CpuActive => Unit::Share,
         }
     }

@@ -20,7 +20,7 @@ pub use analysis::{
 };
 pub use cell::{Cell, Storage, Workload, WorkloadKind};
 pub use filesystem::Filesystem;
-pub use measure::{Measure, Unit};
+pub use measure::Measure;
 pub use result::{
     CellResult, ClassCount, Environment, Latency, PatternRequest, Place, Run, State, Tool,
 };

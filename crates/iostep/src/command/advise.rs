@@ -15,6 +15,7 @@ use iostep_analyze::advise::{
     Advice, Candidate, Place, Planned, Setting, Workload, candidates, mount_options,
 };
 use iostep_analyze::report;
+use iostep_analyze::report::document::Detail;
 use iostep_load::Error;
 use iostep_model::bench::WalFile;
 use iostep_model::durability::Loss;
@@ -193,7 +194,7 @@ fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
         true => (Content::Json, format!("{}\n", json())),
         false => (
             Content::Text,
-            report::advise::render(advice, terminal::style()),
+            report::advise::document(advice).text(Detail::Full, terminal::style()),
         ),
     };
     terminal::print_beside(&args.output, content, &text)

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use iostep_analyze::bench::{Comparison, Judged, Measure, Quantile};
-use iostep_analyze::report::bench::text::comparison;
+use iostep_analyze::report::bench;
+use iostep_analyze::report::document::Detail;
 use iostep_model::bench::{Document, Step};
 
 use super::{bad_input, report};
@@ -108,7 +109,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let names = [&args.first, &args.second].map(|path| path.to_string_lossy());
         let names = [&*names[0], &*names[1]];
-        terminal::print(&comparison::render(&compared, names, terminal::style()))?;
+        let text = bench::comparison(&compared, names);
+        terminal::print(&text.text(Detail::Full, terminal::style()))?;
     }
     Ok(ExitCode::from(u8::from(is_worse(args, &compared)?)))
 }

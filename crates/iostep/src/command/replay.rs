@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use iostep_analyze::replay::{About, Document};
-use iostep_analyze::report::replay::html;
+use iostep_analyze::report;
 use iostep_load::replay::plan::Plan;
 use iostep_model::publish;
 use iostep_model::replay::{Settings, Threads, Timing};
@@ -147,7 +147,7 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
     let document = Document::from_json(file, &text)?;
     terminal::check_results(as_json, page)?;
     if let Some(path) = page {
-        publish::write(path, html::render(&document).as_bytes())?;
+        publish::write(path, report::replay::document(&document).html().as_bytes())?;
     }
     if page.is_none() || as_json {
         show::print(&document, as_json, page)?;
@@ -180,7 +180,7 @@ fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
         publish::write(path, (show::json(document) + "\n").as_bytes())?;
     }
     if let Some(path) = &args.html {
-        publish::write(path, html::render(document).as_bytes())?;
+        publish::write(path, report::replay::document(document).html().as_bytes())?;
     }
     Ok(())
 }

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use iostep_analyze::compare::Comparison;
+use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::export::{self, Format};
-use iostep_analyze::report::text::{self, Style};
-use iostep_analyze::report::{events, html};
+use iostep_analyze::report::text::Style;
+use iostep_analyze::report::{events, html, trace};
 use iostep_analyze::stats::Summary;
 use iostep_model::publish;
 use iostep_model::table::Trace;
@@ -208,12 +209,12 @@ fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()
         complain(trace);
         return output(args, Content::Json, |out| write_json(out, summary));
     }
-    let render = if args.full {
-        text::render_full
+    let detail = if args.full {
+        Detail::Full
     } else {
-        text::render
+        Detail::Brief
     };
-    let text = render(summary, style(args));
+    let text = trace::render(summary, detail, style(args));
     output(args, Content::Text, |out| out.write_all(text.as_bytes()))
 }
 
@@ -231,7 +232,7 @@ fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
         output(args, Content::Json, |out| write_json(out, &comparison))?;
     } else {
         let names = [names[0].as_str(), names[1].as_str()];
-        let text = text::comparison::render(&comparison, names, style(args));
+        let text = trace::comparison(&comparison, names).text(Detail::Full, style(args));
         output(args, Content::Text, |out| out.write_all(text.as_bytes()))?;
     }
     Ok(passed)
@@ -239,13 +240,13 @@ fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
 
 /// Says on standard error what the output's own format has no room for.
 fn complain(trace: &Trace) {
-    if let Some(complaint) = text::complaint_of(&trace.manifest.check) {
+    if let Some(complaint) = trace::complaint_of(&trace.manifest.check) {
         say!("{complaint}");
     }
 }
 
 fn list_events(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
-    if let Some(complaint) = text::complaint_of(&trace.manifest.check) {
+    if let Some(complaint) = trace::complaint_of(&trace.manifest.check) {
         writeln!(out, "{complaint}")?;
     }
     events::write(&mut &mut *out, trace)

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use iostep_analyze::report::text;
+use iostep_analyze::report::document::Detail;
+use iostep_analyze::report::trace as report;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 use iostep_model::printable;
@@ -355,12 +356,12 @@ fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
         let json = serde_json::to_string_pretty(&summary).expect("a summary has only JSON's types");
         return terminal::print_json(&json);
     }
-    let render = if args.full {
-        text::render_full
+    let detail = if args.full {
+        Detail::Full
     } else {
-        text::render
+        Detail::Brief
     };
-    let text = render(&summary, terminal::style());
+    let text = report::render(&summary, detail, terminal::style());
     let directory = directory.display().to_string();
     terminal::print(&format!("{text}trace: {}\n", printable(&directory)))
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
+use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::syscalls;
 use iostep_analyze::syscalls::Count;
 use iostep_model::syscall::text::Reader;
@@ -71,8 +72,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         terminal::print_json(&json)?;
     } else {
         let title = args.file.display().to_string();
-        let style = terminal::style();
-        terminal::print(&syscalls::render(&info, &title, args.calls, style))?;
+        let report = syscalls::document(&info, &title, args.calls);
+        terminal::print(&report.text(Detail::Full, terminal::style()))?;
     }
     Ok(ExitCode::from(u8::from(interrupted)))
 }

@@ -6,7 +6,7 @@ use crate::report::quantity;
 use crate::stats::Summary;
 
 /// A name and its value.
-pub(in crate::report) struct Fact {
+pub(super) struct Fact {
     pub name: &'static str,
     pub value: String,
 }

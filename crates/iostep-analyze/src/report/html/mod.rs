@@ -1,15 +1,12 @@
 //! One HTML page that holds a whole trace: no network, no other file.
 
 mod columns;
-mod distributions;
 pub(crate) mod escape;
-pub(in crate::report) mod header;
+mod header;
 mod latency;
 pub(in crate::report) mod modules;
-mod owners;
 mod picture;
 mod script_json;
-pub(in crate::report) mod table;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +17,12 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use iostep_model::table::Trace;
 
+use super::document::Table;
+use super::document::html::Shown;
+use super::trace::{owners, requests};
 use crate::stats::Summary;
 use header::Header;
 use modules::Module;
-use table::Table;
 
 /// The page's program: each module behind those that it imports.
 const MODULES: [Module; 19] = [
@@ -52,9 +51,9 @@ const MODULES: [Module; 19] = [
 #[template(path = "page.html")]
 struct Page<'a> {
     header: Header,
-    distributions: Vec<Table>,
+    distributions: Vec<Shown<'a>>,
     latency: latency::Plot,
-    owners: Vec<Table>,
+    owners: Vec<Shown<'a>>,
     style: &'static str,
     script: String,
     picture: String,
@@ -68,11 +67,22 @@ struct Page<'a> {
 /// Errors: those of `out`.
 pub fn write(out: &mut impl Write, trace: &Trace, summary: &Summary) -> io::Result<()> {
     let (picture, stream) = picture::of(trace);
+    let mut distributions: Vec<Table> = requests::distributions(summary).into();
+    distributions.push(requests::rewrites(summary));
+    distributions.push(requests::interrupts(summary));
+    let tables = [
+        owners::joj,
+        owners::files,
+        owners::processes,
+        owners::sync_kinds,
+        owners::slowest_syncs,
+    ];
+    let owners = tables.map(|table| table(summary));
     let page = Page {
         header: Header::of(&trace.manifest, summary),
-        distributions: distributions::of(summary),
+        distributions: distributions.iter().map(Shown::of).collect(),
         latency: latency::Plot::of(&summary.latencies),
-        owners: owners::of(trace, summary),
+        owners: owners.iter().map(Shown::of).collect(),
         style: include_str!("style.css"),
         script: modules::bundle(&MODULES),
         picture: script_json::to_string(&picture),

@@ -9,7 +9,7 @@ use super::Style;
 const LEAST_CHARACTERS: usize = 16;
 
 /// Columns, their names and rows.
-pub(crate) struct Grid {
+pub(in crate::report) struct Grid {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
     style: Style,
@@ -22,54 +22,36 @@ struct Column {
     gives_way: bool,
 }
 
-/// Starts with a table whose columns are named so; a name that begins with `>` is of a column of
-/// numbers, set to the right, and one with `~` is of a column of names that may be long.
-pub(crate) fn grid(style: Style, names: &[&str]) -> Grid {
-    let columns = names.iter().map(|name| Column {
-        name: printable(name.trim_start_matches(['>', '~'])).into_owned(),
-        alignment: match name.starts_with('>') {
-            true => CellAlignment::Right,
-            false => CellAlignment::Left,
-        },
-        gives_way: name.starts_with('~'),
-    });
-    Grid {
-        columns: columns.collect(),
-        rows: Vec::new(),
-        style,
-    }
-}
-
 impl Grid {
-    /// Adds a row; a cell is a column's.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.row_of(cells.into());
+    /// Columns: the name, whether they are of numbers, and whether they may be shortened.
+    pub(in crate::report) fn new<'a>(
+        style: Style,
+        columns: impl IntoIterator<Item = (&'a str, bool, bool)>,
+    ) -> Grid {
+        let column = |(name, is_number, gives_way)| Column {
+            name: printable(name).into_owned(),
+            alignment: match is_number {
+                true => CellAlignment::Right,
+                false => CellAlignment::Left,
+            },
+            gives_way,
+        };
+        Grid {
+            columns: columns.into_iter().map(column).collect(),
+            rows: Vec::new(),
+            style,
+        }
     }
 
-    /// The same where the number of columns is known only when it runs.
-    pub(crate) fn row_of(&mut self, cells: Vec<String>) {
+    /// Adds a row; a cell is a column's.
+    pub(in crate::report) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         let shown = cells.iter().map(|cell| printable(cell).into_owned());
         self.rows.push(shown.collect());
     }
 
-    /// The table below its title; nothing if it has no rows.
-    pub(crate) fn titled(self, title: &str) -> String {
-        match self.rows.is_empty() {
-            true => String::new(),
-            false => format!("\n{}\n{}", self.style.bold(title), self.fitting_lines()),
-        }
-    }
-
-    /// The table below an empty line; nothing if it has no rows.
-    pub(crate) fn untitled(self) -> String {
-        match self.rows.is_empty() {
-            true => String::new(),
-            false => format!("\n{}", self.fitting_lines()),
-        }
-    }
-
-    fn fitting_lines(mut self) -> String {
+    /// The table's lines.
+    pub(in crate::report) fn fitting_lines(mut self) -> String {
         let plain = Style {
             colour: false,
             ..self.style
@@ -147,10 +129,10 @@ mod tests {
             columns,
             ..Style::default()
         };
-        let mut table = grid(style, &["~file", ">bytes"]);
-        table.row([name.to_owned(), "123,456".to_owned()]);
-        table.row(["/b".to_owned(), "7".to_owned()]);
-        table.untitled()
+        let mut table = Grid::new(style, [("file", false, true), ("bytes", true, false)]);
+        table.row([name.to_owned(), "123,456".to_owned()].into());
+        table.row(["/b".to_owned(), "7".to_owned()].into());
+        table.fitting_lines()
     }
 
     #[test]

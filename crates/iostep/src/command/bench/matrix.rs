@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use iostep_analyze::bench::Summary;
-use iostep_analyze::report::bench::{html, text};
+use iostep_analyze::report::bench;
+use iostep_analyze::report::document::Detail;
 use iostep_load::Error;
 use iostep_model::bench::Document;
 use iostep_model::printable;
@@ -135,7 +136,7 @@ fn tables(rows: &[Row]) -> String {
         .chunk_by(|a, b| a.job == b.job)
         .map(|rows| {
             let cells: Vec<_> = rows.iter().filter_map(Row::cell).collect();
-            text::matrix::render(&cells, terminal::style())
+            bench::matrix(&cells).text(Detail::Full, terminal::style())
         })
         .filter(|table| !table.is_empty())
         .collect();
@@ -143,8 +144,8 @@ fn tables(rows: &[Row]) -> String {
 }
 
 impl Row {
-    fn cell(&self) -> Option<text::matrix::Cell<'_>> {
-        Some(text::matrix::Cell {
+    fn cell(&self) -> Option<bench::Cell<'_>> {
+        Some(bench::Cell {
             name: &self.name,
             document: self.document.as_ref()?,
             summary: self.summary.as_ref()?,
@@ -263,7 +264,7 @@ impl Results {
                 (document, summary)
             })
             .collect();
-        html::render(&found)
+        bench::matrix_page(&found).html()
     }
 
     /// The cell's result, or what there is of one.

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use iostep_analyze::bench::Summary;
-use iostep_analyze::report::bench::{csv, html, text};
+use iostep_analyze::report::bench::{self, csv};
+use iostep_analyze::report::document::Detail;
 use iostep_model::bench::Document;
 use iostep_model::publish;
 use serde::Serialize;
@@ -119,8 +120,8 @@ fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()
         (true, _) => (Content::Json, json(result) + "\n"),
         (_, true) => (Content::Data, csv_of(result)),
         _ => {
-            let text = text::render(document, summary, output.verbose, terminal::style());
-            (Content::Text, text)
+            let text = bench::document(document, summary, output.verbose);
+            (Content::Text, text.text(Detail::Full, terminal::style()))
         }
     };
     terminal::print_beside(output.files(), content, &text)
@@ -131,7 +132,9 @@ fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Res
         publish::write(path, json(result).as_bytes())?;
     }
     if let Some(path) = &output.html {
-        publish::write(path, html::render(std::slice::from_ref(result)).as_bytes())?;
+        let (document, summary) = result;
+        let page = bench::document(document, summary, true).html();
+        publish::write(path, page.as_bytes())?;
     }
     if let Some(path) = &output.seconds {
         let mut lines = Vec::new();

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use iostep_analyze::lab::Report;
-use iostep_analyze::report::lab::{html, text};
+use iostep_analyze::report;
+use iostep_analyze::report::document::Detail;
 use iostep_lab::results;
 use iostep_model::lab::{CellResult, Lab};
 use iostep_model::publish;
@@ -67,8 +68,9 @@ pub(super) fn show(
 ) -> anyhow::Result<Report> {
     terminal::check_results(json, page)?;
     let report = Report::of(lab, cells);
+    let document = report::lab::document(&report);
     if let Some(path) = page {
-        publish::write(path, html::render(&report).as_bytes())
+        publish::write(path, document.html().as_bytes())
             .with_context(|| format!("{}: cannot write", path.display()))?;
         say!("wrote {}", path.display());
     }
@@ -76,7 +78,7 @@ pub(super) fn show(
         let json = serde_json::to_string_pretty(&report).expect("a report has only JSON's types");
         terminal::print_json(&json)?;
     } else if page.is_none() {
-        terminal::print(&text::render(&report, terminal::style()))?;
+        terminal::print(&document.text(Detail::Full, terminal::style()))?;
     }
     Ok(report)
 }
