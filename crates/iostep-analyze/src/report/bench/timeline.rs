@@ -64,7 +64,7 @@ impl<'a> Timeline<'a> {
     fn throughput(&self) -> Plot {
         let rate = |m: &Moment| per_second(m.second.operations, m.second);
         let up = Axis::linear(self.greatest(rate), 1.0, UP_PX);
-        let ticks = up.ticks(|rate| quantity::decimal(rate));
+        let ticks = up.ticks(quantity::decimal);
         let title = format!("{}s per second", self.work);
         let lines = [(self.work, self.line(&up, rate))];
         self.plot(title, "What ended in each second of measured time.", |m| {
