@@ -80,7 +80,9 @@ fn table(title: &str, cells: &[Cell<'_>]) -> Table {
              the median. A click on a head sorts.",
         )
         .rows(cells.iter().enumerate().map(|(place, cell)| {
-            let values = settings.iter().map(|(_, values)| setting(&values[place]));
+            let values = settings
+                .iter()
+                .map(|(name, values)| setting(name, &values[place]));
             let name = std::iter::once(document::Cell::text(cell.name));
             let numbers = found(cell.summary, greatest);
             name.chain(values).chain(numbers).collect()
@@ -91,13 +93,14 @@ fn table(title: &str, cells: &[Cell<'_>]) -> Table {
     table.from(Detail::Page, &["payload", "CPU each"])
 }
 
-/// A value that is a number is sorted as one.
-fn setting(value: &str) -> document::Cell {
-    match value.parse::<f64>() {
-        Ok(number) if number.is_finite() => {
-            document::Cell::number(Unit::Mean, number).saying(value)
-        }
-        _ => document::Cell::text(value),
+/// A value that is a number is sorted as one; its unit is the end of its name.
+fn setting(name: &str, value: &str) -> document::Cell {
+    let number = value.parse::<f64>().ok().filter(|n| n.is_finite());
+    match number {
+        Some(bytes) if name.ends_with("_bytes") => document::Cell::number(Unit::Bytes, bytes),
+        Some(ns) if name.ends_with("_ns") => document::Cell::number(Unit::Nanoseconds, ns),
+        Some(number) => document::Cell::number(Unit::Mean, number).saying(value),
+        None => document::Cell::text(value),
     }
 }
 
