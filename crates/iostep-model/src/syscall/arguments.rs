@@ -12,7 +12,7 @@ const FD_CLOEXEC: Names = &[("FD_CLOEXEC", 1)];
 
 type FileTarget<'a> = Target<Descriptor<'a>, Path<'a>>;
 
-/// The arguments of a call, which are counted from 0. The table of [`super::calls`] says what each
+/// The arguments of a call, which are counted from 0. The table in `syscall/calls.rs` says what each
 /// is. Errors: why an argument cannot be read.
 #[allow(clippy::missing_errors_doc, reason = "said above")]
 pub trait Arguments<'a> {
