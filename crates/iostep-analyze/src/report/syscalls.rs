@@ -24,20 +24,20 @@ pub fn document(info: &Info, title: &str, with_calls: bool) -> Document {
     Document::of(body)
 }
 
+/// What is missing of recorded calls, which are called so, a line each.
+pub(super) fn holes(name: &str, lost: u64, cut_at_line: Option<u64>) -> Vec<String> {
+    let lost = (lost > 0).then(|| {
+        let lost = count(lost);
+        format!("LOST: the recorder lost {lost} events; the {name} has holes")
+    });
+    let cut =
+        cut_at_line.map(|line| format!("CUT OFF: the {name} stops at line {line} without its end"));
+    lost.into_iter().chain(cut).collect()
+}
+
 /// What makes the trace less than it seems, a line each.
 fn complaints(info: &Info) -> Vec<String> {
-    let mut complaints = Vec::new();
-    if info.lost > 0 {
-        let lost = count(info.lost);
-        complaints.push(format!(
-            "LOST: the recorder lost {lost} events; the trace has holes"
-        ));
-    }
-    if let Some(line) = info.cut_at_line {
-        complaints.push(format!(
-            "CUT OFF: the trace stops at line {line} without its end"
-        ));
-    }
+    let mut complaints = holes("trace", info.lost, info.cut_at_line);
     if info.interrupted {
         complaints.push("INTERRUPTED: only the beginning was read".to_owned());
     }

@@ -10,6 +10,7 @@ use iostep_model::replay::{Threads, Timing};
 use super::document::{Block, Cell, Column, Detail, Document, Section, Table};
 use super::plot::drawing;
 use super::quantity::{bytes, count, duration, percent, seconds};
+use super::syscalls::holes;
 use crate::replay::{self, Amounts, Quantiles, Row, Summary, Target};
 
 /// The report of a result. Of several runs of a target, what went wrong is told of each, and the
@@ -46,18 +47,7 @@ pub fn document(result: &replay::Document) -> Document {
 
 /// What makes the result less than it seems, a line each.
 fn complaints(summary: &Summary) -> Vec<String> {
-    let mut complaints = Vec::new();
-    if summary.lost > 0 {
-        let lost = count(summary.lost);
-        complaints.push(format!(
-            "LOST: the recorder lost {lost} events; the recording has holes"
-        ));
-    }
-    if let Some(line) = summary.cut_at_line {
-        complaints.push(format!(
-            "CUT OFF: the recording stops at line {line} without its end"
-        ));
-    }
+    let mut complaints = holes("recording", summary.lost, summary.cut_at_line);
     if summary.interrupted {
         let (done, all) = (count(summary.totals.done), count(summary.totals.expected));
         complaints.push(format!("INTERRUPTED: {done} of {all} calls were issued"));
