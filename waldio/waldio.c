@@ -752,7 +752,7 @@ static void wdDecodeWalHdr(u8 *aOut, const u8 *a){
 ** and in the log, so that stock SQLite says SQLITE_NOTADB.  (3 is taken by its wal2
 ** branch.)  In the database it is 0x56 until a log is first flushed, and again
 ** before the log is emptied: a database with 0x57 whose log is gone has lost
-** commits, and is not opened.  SQLite above the shim sees 2.
+** commits, and is not opened.  SQLite above the shim sees 2 for both, in the log too.
 */
 
 static int isPage1(const u8 *a, u8 eVersion){
@@ -761,10 +761,13 @@ static int isPage1(const u8 *a, u8 eVersion){
 static int isMark(u8 eVersion){
   return eVersion==WD_MARK || eVersion==WD_MARK_EMPTY;
 }
+static int isMarkedPage1(const u8 *a){
+  return isMark(a[19]) && isPage1(a, a[19]);
+}
 
 /* Show page 1 to SQLite as a page of a WAL database. */
 static void wdShowPage1(WdDb *p, u8 *a){
-  if( isPage1(a, WD_MARK) || isPage1(a, WD_MARK_EMPTY) ) a[19] = 2;
+  if( isMarkedPage1(a) ) a[19] = 2;
   p->nReserve = a[20];
 }
 
@@ -1429,7 +1432,7 @@ static int wdLoadPage(WdLog *p, u32 iFrame, u8 *aPage){
     }else{
       memset(aEnd, 0, WAL_FRAME_HDRSIZE);
     }
-  }else if( isPage1(aPage, WD_MARK) ){
+  }else if( isMarkedPage1(aPage) ){
     /* Any page may hold such bytes; page 1 alone had its version changed. */
     int rcHdr = wdLoadHdr(p, iFrame, aHdr, &bEscaped);
     if( rc==SQLITE_OK ) rc = rcHdr;

@@ -215,7 +215,7 @@ static void decodeFrame(const Log *p, long i, u8 *aFrame){
     }
   }
   if( get4(aFrame)==1 && memcmp(aPage, "SQLite format 3", 16)==0
-   && aPage[19]==0x57 ) aPage[19] = 2;
+   && (aPage[19]==0x57 || aPage[19]==0x56) ) aPage[19] = 2;
 }
 
 /* The last frame of the last commit, by wal.c's rules, and the pages of the
@@ -554,7 +554,8 @@ static void mutate(u8 *a, long *pn){
     long nFrame = (n-8192)/szPage;
     long iFrame = 1 + (long)rnd((u32)(nFrame<60 ? nFrame : 60));
     long iEnd = 8192 + iFrame*szPage;     /* Of a slot of W or T */
-    switch( rnd(8) ){
+    long k;
+    switch( rnd(9) ){
       case 0: aLog[rnd((u32)n)] ^= (u8)(1<<rnd(8)); break;
       case 1: aLog[rnd(64)] ^= (u8)(1<<rnd(8)); break;
       case 2: put4(aLog+iEnd-28, aNumber[rnd(sizeof(aNumber)/4)]); break;
@@ -567,6 +568,10 @@ static void mutate(u8 *a, long *pn){
                       (size_t)szPage); break;
       case 7: put4(aLog+8, 512u<<rnd(8)); put4(aLog+44, get4(aLog+8));
               a[1] |= FIX_BLOCK0; break;
+      case 8: for(k=4096; k+20<=n; k+=512){
+                if( memcmp(aLog+k, "SQLite format 3", 16)==0 ) aLog[k+19] = 0x56;
+              }
+              break;
     }
   }
   *pn = n + 2;
