@@ -17,19 +17,11 @@ pub enum Layer {
     Unknown,
 }
 
-impl Layer {
-    /// Every layer, in the order of reports.
-    pub const ALL: [Layer; 4] = [Layer::Data, Layer::Journal, Layer::Metadata, Layer::Unknown];
-
-    /// The name shown to people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Layer::Data => "data",
-            Layer::Journal => "journal",
-            Layer::Metadata => "metadata",
-            Layer::Unknown => "unknown",
-        }
-    }
+crate::listed! { Layer,
+    Data = "data",
+    Journal = "journal",
+    Metadata = "metadata",
+    Unknown = "unknown",
 }
 
 macro_rules! classes {
@@ -39,15 +31,9 @@ macro_rules! classes {
         #[serde(rename_all = "snake_case")]
         pub enum Class { $($(#[$doc])* $variant,)* }
 
+        $crate::listed! { Class, $($variant = $name),* }
+
         impl Class {
-            /// Every class, in the order of reports.
-            pub const ALL: &'static [Class] = &[$(Class::$variant,)*];
-
-            /// The name shown to people and stored in tables.
-            pub fn name(self) -> &'static str {
-                match self { $(Class::$variant => $name,)* }
-            }
-
             /// The block type that this class is a part of.
             pub fn layer(self) -> Layer {
                 match self { $(Class::$variant => Layer::$layer,)* }
@@ -158,13 +144,6 @@ classes! {
     Unknown, "unknown", Unknown;
 }
 
-impl Class {
-    /// The class with this [`Class::name`].
-    pub fn from_name(name: &str) -> Option<Class> {
-        Class::ALL.iter().copied().find(|c| c.name() == name)
-    }
-}
-
 /// How an attribution is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -189,39 +168,16 @@ pub enum Evidence {
     None,
 }
 
-impl Evidence {
-    /// Every kind of evidence, in the order of the stored code.
-    pub const ALL: [Evidence; 9] = [
-        Evidence::PageCache,
-        Evidence::DirectIo,
-        Evidence::LogBuffer,
-        Evidence::StructureName,
-        Evidence::BlockHeader,
-        Evidence::LayoutRange,
-        Evidence::ExtentEvent,
-        Evidence::OwnerMap,
-        Evidence::None,
-    ];
-
-    /// The name shown to people and stored in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Evidence::PageCache => "page cache",
-            Evidence::DirectIo => "direct I/O",
-            Evidence::LogBuffer => "log buffer",
-            Evidence::StructureName => "structure name",
-            Evidence::BlockHeader => "block header",
-            Evidence::LayoutRange => "layout range",
-            Evidence::ExtentEvent => "extent event",
-            Evidence::OwnerMap => "owner map",
-            Evidence::None => "none",
-        }
-    }
-
-    /// The evidence with this [`Evidence::name`].
-    pub fn from_name(name: &str) -> Option<Evidence> {
-        Evidence::ALL.into_iter().find(|e| e.name() == name)
-    }
+crate::listed! { Evidence,
+    PageCache = "page cache",
+    DirectIo = "direct I/O",
+    LogBuffer = "log buffer",
+    StructureName = "structure name",
+    BlockHeader = "block header",
+    LayoutRange = "layout range",
+    ExtentEvent = "extent event",
+    OwnerMap = "owner map",
+    None = "none",
 }
 
 /// Whose the files of a database are.
@@ -270,15 +226,9 @@ macro_rules! file_types {
         #[serde(rename_all = "snake_case")]
         pub enum FileType { $($(#[$doc])* $variant,)* }
 
+        $crate::listed! { FileType, $($variant = $name),* }
+
         impl FileType {
-            /// Every type, in the order of reports.
-            pub const ALL: &'static [FileType] = &[$(FileType::$variant,)*];
-
-            /// The name shown to people and stored in tables.
-            pub fn name(self) -> &'static str {
-                match self { $(FileType::$variant => $name,)* }
-            }
-
             /// Whose it is and what for, if it is a database's.
             pub fn of_database(self) -> Option<(Engine, Role)> {
                 match self {
@@ -359,11 +309,6 @@ file_types! {
 }
 
 impl FileType {
-    /// The type with this [`FileType::name`].
-    pub fn from_name(name: &str) -> Option<FileType> {
-        FileType::ALL.iter().copied().find(|t| t.name() == name)
-    }
-
     /// True for what a database writes only to be able to redo or undo what it writes elsewhere:
     /// the first J of the journaling of journal.
     pub fn is_database_log(self) -> bool {
@@ -411,7 +356,7 @@ mod tests {
     #[test]
     fn every_class_reads_back_by_its_name() {
         for class in Class::ALL {
-            assert_eq!(Class::from_name(class.name()), Some(*class));
+            assert_eq!(Class::from_name(class.name()), Some(class));
         }
     }
 }

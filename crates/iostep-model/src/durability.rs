@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(normal(Journal::Waldio), Loss::SinceCheckpoint);
         assert_eq!(normal(Journal::Truncate), Loss::Database);
         for journal in Journal::ALL {
-            assert_eq!(power_loss(*journal, Synchronous::Off), Loss::Database);
+            assert_eq!(power_loss(journal, Synchronous::Off), Loss::Database);
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn only_a_journal_in_memory_is_lost_with_the_process() {
         for journal in Journal::ALL {
-            let crash = Durability::of(*journal, Synchronous::Off, None).process_crash;
+            let crash = Durability::of(journal, Synchronous::Off, None).process_crash;
             let fragile = matches!(journal, Journal::Memory | Journal::Off);
             assert_eq!(crash == Loss::Database, fragile, "{journal}");
         }

@@ -12,19 +12,30 @@ pub struct UnknownName {
     pub choices: String,
 }
 
-/// Gives an enum of plain values `ALL`, `name()` and `FromStr`, which takes either case. In files
-/// they go by the same name.
-macro_rules! named {
-    ($type:ident, $what:literal, $($variant:ident = $name:literal),+ $(,)?) => {
+/// Gives an enum of plain values `ALL`, in the order of the list, `name()`, which people read and
+/// tables store, and its reverse, `from_name()`.
+#[macro_export]
+macro_rules! listed {
+    ($type:ident, $($variant:ident = $name:literal),+ $(,)?) => {
         impl $type {
-            /// Every value.
-            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+            pub const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
 
-            /// The name that people write and read.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),+ }
             }
+
+            #[allow(dead_code, reason = "some are only written")]
+            pub fn from_name(name: &str) -> Option<$type> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
         }
+    };
+}
+
+/// The same, and `FromStr`, which takes either case. In files they go by that name.
+macro_rules! named {
+    ($type:ident, $what:literal, $($variant:ident = $name:literal),+ $(,)?) => {
+        $crate::listed! { $type, $($variant = $name),+ }
 
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -54,7 +65,7 @@ macro_rules! named {
             type Err = $crate::names::UnknownName;
 
             fn from_str(name: &str) -> std::result::Result<$type, Self::Err> {
-                let mut all = $type::ALL.iter().copied();
+                let mut all = $type::ALL.into_iter();
                 let found = all.find(|value| value.name().eq_ignore_ascii_case(name));
                 found.ok_or_else(|| $crate::names::UnknownName {
                     name: name.to_owned(),

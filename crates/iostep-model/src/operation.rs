@@ -24,19 +24,18 @@ pub enum Operation {
     Other,
 }
 
-impl Operation {
-    /// Every operation, in the order of the stored code.
-    pub const ALL: [Operation; 8] = [
-        Operation::Read,
-        Operation::Write,
-        Operation::Flush,
-        Operation::Discard,
-        Operation::SecureErase,
-        Operation::WriteZeroes,
-        Operation::ZoneAppend,
-        Operation::Other,
-    ];
+crate::listed! { Operation,
+    Read = "read",
+    Write = "write",
+    Flush = "flush",
+    Discard = "discard",
+    SecureErase = "secure_erase",
+    WriteZeroes = "write_zeroes",
+    ZoneAppend = "zone_append",
+    Other = "other",
+}
 
+impl Operation {
     /// Decodes the low byte of `bi_opf` or `cmd_flags`. The numbers have been stable since 4.8.
     pub fn from_kernel(op: u8) -> Operation {
         match op {
@@ -49,25 +48,6 @@ impl Operation {
             9 => Operation::WriteZeroes,
             _ => Operation::Other,
         }
-    }
-
-    /// The name shown to people and stored in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Read => "read",
-            Operation::Write => "write",
-            Operation::Flush => "flush",
-            Operation::Discard => "discard",
-            Operation::SecureErase => "secure_erase",
-            Operation::WriteZeroes => "write_zeroes",
-            Operation::ZoneAppend => "zone_append",
-            Operation::Other => "other",
-        }
-    }
-
-    /// The operation with this [`Operation::name`].
-    pub fn from_name(name: &str) -> Option<Operation> {
-        Operation::ALL.into_iter().find(|o| o.name() == name)
     }
 
     /// Which of the device's counters this operation's bytes go to

@@ -93,7 +93,7 @@ mod tests {
     fn names_read_back_in_either_case_and_others_are_refused_with_the_choices() {
         for journal in Journal::ALL {
             let upper = journal.name().to_ascii_uppercase();
-            assert_eq!(upper.parse::<Journal>().as_ref(), Ok(journal));
+            assert_eq!(upper.parse::<Journal>().as_ref(), Ok(&journal));
         }
         let error = "walrus".parse::<Journal>().expect_err("unknown");
         assert!(

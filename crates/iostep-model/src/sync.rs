@@ -30,41 +30,16 @@ pub enum SyncKind {
     AtomicCommit,
 }
 
-impl SyncKind {
-    /// Every kind, in the order of the stored code.
-    pub const ALL: [SyncKind; 11] = [
-        SyncKind::Fsync,
-        SyncKind::Fdatasync,
-        SyncKind::SyncFileRange,
-        SyncKind::Msync,
-        SyncKind::OSync,
-        SyncKind::ODsync,
-        SyncKind::Syncfs,
-        SyncKind::Sync,
-        SyncKind::UringFsync,
-        SyncKind::Other,
-        SyncKind::AtomicCommit,
-    ];
-
-    /// The name shown to people and stored in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            SyncKind::Fsync => "fsync",
-            SyncKind::Fdatasync => "fdatasync",
-            SyncKind::SyncFileRange => "sync_file_range",
-            SyncKind::Msync => "msync",
-            SyncKind::OSync => "O_SYNC write",
-            SyncKind::ODsync => "O_DSYNC write",
-            SyncKind::Syncfs => "syncfs",
-            SyncKind::Sync => "sync",
-            SyncKind::UringFsync => "io_uring fsync",
-            SyncKind::Other => "other sync",
-            SyncKind::AtomicCommit => "atomic commit",
-        }
-    }
-
-    /// The kind with this [`SyncKind::name`].
-    pub fn from_name(name: &str) -> Option<SyncKind> {
-        SyncKind::ALL.into_iter().find(|k| k.name() == name)
-    }
+crate::listed! { SyncKind,
+    Fsync = "fsync",
+    Fdatasync = "fdatasync",
+    SyncFileRange = "sync_file_range",
+    Msync = "msync",
+    OSync = "O_SYNC write",
+    ODsync = "O_DSYNC write",
+    Syncfs = "syncfs",
+    Sync = "sync",
+    UringFsync = "io_uring fsync",
+    Other = "other sync",
+    AtomicCommit = "atomic commit",
 }

@@ -139,23 +139,10 @@ pub enum Phase {
     Settle,
 }
 
-impl Phase {
-    /// Every phase, in the order of time.
-    pub const ALL: [Phase; 3] = [Phase::Run, Phase::After, Phase::Settle];
-
-    /// The name shown to people and stored in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Run => "run",
-            Phase::After => "after",
-            Phase::Settle => "settle",
-        }
-    }
-
-    /// The phase with this [`Phase::name`].
-    pub fn from_name(name: &str) -> Option<Phase> {
-        Phase::ALL.into_iter().find(|p| p.name() == name)
-    }
+crate::listed! { Phase,
+    Run = "run",
+    After = "after",
+    Settle = "settle",
 }
 
 /// A part of a request whose bytes have one owner and one origin. The bytes of a request's

@@ -175,7 +175,7 @@ mod tests {
     fn no_two_candidates_have_one_key() {
         for journal in Journal::ALL {
             for synchronous in Synchronous::ALL {
-                let mut keys = keys(Setting::new(*journal, *synchronous, 1024));
+                let mut keys = keys(Setting::new(journal, synchronous, 1024));
                 let count = keys.len();
                 keys.sort();
                 keys.dedup();

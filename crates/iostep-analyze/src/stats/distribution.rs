@@ -30,10 +30,12 @@ pub enum Mode {
     Buffered,
 }
 
-impl Mode {
-    /// Every mode, in the order of reports.
-    pub const ALL: [Mode; 2] = [Mode::Synchronous, Mode::Buffered];
+iostep_model::listed! { Mode,
+    Synchronous = "synchronous",
+    Buffered = "buffered",
+}
 
+impl Mode {
     /// The mode of a request.
     pub fn of(request: &Request) -> Mode {
         let waited_for = [Flags::SYNC, Flags::FUA, Flags::PREFLUSH];
@@ -43,14 +45,6 @@ impl Mode {
             Mode::Synchronous
         } else {
             Mode::Buffered
-        }
-    }
-
-    /// The name shown to people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Synchronous => "synchronous",
-            Mode::Buffered => "buffered",
         }
     }
 }
@@ -66,17 +60,9 @@ pub enum Order {
     Sequential,
 }
 
-impl Order {
-    /// Every order, in the order of reports.
-    pub const ALL: [Order; 2] = [Order::Random, Order::Sequential];
-
-    /// The name shown to people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Random => "random",
-            Order::Sequential => "sequential",
-        }
-    }
+iostep_model::listed! { Order,
+    Random = "random",
+    Sequential = "sequential",
 }
 
 /// Sizes above half of `up_to_bytes` and up to it; the first bucket also has everything smaller.

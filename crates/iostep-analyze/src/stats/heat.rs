@@ -29,17 +29,9 @@ pub enum Heat {
     Cold,
 }
 
-impl Heat {
-    /// Both, in the order of reports.
-    pub const ALL: [Heat; 2] = [Heat::Hot, Heat::Cold];
-
-    /// The name shown to people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Heat::Hot => "hot",
-            Heat::Cold => "cold",
-        }
-    }
+iostep_model::listed! { Heat,
+    Hot = "hot",
+    Cold = "cold",
 }
 
 /// How often and how soon blocks are written again.

@@ -86,17 +86,9 @@ pub enum Stage {
     IssueToComplete,
 }
 
-impl Stage {
-    /// Both, in the order of time.
-    pub const ALL: [Stage; 2] = [Stage::QueueToIssue, Stage::IssueToComplete];
-
-    /// The name shown to people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::QueueToIssue => "queue to issue",
-            Stage::IssueToComplete => "issue to completion",
-        }
-    }
+iostep_model::listed! { Stage,
+    QueueToIssue = "queue to issue",
+    IssueToComplete = "issue to completion",
 }
 
 /// How long requests of one operation take on one part of their way.

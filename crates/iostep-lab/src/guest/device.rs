@@ -23,20 +23,14 @@ pub enum Device {
     Sd,
 }
 
+iostep_model::listed! { Device,
+    Virtio = "virtio",
+    Nvme = "nvme",
+    Scsi = "scsi",
+    Sd = "sd",
+}
+
 impl Device {
-    /// Every kind.
-    pub const ALL: [Device; 4] = [Device::Virtio, Device::Nvme, Device::Scsi, Device::Sd];
-
-    /// How the command line names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Device::Virtio => "virtio",
-            Device::Nvme => "nvme",
-            Device::Scsi => "scsi",
-            Device::Sd => "sd",
-        }
-    }
-
     /// Where the guest has the `n`th device of this kind, counted from 0.
     pub fn path(self, n: usize) -> PathBuf {
         let letter = char::from(b'a' + (n % 26) as u8);

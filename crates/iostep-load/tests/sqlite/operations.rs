@@ -13,8 +13,8 @@ fn every_operation_in_every_mode_does_what_it_says() {
         (SqliteOperation::Delete, 30),
         (SqliteOperation::Read, 50),
     ];
-    for &journal in Journal::ALL {
-        for &synchronous in Synchronous::ALL {
+    for journal in Journal::ALL {
+        for synchronous in Synchronous::ALL {
             for (operation, left) in operations {
                 let job = SqliteJob {
                     operation,

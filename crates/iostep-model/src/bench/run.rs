@@ -107,36 +107,17 @@ pub enum Step {
     Lateness,
 }
 
-impl Step {
-    /// All of them, in their order.
-    pub const ALL: [Step; 10] = [
-        Step::Total,
-        Step::Read,
-        Step::Write,
-        Step::Sync,
-        Step::EndSync,
-        Step::Transaction,
-        Step::Commit,
-        Step::Checkpoint,
-        Step::BusyWait,
-        Step::Lateness,
-    ];
-
-    /// The name shown to people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Step::Total => "total",
-            Step::Read => "read",
-            Step::Write => "write",
-            Step::Sync => "sync",
-            Step::EndSync => "end sync",
-            Step::Transaction => "transaction",
-            Step::Commit => "commit",
-            Step::Checkpoint => "checkpoint",
-            Step::BusyWait => "busy wait",
-            Step::Lateness => "lateness",
-        }
-    }
+crate::listed! { Step,
+    Total = "total",
+    Read = "read",
+    Write = "write",
+    Sync = "sync",
+    EndSync = "end sync",
+    Transaction = "transaction",
+    Commit = "commit",
+    Checkpoint = "checkpoint",
+    BusyWait = "busy wait",
+    Lateness = "lateness",
 }
 
 /// How long one step took.

@@ -171,28 +171,12 @@ pub(super) enum MarkerKind {
     Step,
 }
 
-impl MarkerKind {
-    const ALL: [MarkerKind; 5] = [
-        MarkerKind::CommandStart,
-        MarkerKind::CommandEnd,
-        MarkerKind::SettleStart,
-        MarkerKind::SettleEnd,
-        MarkerKind::Step,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            MarkerKind::CommandStart => "command start",
-            MarkerKind::CommandEnd => "command end",
-            MarkerKind::SettleStart => "settle start",
-            MarkerKind::SettleEnd => "settle end",
-            MarkerKind::Step => "step",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<MarkerKind> {
-        MarkerKind::ALL.into_iter().find(|k| k.name() == name)
-    }
+crate::listed! { MarkerKind,
+    CommandStart = "command start",
+    CommandEnd = "command end",
+    SettleStart = "settle start",
+    SettleEnd = "settle end",
+    Step = "step",
 }
 
 /// Names are a dictionary column: a byte a row in memory, and text for whoever reads the file.

@@ -52,7 +52,7 @@ fn manifest() -> Manifest {
 }
 
 fn class() -> impl Strategy<Value = Class> {
-    select(Class::ALL)
+    select(Class::ALL.to_vec())
 }
 
 prop_compose! {

@@ -159,7 +159,7 @@ fn put_segments(packer: &mut Packer, trace: &Trace, requests: &[&Request]) {
         }),
     );
     packer.put("segment.bytes", each().map(|s| u64::from(s.bytes)));
-    packer.put("segment.class", each().map(|s| code(Class::ALL, s.class)));
+    packer.put("segment.class", each().map(|s| code(&Class::ALL, s.class)));
     packer.put(
         "segment.evidence",
         each().map(|s| code(&Evidence::ALL, s.evidence)),
@@ -179,7 +179,7 @@ fn put_segments(packer: &mut Packer, trace: &Trace, requests: &[&Request]) {
     packer.put("segment.home_or_0", each().map(|s| wide_or_0(s.home)));
     packer.put(
         "segment.home_class_or_0",
-        each().map(|s| s.home_class.map_or(0, |class| code(Class::ALL, class) + 1)),
+        each().map(|s| s.home_class.map_or(0, |class| code(&Class::ALL, class) + 1)),
     );
 }
 

@@ -147,8 +147,8 @@ fn sync_modes_go_with_the_transfers_that_they_mean_something_for() {
             [&calls[..], &flags, &[Sync::SyncFileRange]].concat()
         }
     };
-    for &transfer in Transfer::ALL {
-        for &sync in Sync::ALL {
+    for transfer in Transfer::ALL {
+        for sync in Sync::ALL {
             let taken = refusal(|job| (job.transfer, job.sync) = (transfer, sync)).is_none();
             assert_eq!(
                 taken,
@@ -162,7 +162,7 @@ fn sync_modes_go_with_the_transfers_that_they_mean_something_for() {
 #[test]
 fn reads_have_nothing_to_sync() {
     for access in [Access::Read, Access::RandomRead] {
-        for &sync in Sync::ALL {
+        for sync in Sync::ALL {
             let taken = refusal(|job| (job.access, job.sync) = (access, sync)).is_none();
             assert_eq!(taken, sync == Sync::None);
         }
