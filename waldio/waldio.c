@@ -2878,14 +2878,14 @@ static int wdDbRead(sqlite3_file *pFile, void *pBuf, int n, i64 iOfst){
 
 /*
 ** Page 1 is marked when journal_mode=wal is set, and stays so through
-** checkpoints.  When another mode is set, the log that was kept is of no more
-** use.
+** checkpoints, whatever the log says.  When another mode is set no log is open,
+** and the log that was kept is of no more use.
 */
 static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
   const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
   u8 *a;
   int rc;
-  if( aIn[19]!=2 ){
+  if( aIn[19]!=2 && p->pLog==0 ){
     p->bMarked = 0;
     p->nReserve = aIn[20];
     if( p->bKept ) (void)wd.pLower->xDelete(wd.pLower, p->zWal, 0);
@@ -2900,6 +2900,7 @@ static int wdDbWritePage1(WdDb *p, const u8 *aIn, int n){
   a = sqlite3_malloc(n);
   if( a==0 ) return SQLITE_IOERR_NOMEM;
   memcpy(a, aIn, (size_t)n);
+  a[19] = 2;
   wdHidePage1(p, a);
   rc = pLow->xWrite(LOWER(p), a, n, 0);
   sqlite3_free(a);

@@ -569,7 +569,9 @@ static void mutate(u8 *a, long *pn){
       case 7: put4(aLog+8, 512u<<rnd(8)); put4(aLog+44, get4(aLog+8));
               a[1] |= FIX_BLOCK0; break;
       case 8: for(k=4096; k+20<=n; k+=512){
-                if( memcmp(aLog+k, "SQLite format 3", 16)==0 ) aLog[k+19] = 0x56;
+                if( memcmp(aLog+k, "SQLite format 3", 16)==0 ){
+                  aLog[k+19] = "\x56\x01\x00\x03"[rnd(4)];
+                }
               }
               break;
     }
