@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use iostep_analyze::{attribute, fixture};
+use iostep_analyze::attribute;
 use iostep_model::Operation;
 use iostep_model::event::Event;
+use iostep_model::fixture;
 use iostep_trace::blkparse;
 
 /// Reads the text, and checks that no line and no byte is lost.

@@ -1,11 +1,11 @@
 //! Whatever makes numbers, text and a page of a lab's results, over any bytes.
 
 use iostep_analyze::lab::Report;
-use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::lab;
-use iostep_analyze::report::text::Style;
 use iostep_model::lab::{CellResult, Lab};
 use iostep_model::printable::is_printable;
+use iostep_report::document::Detail;
+use iostep_report::text::Style;
 
 /// Reads the bytes as JSON, `lab` and `cells`, and shows what they say in every form.
 pub fn run(bytes: &[u8]) {

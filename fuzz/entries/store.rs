@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use iostep_analyze::fixture;
+use iostep_model::fixture;
 use iostep_model::store;
 use serde_json::json;
 

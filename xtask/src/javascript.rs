@@ -9,7 +9,7 @@ use crate::step::{root, run};
 use crate::tidy::tree;
 
 /// Where the tools find how they are set up.
-const PACKAGE: &str = "crates/iostep-analyze";
+const PACKAGE: &str = "crates/iostep-report";
 
 /// TypeScript reads the types in comments, ESLint keeps the modules to what becomes one script of
 /// them, and node runs the tests of what needs no browser.

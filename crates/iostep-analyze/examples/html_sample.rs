@@ -1,11 +1,9 @@
 //! Writes the page of a synthetic trace, to look at it:
 //! `cargo run --release -p iostep-analyze --example html_sample -- 5000 sample.html`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-
+use iostep_analyze::report;
 use iostep_analyze::stats::Summary;
-use iostep_analyze::{fixture, report};
+use iostep_model::fixture;
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -18,7 +16,5 @@ fn main() -> std::io::Result<()> {
         std::process::exit(2);
     };
     let trace = fixture::sqlite_on_ext4(requests);
-    let mut out = BufWriter::new(File::create(path)?);
-    report::html::write(&mut out, &trace, &Summary::of(&trace))?;
-    out.flush()
+    std::fs::write(path, report::trace::page(&trace, &Summary::of(&trace)))
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use iostep_analyze::fixture;
-use iostep_analyze::report::document::Detail;
-use iostep_analyze::report::text::Style;
 use iostep_analyze::report::trace;
 use iostep_analyze::stats::Summary;
+use iostep_model::fixture;
 use iostep_model::store;
+use iostep_report::document::Detail;
+use iostep_report::text::Style;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -21,7 +21,7 @@ pub use compare::{Basis, Comparison, DifferentWork, Judged, Row, Verdict};
 pub use cost::{CpuCost, DeviceCost, MachineShares};
 pub use difference::{Difference, varying};
 pub use estimate::{Estimate, Interval, spread};
-pub(crate) use estimate::{mean, median, variance};
+pub(crate) use estimate::{mean, variance};
 pub use latency::StepLatency;
 pub use measure::{Better, Measure, Quantile};
 pub use series::SeriesMean;

@@ -1,10 +1,11 @@
 //! Two traces side by side.
 
+use iostep_model::FileType;
+use iostep_model::unit::Unit::{self, Bytes, Count, Nanoseconds};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::stats::{Latency, Share, Summary};
-use iostep_model::unit::Unit;
+use crate::stats::{Share, Summary};
 
 /// One number of two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,52 +32,39 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares two summaries. Files are matched by path, and added up where several had it, everything else by name.
+    /// Compares two summaries. Files are matched by path, and added up where several had it,
+    /// everything else by name.
     pub fn of(first: &Summary, second: &Summary) -> Comparison {
-        let complaint = |summary: &Summary| summary.overview.complaint.clone();
-        let mut rows = Vec::new();
+        let sides = [first, second];
+        let mut rows: Vec<Row> = Vec::new();
         let mut place_of = FxHashMap::default();
-        for (side, summary) in [first, second].into_iter().enumerate() {
-            for measure in measures(summary) {
-                let place = *place_of.entry(measure.key()).or_insert_with(|| {
-                    rows.push(Row::of(&measure));
-                    rows.len() - 1
-                });
-                let row: &mut Row = &mut rows[place];
-                *(if side == 0 {
-                    &mut row.first
-                } else {
-                    &mut row.second
-                }) = Some(measure.value);
+        for (side, summary) in sides.into_iter().enumerate() {
+            for (group, name, unit, value) in measures(summary) {
+                let place = *place_of.entry((group, name.clone())).or_insert(rows.len());
+                if place == rows.len() {
+                    rows.push(Row {
+                        group,
+                        name,
+                        unit,
+                        first: None,
+                        second: None,
+                        ratio: None,
+                    });
+                }
+                let row = &mut rows[place];
+                *[&mut row.first, &mut row.second][side] = Some(value);
             }
         }
-        rows.iter_mut().for_each(Row::finish);
+        for row in &mut rows {
+            let both = row.first.filter(|first| *first > 0).zip(row.second);
+            row.ratio = both.map(|(first, second)| second as f64 / first as f64);
+        }
         // What only the second has is at the end: bring it to its group.
         rows.sort_by_key(|row| GROUPS.iter().position(|group| *group == row.group));
         Comparison {
-            complaints: [complaint(first), complaint(second)],
+            complaints: sides.map(|summary| summary.overview.complaint.clone()),
             rows,
         }
-    }
-}
-
-impl Row {
-    fn of(measure: &Measure) -> Row {
-        Row {
-            group: measure.group,
-            name: measure.name.clone(),
-            unit: measure.unit,
-            first: None,
-            second: None,
-            ratio: None,
-        }
-    }
-
-    fn finish(&mut self) {
-        self.ratio = match (self.first, self.second) {
-            (Some(first), Some(second)) if first > 0 => Some(second as f64 / first as f64),
-            _ => None,
-        };
     }
 }
 
@@ -95,106 +83,57 @@ const GROUPS: [&str; 11] = [
     "latency",
 ];
 
-/// One number of one trace.
-struct Measure {
-    group: &'static str,
-    name: String,
-    unit: Unit,
-    value: u64,
-}
-
-impl Measure {
-    fn key(&self) -> (&'static str, String) {
-        (self.group, self.name.clone())
-    }
-}
-
-fn count(group: &'static str, name: impl Into<String>, value: u64) -> Measure {
-    Measure {
-        group,
-        name: name.into(),
-        unit: Unit::Count,
-        value,
-    }
-}
-
-fn bytes(group: &'static str, name: impl Into<String>, value: u64) -> Measure {
-    Measure {
-        group,
-        name: name.into(),
-        unit: Unit::Bytes,
-        value,
-    }
-}
-
-fn time(group: &'static str, name: impl Into<String>, value: u64) -> Measure {
-    Measure {
-        group,
-        name: name.into(),
-        unit: Unit::Nanoseconds,
-        value,
-    }
-}
+/// One number of one trace: its group, name and unit, and itself.
+type Measure = (&'static str, String, Unit, u64);
 
 fn measures(summary: &Summary) -> Vec<Measure> {
     let mut measures = all(summary);
-    measures.extend(written("layer", &summary.layers, |layer| {
+    let mut add = |written: Vec<Measure>| measures.extend(written);
+    add(written("layer", &summary.layers, |layer| {
         layer.name().into()
     }));
-    measures.extend(written("class", &summary.classes, |class| {
+    add(written("class", &summary.classes, |class| {
         class.name().into()
     }));
-    measures.extend(written(
-        "file type",
-        &summary.file_types,
-        |file_type| match file_type {
-            Some(file_type) => file_type.name().into(),
-            None => "no file's data".into(),
-        },
-    ));
-    measures.extend(written("access", &summary.modes, |mode| mode.name().into()));
-    measures.extend(written("access", &summary.orders, |order| {
+    add(written("file type", &summary.file_types, |of| {
+        of.map_or("no file's data", FileType::name).into()
+    }));
+    add(written("access", &summary.modes, |mode| mode.name().into()));
+    add(written("access", &summary.orders, |order| {
         order.name().into()
     }));
-    measures.extend(written("access", &summary.heat, |heat| heat.name().into()));
-    measures.extend(written("size", &summary.sizes, |bucket| {
+    add(written("access", &summary.heat, |heat| heat.name().into()));
+    add(written("size", &summary.sizes, |bucket| {
         format!("up to {} bytes", bucket.up_to_bytes)
     }));
-    measures.push(count("blocks", "written", summary.rewrites.block_writes));
-    measures.push(count(
-        "blocks",
-        "written again",
-        summary.rewrites.block_rewrites,
-    ));
-    measures.extend(joj(summary));
-    measures.extend(syncs(summary));
-    measures.extend(summary.latencies.iter().flat_map(latency));
+    add(rest(summary));
     measures
 }
 
 fn all(summary: &Summary) -> Vec<Measure> {
-    let sum = summary.all();
-    let barriers = summary.barriers;
-    vec![
-        time("all", "duration", summary.overview.duration_ns),
-        count("all", "reads", sum.read.requests),
-        bytes("all", "read", sum.read.bytes),
-        count("all", "writes", sum.write.requests),
-        bytes("all", "written", sum.write.bytes),
-        count("all", "flushes", barriers.flushes),
-        count(
-            "all",
+    let (sum, barriers) = (summary.all(), summary.barriers);
+    [
+        ("duration", Nanoseconds, summary.overview.duration_ns),
+        ("reads", Count, sum.read.requests),
+        ("read", Bytes, sum.read.bytes),
+        ("writes", Count, sum.write.requests),
+        ("written", Bytes, sum.write.bytes),
+        ("flushes", Count, barriers.flushes),
+        (
             "writes that ask for a flush first",
+            Count,
             barriers.preflush_writes,
         ),
-        count("all", "forced writes (FUA)", barriers.fua_writes),
-        count("all", "sync calls", summary.sync_calls.len() as u64),
-        count(
-            "all",
+        ("forced writes (FUA)", Count, barriers.fua_writes),
+        ("sync calls", Count, summary.sync_calls.len() as u64),
+        (
             "interrupts of the device",
+            Count,
             summary.interrupts.of_device,
         ),
     ]
+    .map(|(name, unit, value)| ("all", name.to_owned(), unit, value))
+    .into()
 }
 
 /// The written side of a distribution: two traces are compared for what they cost the device.
@@ -203,84 +142,80 @@ fn written<K: Copy>(
     shares: &[Share<K>],
     name: impl Fn(K) -> String,
 ) -> Vec<Measure> {
-    let rows = shares
-        .iter()
-        .filter(|share| share.amounts.write.requests > 0);
-    rows.flat_map(|share| {
-        let name = name(share.of);
-        let write = share.amounts.write;
-        let writes = count(group, format!("{name}: writes"), write.requests);
+    let writes = shares.iter().map(|share| (share.of, share.amounts.write));
+    let rows = writes.filter(|(_, write)| write.requests > 0);
+    let rows = rows.flat_map(|(of, write)| {
+        let name = name(of);
         [
-            writes,
-            bytes(group, format!("{name}: written"), write.bytes),
+            (group, format!("{name}: writes"), Count, write.requests),
+            (group, format!("{name}: written"), Bytes, write.bytes),
         ]
-    })
-    .collect()
+    });
+    rows.collect()
 }
 
-fn joj(summary: &Summary) -> Vec<Measure> {
-    const GROUP: &str = "journaling of journal";
-    let joj = &summary.joj;
-    let mut measures = vec![
-        bytes(GROUP, "data", joj.data_bytes),
-        bytes(GROUP, "journal", joj.journal_bytes),
-        bytes(GROUP, "journaling of journal", joj.joj_bytes),
-        bytes(
-            GROUP,
-            "data and journal",
-            joj.data_bytes + joj.journal_bytes,
-        ),
-        bytes(GROUP, "other metadata", joj.metadata_bytes),
-    ];
-    for file in joj.by_path() {
-        measures.push(bytes(
-            "file",
-            format!("{}: data", file.path),
-            file.data_bytes,
-        ));
-        measures.push(bytes(
-            "file",
-            format!("{}: journal", file.path),
-            file.journal_bytes,
-        ));
-        measures.push(count("file", format!("{}: syncs", file.path), file.syncs));
-    }
-    measures
-}
-
-fn syncs(summary: &Summary) -> Vec<Measure> {
+fn rest(summary: &Summary) -> Vec<Measure> {
     let mut measures = Vec::new();
+    let mut add = |group, name: String, unit, value| measures.push((group, name, unit, value));
+    let (rewrites, joj) = (&summary.rewrites, &summary.joj);
+    add("blocks", "written".into(), Count, rewrites.block_writes);
+    add(
+        "blocks",
+        "written again".into(),
+        Count,
+        rewrites.block_rewrites,
+    );
+    for (name, value) in [
+        ("data", joj.data_bytes),
+        ("journal", joj.journal_bytes),
+        ("journaling of journal", joj.joj_bytes),
+        ("data and journal", joj.data_bytes + joj.journal_bytes),
+        ("other metadata", joj.metadata_bytes),
+    ] {
+        add("journaling of journal", name.into(), Bytes, value);
+    }
+    for file in joj.by_path() {
+        let path = &file.path;
+        add("file", format!("{path}: data"), Bytes, file.data_bytes);
+        add(
+            "file",
+            format!("{path}: journal"),
+            Bytes,
+            file.journal_bytes,
+        );
+        add("file", format!("{path}: syncs"), Count, file.syncs);
+    }
     for row in &summary.sync_kinds {
         let name = row.kind.name();
-        measures.push(count("sync call", format!("{name}: calls"), row.calls));
-        if let Some(duration) = &row.duration {
-            measures.push(time("sync call", format!("{name}: p50"), duration.p50_ns));
-            measures.push(time("sync call", format!("{name}: p99"), duration.p99_ns));
+        add("sync call", format!("{name}: calls"), Count, row.calls);
+        if let Some(took) = &row.duration {
+            add(
+                "sync call",
+                format!("{name}: p50"),
+                Nanoseconds,
+                took.p50_ns,
+            );
+            add(
+                "sync call",
+                format!("{name}: p99"),
+                Nanoseconds,
+                took.p99_ns,
+            );
         }
     }
+    for latency in &summary.latencies {
+        let name = format!("{}, {}", latency.operation.name(), latency.stage.name());
+        let took = &latency.percentiles;
+        add("latency", format!("{name}: p50"), Nanoseconds, took.p50_ns);
+        add("latency", format!("{name}: p99"), Nanoseconds, took.p99_ns);
+    }
     measures
-}
-
-fn latency(latency: &Latency) -> [Measure; 2] {
-    let name = format!("{}, {}", latency.operation.name(), latency.stage.name());
-    [
-        time(
-            "latency",
-            format!("{name}: p50"),
-            latency.percentiles.p50_ns,
-        ),
-        time(
-            "latency",
-            format!("{name}: p99"),
-            latency.percentiles.p99_ns,
-        ),
-    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use iostep_model::fixture;
 
     fn summary(requests: usize) -> Summary {
         Summary::of(&fixture::sqlite_on_ext4(requests))

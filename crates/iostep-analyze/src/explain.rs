@@ -2,14 +2,13 @@
 //!
 //! Input: a [`Trace`] with a [`Step`] marker at the start, the end and the settling of every
 //! transaction, and the [`Experiment`]: what the transactions asked for. Output: an
-//! [`Explanation`], which [`text`] renders and which serializes as the `--json` output.
+//! [`Explanation`], which `report::explain` shows and which serializes as the `--json` output.
 
 mod advice;
 mod compare;
 mod cost;
 mod part;
 mod step;
-pub mod text;
 mod timeline;
 
 use iostep_model::durability::Durability;
@@ -22,6 +21,7 @@ pub use part::{Owner, Part};
 pub use step::{Edge, Step, Subject};
 pub use timeline::Line;
 
+use crate::stats::amount::ratio;
 use part::Sorter;
 use step::Windows;
 
@@ -194,10 +194,6 @@ fn explain_run(sorter: &Sorter<'_>, windows: &Windows, run: &Run) -> Result<RunC
         transactions,
         close: Cost::of(sorter, &windows.during(&step(Subject::Close))?),
     })
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 impl RunCost {

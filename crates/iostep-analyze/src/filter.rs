@@ -5,8 +5,8 @@
 pub use glob::Pattern;
 use iostep_model::class::Layer;
 use iostep_model::table::{ProcessRow, Request, Segment, Sync, Trace};
+use iostep_report::quantity;
 
-use crate::report::quantity;
 use crate::stats::Split;
 
 /// What stays. Of each kind one has to fit; a kind that is empty lets everything through.
@@ -230,8 +230,8 @@ impl Fits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
     use crate::stats::Summary;
+    use iostep_model::fixture;
 
     fn pattern(text: &str) -> Pattern {
         Pattern::new(text).expect("a pattern")

@@ -6,7 +6,6 @@ pub mod bench;
 pub mod compare;
 pub mod explain;
 pub mod filter;
-pub mod fixture;
 pub mod lab;
 pub mod replay;
 pub mod report;

@@ -1,15 +1,11 @@
-//! The forms in which traces, benches and replays are shown.
+//! What each subject's report consists of.
 
 pub mod advise;
 pub mod bench;
-pub mod document;
-pub mod events;
-pub mod export;
-pub mod html;
+pub mod explain;
 pub mod lab;
-mod plot;
-pub mod quantity;
+#[cfg(test)]
+mod page;
 pub mod replay;
 pub mod syscalls;
-pub mod text;
 pub mod trace;

@@ -243,8 +243,8 @@ pub enum Content {
         bytenr: u64,
         /// Tree id (`btrfs_header.owner`).
         owner: u64,
-        /// 0 is a leaf.
-        level: u8,
+        /// A byte that recordings have here and nobody reads.
+        unused: u8,
     },
     /// A btrfs superblock.
     BtrfsSuperblock,

@@ -177,6 +177,27 @@ pub struct Segment {
     pub home_class: Option<Class>,
 }
 
+impl Segment {
+    /// Bytes of a class, by some evidence, of which nothing else is known yet.
+    pub fn of(bytes: u32, class: Class, evidence: Evidence) -> Segment {
+        Segment {
+            request: 0,
+            sector: 0,
+            bytes,
+            class,
+            evidence,
+            file: None,
+            file_offset_bytes: None,
+            dirtier: None,
+            dirtier_by_inode: false,
+            cause: None,
+            commit: None,
+            home: None,
+            home_class: None,
+        }
+    }
+}
+
 /// A file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use iostep_analyze::report::text::Style;
 use iostep_model::printable::Screen;
 use iostep_model::publish;
+use iostep_report::text::Style;
 
 /// On a terminal colours, unless `NO_COLOR` is set to anything (no-color.org), and its width.
 pub fn style() -> Style {

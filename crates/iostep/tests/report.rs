@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use iostep_analyze::fixture;
 use iostep_model::event::{Event, Marker};
+use iostep_model::fixture;
 use iostep_model::manifest::{Manifest, State};
 use iostep_model::table::Trace;
 use iostep_model::{spool, store};

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use iostep_analyze::fixture;
 use iostep_model::event::Marker;
+use iostep_model::fixture;
 use iostep_model::table::Trace;
 use iostep_model::{manifest, store};
 use serde_json::Value;

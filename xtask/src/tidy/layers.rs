@@ -12,7 +12,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("iostep-load", &["iostep-model", "waldio"]),
     ("iostep-calls", &["iostep-model"]),
     ("iostep-lab", &["iostep-model"]),
-    ("iostep-analyze", &["iostep-model", "iostep-fs"]),
+    ("iostep-report", &["iostep-model"]),
+    (
+        "iostep-analyze",
+        &["iostep-model", "iostep-fs", "iostep-report"],
+    ),
 ];
 /// Crates that glue or test the others.
 const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "waldio-bench", "xtask"];

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use iostep_model::bench::{Environment, Warning};
 use iostep_model::database::DatabaseFacts;
 use iostep_model::durability::Durability;
+use iostep_model::quantile::median;
 use serde::Serialize;
 
 use super::candidate::Candidate;
@@ -14,7 +15,7 @@ use super::recording::Habit;
 use super::setting::Setting;
 use super::turns::{Observation, Setback, Turns};
 use super::workload::Workload;
-use crate::bench::{Estimate, Measure, median};
+use crate::bench::{Estimate, Measure};
 
 /// Version of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -15,11 +15,10 @@
 use iostep_model::event::{Content, Event, Io, Queue};
 use iostep_model::filesystem::Kind;
 use iostep_model::manifest::Manifest;
-use iostep_model::table::{Commit, Sync};
+use iostep_model::table::{Commit, Segment, Sync};
 use iostep_model::{Class, SyncKey, SyncKind};
 use rustc_hash::FxHashMap;
 
-use super::classify::Piece;
 use super::names::Names;
 
 /// jbd2 writes its superblock just before it announces a commit.
@@ -196,7 +195,12 @@ impl Causes {
 
     /// The sync call that made a piece of a bio necessary. Fills in the commit of log records
     /// that carry none themselves.
-    pub(crate) fn of_piece(&self, names: &Names, queue: &Queue, piece: &mut Piece) -> Option<u32> {
+    pub(crate) fn of_piece(
+        &self,
+        names: &Names,
+        queue: &Queue,
+        piece: &mut Segment,
+    ) -> Option<u32> {
         if piece.class == Class::LogRecord && piece.commit.is_none() {
             piece.commit = self.next_record(queue.mono_ns);
         }
@@ -263,7 +267,7 @@ impl Causes {
 
     /// btrfs hands checksumming and submission to workers: the call is the one under way for the
     /// same file, or for its log.
-    fn btrfs_worker(&self, piece: &Piece, mono_ns: u64) -> Option<u32> {
+    fn btrfs_worker(&self, piece: &Segment, mono_ns: u64) -> Option<u32> {
         let is_log = piece.class == Class::TreeLog;
         if piece.file.is_none() && !is_log {
             return None;
@@ -281,7 +285,7 @@ impl Causes {
         &self,
         own: Option<u32>,
         checkpoints: bool,
-        piece: &Piece,
+        piece: &Segment,
         mono_ns: u64,
     ) -> Option<u32> {
         let of_file = |file: u32| {

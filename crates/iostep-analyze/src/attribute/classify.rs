@@ -1,8 +1,9 @@
 //! What a bio's bytes are: content and layout to class, file and evidence.
 
-use iostep_model::event::{Content, Event, IoRef, Queue, Segment};
+use iostep_model::event::{self, Content, Event, IoRef, Queue};
 use iostep_model::filesystem::Kind;
 use iostep_model::manifest::{Backend, Holds, LayoutRange, Manifest};
+use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, FileKey, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
@@ -16,39 +17,6 @@ use super::{btrfs, ext4, f2fs, nilfs2, xfs};
 const BTRFS_ROOT_TREE: u64 = 1;
 const EXT4_ROOT_INODE: u64 = 2;
 const EXT4_FIRST_INODE: u64 = 11;
-
-/// A part of a bio with everything known of it but its cause.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Piece {
-    pub(crate) bytes: u32,
-    pub(crate) class: Class,
-    pub(crate) evidence: Evidence,
-    pub(crate) file: Option<u32>,
-    pub(crate) file_offset_bytes: Option<u64>,
-    pub(crate) dirtier: Option<u32>,
-    pub(crate) dirtier_by_inode: bool,
-    pub(crate) commit: Option<u64>,
-    pub(crate) home: Option<u64>,
-    pub(crate) home_class: Option<Class>,
-}
-
-impl Piece {
-    /// Bytes of a class, by some evidence.
-    pub(crate) fn of(bytes: u32, class: Class, evidence: Evidence) -> Piece {
-        Piece {
-            bytes,
-            class,
-            evidence,
-            file: None,
-            file_offset_bytes: None,
-            dirtier: None,
-            dirtier_by_inode: false,
-            commit: None,
-            home: None,
-            home_class: None,
-        }
-    }
-}
 
 /// Classifies bios of one device.
 #[derive(Debug)]
@@ -185,8 +153,9 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// The parts of a bio, in the order of sectors. Their bytes add up to the bio's.
-    pub(super) fn segments(&mut self, device: u8, queue: &Queue) -> Vec<Piece> {
+    /// The parts of a bio, in the order of sectors. Their bytes add up to the bio's. Their requests,
+    /// sectors and causes are not known yet.
+    pub(super) fn segments(&mut self, device: u8, queue: &Queue) -> Vec<Segment> {
         self.layout.ranges = ranges_of(self.manifest, device);
         let transfers = queue.operation.is_write() || queue.operation == Operation::Read;
         if let Some(extents) = self.extents.as_mut().filter(|_| transfers) {
@@ -217,18 +186,18 @@ impl<'a> Classifier<'a> {
     }
 
     /// Discards and the like name a range, not pages.
-    fn without_pages(&self, queue: &Queue) -> Vec<Piece> {
+    fn without_pages(&self, queue: &Queue) -> Vec<Segment> {
         let class = match queue.operation {
             Operation::WriteZeroes => return self.zeroed(queue),
             Operation::Read | Operation::Write => Class::Unknown,
             _ => Class::Free,
         };
-        vec![Piece::of(queue.bytes, class, Evidence::None)]
+        vec![Segment::of(queue.bytes, class, Evidence::None)]
     }
 
     /// A range that is to be read as zeros: of the filesystem's own structures (inode tables), or
     /// of a file, which nobody names.
-    fn zeroed(&self, queue: &Queue) -> Vec<Piece> {
+    fn zeroed(&self, queue: &Queue) -> Vec<Segment> {
         let block_sectors = (self.layout.block_bytes / SECTOR_BYTES).max(1);
         let mut pieces = Vec::new();
         let (mut sector, mut left) = (queue.sector, queue.bytes);
@@ -239,8 +208,8 @@ impl<'a> Classifier<'a> {
             let room = sectors.saturating_mul(SECTOR_BYTES);
             let bytes = u32::try_from(room).map_or(left, |room| room.min(left));
             pieces.push(match class {
-                Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
-                None => Piece::of(bytes, Class::Zeroes, Evidence::None),
+                Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
+                None => Segment::of(bytes, Class::Zeroes, Evidence::None),
             });
             sector += u64::from(bytes) / SECTOR_BYTES;
             left -= bytes.max(1).min(left);
@@ -248,7 +217,7 @@ impl<'a> Classifier<'a> {
         pieces
     }
 
-    fn piece(&self, queue: &Queue, segment: &Segment, sector: u64) -> Piece {
+    fn piece(&self, queue: &Queue, segment: &event::Segment, sector: u64) -> Segment {
         let mut piece = self.content(queue, segment, sector);
         let Some(dirtier) = segment.dirtier else {
             return piece;
@@ -268,7 +237,7 @@ impl<'a> Classifier<'a> {
         piece
     }
 
-    fn content(&self, queue: &Queue, segment: &Segment, sector: u64) -> Piece {
+    fn content(&self, queue: &Queue, segment: &event::Segment, sector: u64) -> Segment {
         let bytes = segment.bytes;
         match &segment.content {
             Content::File {
@@ -283,25 +252,25 @@ impl<'a> Classifier<'a> {
                 home_file,
                 commit,
                 fast,
-            } => Piece {
+            } => Segment {
                 commit: *commit,
                 ..self.journal_block(bytes, head, *home_fs_block, *home_file, *fast)
             },
             Content::XfsBuffer { structure } => {
-                Piece::of(bytes, xfs::class_of(structure), Evidence::StructureName)
+                Segment::of(bytes, xfs::class_of(structure), Evidence::StructureName)
             }
-            Content::XfsLog { sequence } => Piece {
+            Content::XfsLog { sequence } => Segment {
                 commit: *sequence,
-                ..Piece::of(bytes, Class::LogRecord, Evidence::LogBuffer)
+                ..Segment::of(bytes, Class::LogRecord, Evidence::LogBuffer)
             },
-            Content::BtrfsNode { bytenr, owner, .. } => Piece {
+            Content::BtrfsNode { bytenr, owner, .. } => Segment {
                 home: Some(*bytenr),
-                ..Piece::of(bytes, btrfs::class_of(*owner), Evidence::BlockHeader)
+                ..Segment::of(bytes, btrfs::class_of(*owner), Evidence::BlockHeader)
             },
             Content::BtrfsSuperblock => {
-                Piece::of(bytes, Class::Superblock, Evidence::StructureName)
+                Segment::of(bytes, Class::Superblock, Evidence::StructureName)
             }
-            Content::DeviceDirect => Piece::of(bytes, Class::DeviceData, Evidence::DirectIo),
+            Content::DeviceDirect => Segment::of(bytes, Class::DeviceData, Evidence::DirectIo),
             Content::F2fsNode {
                 node,
                 inode,
@@ -314,25 +283,25 @@ impl<'a> Classifier<'a> {
                 let reserved = self.layout.class_of(self.layout.block_of(sector));
                 f2fs::metadata(bytes, reserved, queue.operation)
             }
-            Content::BlockMap { file } => Piece {
+            Content::BlockMap { file } => Segment {
                 file: match self.own_file(*file) {
                     None => self.names.file(*file),
                     Some(_) => None,
                 },
-                ..Piece::of(bytes, Class::IndirectBlock, Evidence::PageCache)
+                ..Segment::of(bytes, Class::IndirectBlock, Evidence::PageCache)
             },
             Content::Unknown => self.unseen(bytes, sector),
         }
     }
 
     /// A file's page, or its bytes on their way past the cache.
-    fn file_page(&self, bytes: u32, file: FileKey, offset_bytes: u64, direct: bool) -> Piece {
+    fn file_page(&self, bytes: u32, file: FileKey, offset_bytes: u64, direct: bool) -> Segment {
         let evidence = match direct {
             true => Evidence::DirectIo,
             false => Evidence::PageCache,
         };
         if let Some(class) = self.own_file(file) {
-            return Piece::of(bytes, class, evidence);
+            return Segment::of(bytes, class, evidence);
         }
         let is_system = file.subvolume == BTRFS_ROOT_TREE
             || self.layout.is_ext()
@@ -344,10 +313,10 @@ impl<'a> Classifier<'a> {
             Some(row) if self.names.is_directory(row) => Class::Directory,
             _ => Class::FileData,
         };
-        Piece {
+        Segment {
             file,
             file_offset_bytes: Some(offset_bytes),
-            ..Piece::of(bytes, class, evidence)
+            ..Segment::of(bytes, class, evidence)
         }
     }
 
@@ -360,33 +329,33 @@ impl<'a> Classifier<'a> {
     }
 
     /// Nothing was seen behind the pages: the layout is all there is.
-    fn unseen(&self, bytes: u32, sector: u64) -> Piece {
+    fn unseen(&self, bytes: u32, sector: u64) -> Segment {
         match self.layout.class_of(self.layout.block_of(sector)) {
-            Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
-            None => Piece::of(bytes, Class::Unknown, Evidence::None),
+            Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
+            None => Segment::of(bytes, Class::Unknown, Evidence::None),
         }
     }
 
     /// A buffer of the block device: metadata of ext4, or what a user wrote past it.
-    fn buffer(&self, queue: &Queue, bytes: u32, sector: u64, head: &[u8; 16]) -> Piece {
+    fn buffer(&self, queue: &Queue, bytes: u32, sector: u64, head: &[u8; 16]) -> Segment {
         if self.manifest.filesystem.is_none() {
-            return Piece::of(bytes, Class::DeviceData, Evidence::PageCache);
+            return Segment::of(bytes, Class::DeviceData, Evidence::PageCache);
         }
         let fs_block = self.layout.block_of(sector);
         let is_read = queue.operation == Operation::Read;
         match self.layout.class_of(fs_block) {
             Some(Class::LogOther) if is_read => {
-                Piece::of(bytes, Class::LogOther, Evidence::LayoutRange)
+                Segment::of(bytes, Class::LogOther, Evidence::LayoutRange)
             }
-            Some(Class::LogOther) => Piece {
+            Some(Class::LogOther) => Segment {
                 commit: ext4::log_commit(head),
-                ..Piece::of(
+                ..Segment::of(
                     bytes,
                     ext4::log_class(head).unwrap_or(Class::LogOther),
                     Evidence::LayoutRange,
                 )
             },
-            Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
+            Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
             None if self.layout.is_ext() => {
                 let class = if is_read {
                     self.written.get(&fs_block).copied()
@@ -394,13 +363,15 @@ impl<'a> Classifier<'a> {
                     self.layout.header_class(head)
                 };
                 match class {
-                    Some(class) => Piece::of(bytes, class, Evidence::BlockHeader),
-                    None => Piece::of(bytes, Class::OtherMetadata, Evidence::PageCache),
+                    Some(class) => Segment::of(bytes, class, Evidence::BlockHeader),
+                    None => Segment::of(bytes, Class::OtherMetadata, Evidence::PageCache),
                 }
             }
             // FAT has no buffers for anything else there.
-            None if self.layout.is_fat() => Piece::of(bytes, Class::Directory, Evidence::PageCache),
-            None => Piece::of(bytes, Class::DeviceData, Evidence::PageCache),
+            None if self.layout.is_fat() => {
+                Segment::of(bytes, Class::Directory, Evidence::PageCache)
+            }
+            None => Segment::of(bytes, Class::DeviceData, Evidence::PageCache),
         }
     }
 
@@ -411,33 +382,33 @@ impl<'a> Classifier<'a> {
         home: Option<u64>,
         home_file: Option<(FileKey, u64)>,
         fast: bool,
-    ) -> Piece {
+    ) -> Segment {
         if fast {
-            return Piece::of(bytes, Class::FastCommit, Evidence::LogBuffer);
+            return Segment::of(bytes, Class::FastCommit, Evidence::LogBuffer);
         }
         if let Some((file, offset_bytes)) = home_file {
             let is_cut_off = file.inode == 0;
-            return Piece {
+            return Segment {
                 file: self.names.file(file),
                 file_offset_bytes: (!is_cut_off).then_some(offset_bytes),
                 home,
                 home_class: Some(Class::FileData),
-                ..Piece::of(bytes, Class::LoggedData, Evidence::LogBuffer)
+                ..Segment::of(bytes, Class::LoggedData, Evidence::LogBuffer)
             };
         }
         let Some(home) = home else {
             let class = ext4::log_class(head).unwrap_or(Class::LogOther);
-            return Piece::of(bytes, class, Evidence::BlockHeader);
+            return Segment::of(bytes, class, Evidence::BlockHeader);
         };
         let home_class = self
             .layout
             .class_of(home)
             .or_else(|| self.layout.header_class(head))
             .unwrap_or(Class::OtherMetadata);
-        Piece {
+        Segment {
             home: Some(home),
             home_class: Some(home_class),
-            ..Piece::of(bytes, Class::LoggedBlock, Evidence::LogBuffer)
+            ..Segment::of(bytes, Class::LoggedBlock, Evidence::LogBuffer)
         }
     }
 }
@@ -488,8 +459,8 @@ fn written_metadata(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
     use iostep_model::Flags;
+    use iostep_model::fixture;
 
     const BLOCK_SECTORS: u64 = 8;
 
@@ -508,7 +479,12 @@ mod tests {
         manifest
     }
 
-    fn queue(operation: Operation, block: u64, blocks: u32, segments: Vec<Segment>) -> Queue {
+    fn queue(
+        operation: Operation,
+        block: u64,
+        blocks: u32,
+        segments: Vec<event::Segment>,
+    ) -> Queue {
         Queue {
             mono_ns: 1,
             sector: block * BLOCK_SECTORS,
@@ -524,7 +500,7 @@ mod tests {
 
     #[test]
     fn each_block_of_a_bio_is_remembered_at_its_own_place() {
-        let buffer = |head: [u8; 16]| Segment {
+        let buffer = |head: [u8; 16]| event::Segment {
             bytes: 4096,
             content: Content::Buffer { head },
             dirtier: None,

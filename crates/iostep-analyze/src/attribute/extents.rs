@@ -7,11 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use iostep_model::event::{Content, Dirtier, Event, Queue, Segment};
+use iostep_model::event::{self, Content, Dirtier, Event, Queue};
 use iostep_model::manifest::{LayoutRange, Manifest};
+use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, FileKey, Flags, SECTOR_BYTES};
 
-use super::classify::Piece;
 use super::dirtiers::Dirtiers;
 use super::ext4;
 use super::names::Names;
@@ -181,9 +181,9 @@ impl Extents {
     }
 
     /// The parts of a bio as pieces of the tables' files and processes.
-    pub fn pieces(&mut self, queue: &Queue, names: &Names) -> Vec<Piece> {
+    pub fn pieces(&mut self, queue: &Queue, names: &Names) -> Vec<Segment> {
         let parts = self.parts(queue).into_iter();
-        let pieces = parts.map(|part| Piece {
+        let pieces = parts.map(|part| Segment {
             file: part.file.and_then(|file| names.file(file)),
             file_offset_bytes: part.file_offset_bytes,
             dirtier: part
@@ -193,7 +193,7 @@ impl Extents {
             commit: part.commit,
             home: part.home.map(|(home, _)| home),
             home_class: part.home.map(|(_, class)| class),
-            ..Piece::of(part.bytes, part.class, part.evidence)
+            ..Segment::of(part.bytes, part.class, part.evidence)
         });
         pieces.collect()
     }
@@ -229,7 +229,7 @@ impl Extents {
 
     /// The blocks of a write to the log, if the probe could read what jbd2 says of them.
     fn logged(&mut self, queue: &Queue) -> Option<Vec<Part>> {
-        let mut part = |segment: &Segment| match segment.content {
+        let mut part = |segment: &event::Segment| match segment.content {
             Content::JournalBlock {
                 head,
                 home_fs_block,

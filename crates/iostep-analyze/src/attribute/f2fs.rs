@@ -1,10 +1,10 @@
 //! f2fs: nodes by their footer, metadata by its place.
 
 use iostep_model::event::{Content, Event};
+use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, FileKey, Operation};
 use rustc_hash::FxHashMap;
 
-use super::classify::Piece;
 use super::names::Names;
 
 /// Which inode a node belongs to, by the nodes that were written: one that is read is seen before
@@ -39,7 +39,7 @@ impl Nodes {
         bytes: u32,
         mono_ns: u64,
         (node, inode, generation): (u32, Option<u64>, Option<u32>),
-    ) -> Piece {
+    ) -> Segment {
         let known = inode.or_else(|| self.inodes.get(&node).copied());
         // An inode's own node has its number.
         let number = known.unwrap_or(u64::from(node));
@@ -55,9 +55,9 @@ impl Nodes {
             Some(_) => Evidence::BlockHeader,
             None => Evidence::PageCache,
         };
-        Piece {
+        Segment {
             file,
-            ..Piece::of(bytes, Class::NodeBlock, evidence)
+            ..Segment::of(bytes, Class::NodeBlock, evidence)
         }
     }
 }
@@ -65,12 +65,12 @@ impl Nodes {
 /// A page of the metadata's own inode, by what the layout reserves its place for. In the main area
 /// that inode holds blocks that garbage collection moves without looking into them: those of
 /// encrypted and compressed files (`move_data_block`, fs/f2fs/gc.c).
-pub(super) fn metadata(bytes: u32, reserved: Option<Class>, operation: Operation) -> Piece {
+pub(super) fn metadata(bytes: u32, reserved: Option<Class>, operation: Operation) -> Segment {
     match reserved {
-        Some(class) => Piece::of(bytes, class, Evidence::LayoutRange),
-        None if operation.is_write() => Piece::of(bytes, Class::FileData, Evidence::PageCache),
+        Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
+        None if operation.is_write() => Segment::of(bytes, Class::FileData, Evidence::PageCache),
         // Recovery reads nodes this way.
-        None => Piece::of(bytes, Class::OtherMetadata, Evidence::PageCache),
+        None => Segment::of(bytes, Class::OtherMetadata, Evidence::PageCache),
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn metadata(bytes: u32, reserved: Option<Class>, operation: Operation
 mod tests {
     use super::*;
     use iostep_model::Flags;
-    use iostep_model::event::{File, Queue, Segment};
+    use iostep_model::event::{self, File, Queue};
 
     fn file(inode: u64, generation: u32, mono_ns: u64) -> Event {
         Event::File(File {
@@ -105,7 +105,7 @@ mod tests {
             pid: 1,
             tgid: 1,
             sync: None,
-            segments: vec![Segment {
+            segments: vec![event::Segment {
                 bytes: 4096,
                 content: Content::F2fsNode {
                     node,

@@ -6,22 +6,21 @@
 
 use std::ops::Range;
 
-use iostep_model::event::{Content, Segment};
+use iostep_model::event::{self, Content};
+use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence};
 use rustc_hash::FxHashMap;
-
-use super::classify::Piece;
 
 /// The files' blocks whose newest copy in the log is not in its place yet, or was when last seen.
 #[derive(Debug, Default)]
 pub(super) struct Homes {
-    logged: FxHashMap<u64, Piece>,
+    logged: FxHashMap<u64, Segment>,
 }
 
 impl Homes {
     /// Learns from a written piece, and tells whose it is if only the log knows. `fs_block` is the
     /// piece's first block.
-    pub(super) fn refine(&mut self, piece: &mut Piece, segment: &Segment, fs_block: u64) {
+    pub(super) fn refine(&mut self, piece: &mut Segment, segment: &event::Segment, fs_block: u64) {
         match (&segment.content, piece.class, piece.home) {
             (_, Class::LoggedData, Some(home)) => {
                 self.logged.insert(home, piece.clone());
@@ -56,13 +55,13 @@ impl Homes {
 }
 
 /// The block that a piece of the log is a copy of.
-fn in_place(logged: &Piece, bytes: u32) -> Piece {
-    Piece {
+fn in_place(logged: &Segment, bytes: u32) -> Segment {
+    Segment {
         file: logged.file,
         file_offset_bytes: logged.file_offset_bytes,
         dirtier: logged.dirtier,
         dirtier_by_inode: logged.dirtier_by_inode,
-        ..Piece::of(bytes, Class::FileData, Evidence::LogBuffer)
+        ..Segment::of(bytes, Class::FileData, Evidence::LogBuffer)
     }
 }
 
@@ -73,15 +72,15 @@ mod tests {
 
     const BLOCK: u64 = 700;
 
-    fn segment(content: Content) -> Segment {
-        Segment {
+    fn segment(content: Content) -> event::Segment {
+        event::Segment {
             bytes: 4096,
             content,
             dirtier: None,
         }
     }
 
-    fn log_block() -> Segment {
+    fn log_block() -> event::Segment {
         segment(Content::JournalBlock {
             head: [0; 16],
             home_fs_block: Some(BLOCK),
@@ -92,19 +91,19 @@ mod tests {
     }
 
     fn log(homes: &mut Homes, class: Class, file: Option<u32>) {
-        let mut piece = Piece {
+        let mut piece = Segment {
             file,
             file_offset_bytes: Some(8192),
             dirtier: Some(5),
             home: Some(BLOCK),
-            ..Piece::of(4096, class, Evidence::LogBuffer)
+            ..Segment::of(4096, class, Evidence::LogBuffer)
         };
         homes.refine(&mut piece, &log_block(), 9);
     }
 
     /// The class and file of a buffer that is written to the block.
-    fn write(homes: &mut Homes) -> Piece {
-        let mut piece = Piece::of(4096, Class::OtherMetadata, Evidence::PageCache);
+    fn write(homes: &mut Homes) -> Segment {
+        let mut piece = Segment::of(4096, Class::OtherMetadata, Evidence::PageCache);
         let buffer = segment(Content::Buffer { head: [0; 16] });
         homes.refine(&mut piece, &buffer, BLOCK);
         piece
@@ -148,7 +147,7 @@ mod tests {
             offset_bytes: 0,
             direct: true,
         });
-        let mut piece = Piece::of(4096, Class::FileData, Evidence::DirectIo);
+        let mut piece = Segment::of(4096, Class::FileData, Evidence::DirectIo);
         homes.refine(&mut piece, &page, BLOCK);
         assert_eq!(write(&mut homes).class, Class::OtherMetadata);
     }

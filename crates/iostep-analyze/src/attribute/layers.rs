@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use iostep_model::event::Remap;
 use iostep_model::manifest::{Holds, Manifest};
+use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, Operation};
 use rustc_hash::FxHashMap;
 
-use super::classify::Piece;
 use super::flushes::Asker;
 use super::waiting::{Queue, Sent, Waiting, bit};
 
@@ -120,10 +120,10 @@ impl Layers {
 }
 
 /// A bio of another volume on the same disk, or of the volume manager itself.
-pub(super) fn foreign(bytes: u32) -> Vec<Piece> {
+pub(super) fn foreign(bytes: u32) -> Vec<Segment> {
     match bytes {
         0 => Vec::new(),
-        bytes => vec![Piece::of(bytes, Class::OtherVolume, Evidence::None)],
+        bytes => vec![Segment::of(bytes, Class::OtherVolume, Evidence::None)],
     }
 }
 

@@ -120,8 +120,8 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
     use iostep_model::Operation;
+    use iostep_model::fixture;
 
     const MAGIC: [u8; 4] = [0xC0, 0x3B, 0x39, 0x98];
 

@@ -178,9 +178,9 @@ impl Explained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
     use iostep_fs::ext4::{self, Ext4};
     use iostep_model::Operation;
+    use iostep_model::fixture;
     use iostep_model::table::Request;
 
     const IMAGE_BYTES: u64 = 4 << 20;

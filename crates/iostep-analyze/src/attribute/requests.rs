@@ -13,7 +13,6 @@ use rustc_hash::FxHashMap;
 
 use super::Phases;
 use super::causes::Causes;
-use super::classify::Piece;
 use super::flushes::{Asker, Flushes};
 use super::layers::Layers;
 use super::names::Names;
@@ -79,7 +78,7 @@ impl<'a> Requests<'a> {
     }
 
     /// A bio was queued, with its pieces in the order of sectors.
-    pub(super) fn queue(&mut self, device: u8, queue: &Queue, pieces: Vec<Piece>) {
+    pub(super) fn queue(&mut self, device: u8, queue: &Queue, pieces: Vec<Segment>) {
         let mut asker = Asker {
             queue_ns: queue.mono_ns,
             submitter: self.names.process(queue.pid, queue.mono_ns),
@@ -88,15 +87,14 @@ impl<'a> Requests<'a> {
         let mut sector = queue.sector;
         let mut first_cause = None;
         for (index, mut piece) in pieces.into_iter().enumerate() {
-            let cause = self.causes.of_piece(self.names, queue, &mut piece);
-            first_cause = first_cause.or(cause);
+            piece.cause = self.causes.of_piece(self.names, queue, &mut piece);
+            first_cause = first_cause.or(piece.cause);
             let bytes = piece.bytes;
             let waiting = Waiting {
                 asker,
                 durability: queue.flags.only(Flags::PREFLUSH.with(Flags::FUA)),
                 by_tracer: self.is_tracers(queue, &piece),
                 piece,
-                cause,
                 starts_bio: index == 0,
             };
             self.arrive(device, queue.operation, sector, waiting);
@@ -150,7 +148,7 @@ impl<'a> Requests<'a> {
 
     /// The tracer's own bytes: what it dirtied, or, where nobody dirtied anything, what it
     /// submitted. What its syncing pushes out is others'.
-    fn is_tracers(&self, queue: &Queue, piece: &Piece) -> bool {
+    fn is_tracers(&self, queue: &Queue, piece: &Segment) -> bool {
         match piece.dirtier {
             Some(row) => self.names.process_at(row).tgid == self.tracer_tgid,
             None => {
@@ -214,15 +212,18 @@ impl<'a> Requests<'a> {
             .entry((device, transfer.operation))
             .or_default();
         for waiting in queue.take_all(sector, transfer.bytes, device, 1) {
-            let bytes = waiting.piece.bytes;
             if request.bios == 0 && waiting.starts_bio || request.submitter.is_none() {
                 ask(request, waiting.asker);
             }
             request.bios = request.bios.saturating_add(u16::from(waiting.starts_bio));
             request.by_tracer |= waiting.by_tracer;
             request.flags = request.flags.with(waiting.durability);
-            self.segments.push(segment(index, sector, waiting));
-            sector += u64::from(bytes) / SECTOR_BYTES;
+            self.segments.push(Segment {
+                request: index,
+                sector,
+                ..waiting.piece
+            });
+            sector += u64::from(waiting.piece.bytes) / SECTOR_BYTES;
         }
     }
 
@@ -308,25 +309,6 @@ fn ask(request: &mut Request, asker: Asker) {
     request.sync = asker.sync;
 }
 
-fn segment(request: u32, sector: u64, waiting: Waiting) -> Segment {
-    let piece = waiting.piece;
-    Segment {
-        request,
-        sector,
-        bytes: piece.bytes,
-        class: piece.class,
-        evidence: piece.evidence,
-        file: piece.file,
-        file_offset_bytes: piece.file_offset_bytes,
-        dirtier: piece.dirtier,
-        dirtier_by_inode: piece.dirtier_by_inode,
-        cause: waiting.cause,
-        commit: piece.commit,
-        home: piece.home,
-        home_class: piece.home_class,
-    }
-}
-
 /// A flush has no place: the kernel leaves its sector at -1.
 fn place_of(device: u8, transfer: &Transfer) -> Place {
     match transfer.operation {
@@ -352,7 +334,7 @@ mod tests {
 
     use super::*;
     use crate::attribute::assemble;
-    use crate::fixture;
+    use iostep_model::fixture;
 
     fn transfer(mono_ns: u64, sectors: u32) -> Transfer {
         Transfer {

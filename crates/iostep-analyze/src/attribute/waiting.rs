@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, Flags, SECTOR_BYTES};
 
-use super::classify::Piece;
 use super::flushes::Asker;
 
 /// A piece of a bio, and who asks for it.
@@ -15,8 +15,7 @@ pub(crate) struct Waiting {
     /// What the flush machinery takes off a bio before the driver sees its request.
     pub(super) durability: Flags,
     pub(super) by_tracer: bool,
-    pub(super) piece: Piece,
-    pub(super) cause: Option<u32>,
+    pub(super) piece: Segment,
     /// First piece of its bio.
     pub(super) starts_bio: bool,
 }
@@ -28,8 +27,7 @@ impl Waiting {
             asker: Asker::default(),
             durability: Flags::default(),
             by_tracer: false,
-            piece: Piece::of(bytes, class, Evidence::None),
-            cause: None,
+            piece: Segment::of(bytes, class, Evidence::None),
             starts_bio: false,
         }
     }
@@ -37,7 +35,7 @@ impl Waiting {
     /// Who asks for the flush that the bio of this piece carries.
     pub(super) fn flush_asker(&self) -> Asker {
         Asker {
-            sync: self.asker.sync.or(self.cause),
+            sync: self.asker.sync.or(self.piece.cause),
             ..self.asker
         }
     }

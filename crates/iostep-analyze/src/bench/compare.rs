@@ -1,17 +1,18 @@
 //! Two documents side by side: do they differ, and by how much?
 
 use iostep_model::bench::{Document, Job, Run};
+use iostep_model::quantile::median;
+use iostep_model::unit::Unit;
 use serde::Serialize;
 
 use super::difference::{self, Difference};
-use super::estimate::{Interval, median};
+use super::estimate::Interval;
 use super::measure::{Better, Measure};
 use super::rank_test;
 use super::series::SeriesMean;
 use super::spoilers::pace;
 use super::student::t_95;
 use super::summary::{Summary, per_second, whole_seconds};
-use iostep_model::unit::Unit;
 
 /// Differences that chance makes in less than one case of so many are found.
 const SIGNIFICANT: f64 = 0.05;

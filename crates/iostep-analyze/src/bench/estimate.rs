@@ -1,6 +1,7 @@
 //! What several runs say about a number.
 
 use iostep_model::bench::{Run, RunState};
+use iostep_model::quantile::median;
 use serde::Serialize;
 
 use super::measure::Measure;
@@ -99,17 +100,6 @@ pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some(squares / (values.len() - 1) as f64)
-}
-
-/// The middle value, or the mean of the two in the middle; `None` without values.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    Some(match sorted.len() % 2 {
-        0 => (sorted[sorted.len() / 2 - 1] + upper) / 2.0,
-        _ => upper,
-    })
 }
 
 #[cfg(test)]

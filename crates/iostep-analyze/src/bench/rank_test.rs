@@ -1,6 +1,8 @@
 //! Whether two sets of values differ, without assuming how they are distributed.
 
-use super::estimate::{Interval, median};
+use iostep_model::quantile::median;
+
+use super::estimate::Interval;
 
 /// Up to so many values together the probabilities are counted out; beyond, the normal
 /// distribution is as good.

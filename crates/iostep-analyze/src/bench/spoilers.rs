@@ -3,8 +3,8 @@
 use std::mem::discriminant;
 
 use iostep_model::bench::{Document, Job, Pace, Warning};
+use iostep_model::quantile::median;
 
-use super::estimate::median;
 use super::steady::Steadiness;
 use super::summary::RunSummary;
 

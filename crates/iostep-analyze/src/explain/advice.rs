@@ -1,9 +1,9 @@
 //! One line on what would be cheaper, from what was measured.
 
 use iostep_model::durability::{Durability, Loss};
+use iostep_report::quantity::bytes;
 
 use super::part::Owner;
-use super::text::size;
 use super::{Part, RunCost, TransactionCost};
 
 /// The advice for an experiment. `own_mode` is the journal mode that the database came with.
@@ -29,22 +29,22 @@ pub(super) fn advice(runs: &[RunCost], own_mode: &str, filesystem: &str) -> Stri
 /// Bytes first, those that are written a little later among them; then flushes, then requests.
 fn price(run: &RunCost) -> (u64, u64, u64) {
     let total = run.total();
-    (bytes(run), total.flushes, total.writes)
+    (written(run), total.flushes, total.writes)
 }
 
-fn bytes(run: &RunCost) -> u64 {
+fn written(run: &RunCost) -> u64 {
     run.total().bytes + run.total_later().bytes
 }
 
 fn cheaper(best: &RunCost, own: &RunCost) -> String {
-    let saved = bytes(own) - bytes(best);
+    let saved = written(own) - written(best);
     let mut text = format!(
         "{} instead of {} writes {} instead of {} ({} less) and flushes {} instead of {} times",
         best.mode,
         own.mode,
-        size(bytes(best)),
-        size(bytes(own)),
-        percent(saved, bytes(own)),
+        bytes(written(best)),
+        bytes(written(own)),
+        percent(saved, written(own)),
         best.total().flushes,
         own.total().flushes,
     );
@@ -53,7 +53,7 @@ fn cheaper(best: &RunCost, own: &RunCost) -> String {
     if checkpoint > own.close.bytes {
         text += &format!(
             "; its checkpoint at the close wrote {} more",
-            size(checkpoint)
+            bytes(checkpoint)
         );
     }
     text
@@ -85,17 +85,21 @@ fn durability(best: &Durability, own: &Durability) -> String {
 }
 
 fn cheapest(own: &RunCost, next: &RunCost) -> String {
-    let tie = if bytes(next) == bytes(own) {
+    let tie = if written(next) == written(own) {
         format!("as many bytes, with {} flushes", next.total().flushes)
     } else {
-        let more = bytes(next).saturating_sub(bytes(own));
-        format!("{} ({} more)", size(bytes(next)), percent(more, bytes(own)))
+        let more = written(next).saturating_sub(written(own));
+        format!(
+            "{} ({} more)",
+            bytes(written(next)),
+            percent(more, written(own))
+        )
     };
     format!(
         "keep {}: with {} and {} flushes it is the cheapest that is at least as durable; next is \
          {} with {tie}",
         own.mode,
-        size(bytes(own)),
+        bytes(written(own)),
         own.total().flushes,
         next.mode,
     )
@@ -116,8 +120,8 @@ fn from_one_run(run: &RunCost, filesystem: &str) -> String {
             "{} of {} ({}) are {filesystem} journaling the SQLite journal, which a journal on \
              blocks that are already allocated does not cause; compare with --journal \
              delete,truncate,persist,wal,waldio",
-            size(total.joj_bytes),
-            size(total.bytes),
+            bytes(total.joj_bytes),
+            bytes(total.bytes),
             percent(total.joj_bytes, total.bytes),
         );
     }
@@ -127,8 +131,8 @@ fn from_one_run(run: &RunCost, filesystem: &str) -> String {
         return format!(
             "{} of {} ({}) are {filesystem} journaling the database file itself, because it grew \
              or its inode changed; what is left is data",
-            size(logged.bytes),
-            size(total.bytes),
+            bytes(logged.bytes),
+            bytes(total.bytes),
             percent(logged.bytes, total.bytes),
         );
     }
@@ -140,7 +144,7 @@ fn from_one_run(run: &RunCost, filesystem: &str) -> String {
     format!(
         "no byte of {} is {filesystem} journaling for SQLite's journal: this is as far as journal \
          modes go",
-        size(total.bytes)
+        bytes(total.bytes)
     )
 }
 
@@ -158,7 +162,7 @@ fn one_transaction(writing: &[&TransactionCost]) -> String {
         writing.len(),
         others * cheapest.1,
         others * cheapest.2,
-        size(others * cheapest.0),
+        bytes(others * cheapest.0),
     )
 }
 

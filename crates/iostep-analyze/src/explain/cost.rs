@@ -74,7 +74,7 @@ impl Cost {
     }
 
     /// True if no byte went to or came from the device.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub fn is_nothing(&self) -> bool {
         self.bytes == 0 && self.read_bytes == 0
     }
 

@@ -8,8 +8,15 @@ use iostep_model::operation::{Flags, Operation};
 use iostep_model::pragma::Synchronous;
 use iostep_model::sync::SyncKind;
 use iostep_model::table::{File, MarkerRow, Phase, ProcessRow, Request, Segment, Sync, Trace};
+use iostep_report::document::Detail;
+use iostep_report::text::Style;
 
 use super::*;
+use crate::report;
+
+fn shown(explanation: &Explanation) -> String {
+    report::explain::document(explanation).text(Detail::Full, Style::default())
+}
 
 const DATABASE: u32 = 0;
 const JOURNAL: u32 = 1;
@@ -32,7 +39,7 @@ type Piece = (Class, Option<u32>, Option<Class>, u32);
 
 impl Recorder {
     fn new() -> Recorder {
-        let mut trace = crate::fixture::empty();
+        let mut trace = iostep_model::fixture::empty();
         trace.manifest.filesystem = Some(Filesystem {
             kind: "ext4".into(),
             mount_point: "/data".into(),
@@ -315,13 +322,13 @@ fn bytes_that_sqlite_does_not_tell_give_no_amplification() {
     assert!(transaction["amplification"].is_null());
     assert!(transaction["asked"]["user_bytes"].is_null());
     assert_eq!(explanation.comparison[0].paper, None);
-    let text = text::render(&explanation);
+    let text = shown(&explanation);
     assert!(
         text.contains("asked: 1 row, bytes that SQLite does not tell;"),
         "{text}"
     );
     assert!(
-        text.contains("\n  JOJ 60 % of the bytes written\n"),
+        text.contains("\n JOJ 60 % of the bytes written\n"),
         "{text}"
     );
 }
@@ -351,11 +358,11 @@ fn the_time_line_tells_each_sync_with_what_it_caused() {
     assert_eq!(
         texts,
         [
-            "fdatasync(app.db-journal): 12 KB to app.db-journal, then ext4 journals 16 KB \
+            "fdatasync(app.db-journal): 12 KiB to app.db-journal, then ext4 journals 16 KiB \
              (descriptor, inode table, directory, block bitmap), then a flush, then ext4 journals \
-             4 KB (commit, with FUA)",
-            "fdatasync(app.db): 8 KB to app.db, then ext4 journals 8 KB (descriptor, inode table), \
-             then a flush, then ext4 journals 4 KB (commit, with FUA)",
+             4 KiB (commit, with FUA)",
+            "fdatasync(app.db): 8 KiB to app.db, then ext4 journals 8 KiB (descriptor, inode table), \
+             then a flush, then ext4 journals 4 KiB (commit, with FUA)",
         ]
     );
     assert!(lines[0].at_ns < lines[1].at_ns);
@@ -366,9 +373,9 @@ fn advice_is_the_cheapest_mode_that_is_as_durable() {
     let advice = explained(vec![run("delete", 1), run("wal", 1)]).advice;
     assert_eq!(
         advice,
-        "wal instead of delete writes 20 KB instead of 52 KB (62 % less) and flushes 1 instead of \
+        "wal instead of delete writes 20 KiB instead of 52 KiB (62 % less) and flushes 1 instead of \
          2 times, and loses less when the power fails (at worst nothing instead of: the last \
-         commit); its checkpoint at the close wrote 4 KB more"
+         commit); its checkpoint at the close wrote 4 KiB more"
     );
     let normal = run_with("wal", 1, Synchronous::Normal);
     let advice = explained(vec![run("delete", 1), normal]).advice;
@@ -399,22 +406,22 @@ fn the_same_durability_is_said_only_where_it_is_the_same() {
 #[test]
 fn a_mode_that_cannot_be_used_is_a_marked_row_and_reads_are_a_column() {
     let mut explanation = explained(vec![run("delete", 1)]);
-    let text = text::render(&explanation);
-    assert!(!text.contains("KB written under each"), "{text}");
+    let text = shown(&explanation);
+    assert!(!text.contains("Written under each"), "{text}");
     explanation.not_run.push(NotRun {
         mode: "waldio".into(),
         reason: "btrfs copies on write".into(),
     });
-    let text = text::render(&explanation);
+    let text = shown(&explanation);
     assert!(
-        text.contains("\nwaldio    not here: btrfs copies on write\n"),
+        text.contains("\n waldio not here: btrfs copies on write\n"),
         "{text}"
     );
-    assert!(!text.contains("   read"), "{text}");
+    assert!(!text.contains("  read"), "{text}");
     explanation.comparison[0].read_bytes = 12288;
-    let text = text::render(&explanation);
-    assert!(text.contains("  close    read"), "{text}");
-    assert!(text.contains("       0      12"), "{text}");
+    let text = shown(&explanation);
+    assert!(text.contains("  close    read  paper, KB\n"), "{text}");
+    assert!(text.contains("    0 B  12 KiB  24 / 56"), "{text}");
 }
 
 #[test]
@@ -443,10 +450,10 @@ fn a_read_is_part_of_the_cost_and_none_says_that_the_cache_was_warm() {
     let cold = select(true, 8192);
     let cost = &cold.runs[0].transactions[0].cost;
     assert_eq!((cost.reads, cost.read_bytes, cost.bytes), (1, 8192, 0));
-    let text = text::render(&cold);
-    assert!(text.contains("; 8 KB read in 1 read\n"), "{text}");
+    let text = shown(&cold);
+    assert!(text.contains("; 8 KiB read in 1 read\n"), "{text}");
     assert!(!text.contains("--cold-cache"), "{text}");
-    let text = text::render(&select(false, 0));
+    let text = shown(&select(false, 0));
     assert!(
         text.contains("no I/O: what it read was in memory"),
         "{text}"
@@ -457,12 +464,12 @@ fn a_read_is_part_of_the_cost_and_none_says_that_the_cache_was_warm() {
 fn advice_for_one_mode_comes_from_its_own_numbers() {
     let advice = explained(vec![run("delete", 1)]).advice;
     assert!(
-        advice.starts_with("20 KB of 52 KB (38 %) are ext4 journaling"),
+        advice.starts_with("20 KiB of 52 KiB (38 %) are ext4 journaling"),
         "{advice}"
     );
     let advice = explained(vec![run("delete", 3)]).advice;
     assert!(
-        advice.contains("up to 4 sync calls and 4 flushes (104 KB) would be saved"),
+        advice.contains("up to 4 sync calls and 4 flushes (104 KiB) would be saved"),
         "{advice}"
     );
 }
@@ -485,9 +492,12 @@ fn a_trace_without_the_milestones_is_refused_by_name() {
 fn the_text_begins_with_what_makes_it_doubtful_and_ends_with_the_advice() {
     let mut explanation = explained(vec![run("delete", 1), run("wal", 1)]);
     explanation.lost_events = 3;
-    let text = text::render(&explanation);
+    let text = shown(&explanation);
     assert!(text.starts_with("lost 3 events"), "{text}");
     let last = text.lines().last().expect("it has lines");
     assert_eq!(last, format!("advice: {}", explanation.advice));
-    assert!(text.contains("wal             8       12      12      20       3        1       0       4   8 / 20 / 20 / 28"), "{text}");
+    let row = text.lines().find(|line| line.starts_with("  wal "));
+    let words: Vec<&str> = row.expect("the mode").split_whitespace().collect();
+    let expected = "wal 8 KiB 12 KiB 12 KiB 20 KiB 3 1 0 B 4 KiB 8 / 20 / 20 / 28";
+    assert_eq!(words.join(" "), expected, "{text}");
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use iostep_model::class::{Class, Layer};
 use iostep_model::operation::{Flags, Operation};
 use iostep_model::table::{Request, Segment, Sync};
+use iostep_report::quantity::bytes;
 use serde::Serialize;
 
 use super::part::{Part, Sorter};
-use super::text::size;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -191,7 +191,7 @@ fn note(phrases: &mut [Phrase], detail: &'static str) {
 
 impl Phrase {
     fn text(&self, filesystem: &str) -> String {
-        let bytes = size(self.bytes);
+        let bytes = bytes(self.bytes);
         let details = self.details.join(", ");
         match &self.what {
             What::Write(name) => format!("{bytes} to {name}"),

@@ -1,9 +1,8 @@
 //! What the runs of a cell say about a number.
 
 use iostep_model::lab::{CellResult, Measure};
+use iostep_model::quantile::median;
 use serde::Serialize;
-
-use crate::bench::median;
 
 /// A number over the runs of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

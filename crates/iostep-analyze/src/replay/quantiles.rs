@@ -1,5 +1,6 @@
 //! Quantiles of times, exact.
 
+use iostep_model::quantile::nearest_rank;
 use serde::{Deserialize, Serialize};
 
 /// Quantiles of a list of times in nanoseconds, by the nearest rank.
@@ -24,17 +25,16 @@ impl Quantiles {
     pub fn of(times_ns: &mut [u64]) -> Option<Quantiles> {
         times_ns.sort_unstable();
         let max_ns = *times_ns.last()?;
-        let at = |share: f64| {
-            let rank = (share * times_ns.len() as f64).ceil() as usize;
-            times_ns[rank.clamp(1, times_ns.len()) - 1]
-        };
+        let count = times_ns.len() as u64;
+        let times = times_ns.iter().map(|ns| (*ns, 1));
+        let [p50_ns, p90_ns, p99_ns] = nearest_rank(times, count, [500, 900, 990]);
         let sum: f64 = times_ns.iter().map(|ns| *ns as f64).sum();
         Some(Quantiles {
-            count: times_ns.len() as u64,
-            mean_ns: sum / times_ns.len() as f64,
-            p50_ns: at(0.5),
-            p90_ns: at(0.9),
-            p99_ns: at(0.99),
+            count,
+            mean_ns: sum / count as f64,
+            p50_ns,
+            p90_ns,
+            p99_ns,
             max_ns,
         })
     }

@@ -1,12 +1,12 @@
 //! The advice as a report.
 
 use iostep_model::database::DatabaseFacts;
+use iostep_model::unit::Unit;
+use iostep_report::document::{Block, Cell, Detail, Document, Item, Section, Table};
+use iostep_report::quantity::{bytes, count, duration};
 
 use super::bench::{advice as warning_advice, job};
-use super::document::{Block, Cell, Detail, Document, Item, Section, Table};
-use super::quantity::{bytes, count, duration};
 use crate::advise::{Advice, Gain, Place, Row, State, Verdict};
-use iostep_model::unit::Unit;
 
 /// The whole advice. That it is not all comes first; then what was asked and where it was
 /// measured, the ranking, what to do, and what each setting can lose.
@@ -325,7 +325,7 @@ fn not_measured(advice: &Advice) -> Table {
 mod tests {
     use super::*;
     use crate::advise::fixture;
-    use crate::report::text::Style;
+    use iostep_report::text::Style;
 
     fn text(advice: &Advice) -> String {
         document(advice).text(Detail::Full, Style::default())

@@ -12,14 +12,14 @@ mod tests;
 mod timeline;
 mod totals;
 
-use crate::report::quantity::Show as _;
 use iostep_model::bench::{Document as Result, RunState, Step};
-
-use super::document::{Block, Detail, Document, Section};
-use super::plot::drawing;
-use super::quantity::{count, decimal, percent};
-use crate::bench::{Measure, Quantile, RunSummary, Summary};
 use iostep_model::unit::Unit;
+use iostep_report::document::{Block, Detail, Document, Section};
+use iostep_report::plot::drawing;
+use iostep_report::quantity::Show as _;
+use iostep_report::quantity::{count, decimal, percent};
+
+use crate::bench::{Measure, Quantile, RunSummary, Summary};
 use timeline::Timeline;
 
 pub use comparison::document as comparison;

@@ -6,11 +6,14 @@ mod patterns;
 #[cfg(test)]
 mod tests;
 
-use crate::report::quantity::Show as _;
 use std::collections::BTreeMap;
 
-use super::document::{Block, Cell, Column, Detail, Document, Item, Section, Standing, Table};
-use super::quantity::{count, factor, percent};
+use iostep_report::document::{
+    Block, Cell, Column, Detail, Document, Item, Section, Standing, Table,
+};
+use iostep_report::quantity::Show as _;
+use iostep_report::quantity::{count, factor, percent};
+
 use crate::lab::{
     Column as Measured, Entry, Evidence, Finding, Grid, Incomplete, Measure, Missing, PaperValue,
     Report, Row, Verdict,

@@ -4,12 +4,12 @@ mod plots;
 #[cfg(test)]
 mod tests;
 
-use crate::report::quantity::Show as _;
 use iostep_model::replay::{Threads, Timing};
+use iostep_report::document::{Block, Cell, Column, Detail, Document, Section, Table};
+use iostep_report::plot::drawing;
+use iostep_report::quantity::Show as _;
+use iostep_report::quantity::{bytes, count, duration, percent, seconds};
 
-use super::document::{Block, Cell, Column, Detail, Document, Section, Table};
-use super::plot::drawing;
-use super::quantity::{bytes, count, duration, percent, seconds};
 use super::syscalls::holes;
 use crate::replay::{self, Amounts, Quantiles, Row, Summary, Target};
 
@@ -41,6 +41,7 @@ pub fn document(result: &replay::Document) -> Document {
     );
     Document {
         version: result.iostep_version.clone(),
+        title: None,
         body,
     }
 }

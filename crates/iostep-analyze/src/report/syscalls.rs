@@ -1,7 +1,8 @@
 //! A trace of system calls as text: what `iostep trace-info` prints.
 
-use crate::report::document::{Block, Cell, Document, Section, Table};
-use crate::report::quantity::{bytes, count, duration, percent, seconds};
+use iostep_report::document::{Block, Cell, Document, Section, Table};
+use iostep_report::quantity::{bytes, count, duration, percent, seconds};
+
 use crate::syscalls::{CallInfo, FileInfo, Info, Source, Totals};
 
 /// Reasons to leave something out that are shown; the rest is in JSON.
@@ -180,9 +181,9 @@ fn files(files: &[FileInfo]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::document::Detail;
-    use crate::report::text::Style;
     use crate::syscalls::Before;
+    use iostep_report::document::Detail;
+    use iostep_report::text::Style;
 
     #[test]
     fn losses_come_first_and_nothing_is_obeyed_by_a_terminal() {

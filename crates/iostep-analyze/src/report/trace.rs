@@ -1,16 +1,22 @@
 //! The summary of a trace as a report: what `iostep trace` and `iostep report` print, and the tables
 //! of its page.
 
+mod about;
 mod comparison;
-pub(in crate::report) mod owners;
-pub(in crate::report) mod requests;
+mod latency;
+mod owners;
+mod requests;
+#[cfg(test)]
+mod tests;
 
 use iostep_model::manifest::Check;
 use iostep_model::printable;
+use iostep_model::table::Trace;
+use iostep_report::document::{Block, Cell, Detail, Document, Fact, Section, Table};
+use iostep_report::picture::Picture;
+use iostep_report::quantity::{self, bytes, count, percent};
+use iostep_report::text::Style;
 
-use super::document::{Block, Cell, Detail, Document, Section, Table};
-use super::quantity::{self, bytes, count, percent};
-use super::text::Style;
 use crate::stats::amount::ratio;
 use crate::stats::{Amount, Split, Stage, Summary, overview};
 
@@ -25,29 +31,40 @@ pub fn complaint_of(check: &Check) -> Option<String> {
 /// What matters of a summary on a screen, or all of it. The first line is the failed self-check, if
 /// it failed.
 pub fn render(summary: &Summary, detail: Detail, style: Style) -> String {
-    let mut text = String::new();
-    if let Some(complaint) = complaint_of(&summary.overview.check) {
-        text.push_str(&(style.alarm(&complaint) + "\n"));
-    }
-    text.push_str(&head(summary, style));
-    let tables = Document::of(tables(summary, detail)).text(detail, style);
-    if !tables.is_empty() {
-        text.push_str(&format!("\n{tables}"));
-    }
+    let mut text = document(summary, detail, None).text(detail, style);
     if detail == Detail::Brief && !summary.totals.is_empty() {
         text.push_str("--full has every table and row\n");
     }
     text
 }
 
-fn tables(summary: &Summary, detail: Detail) -> Section {
+/// The page of `trace`, whose statistics are `summary`: about 16 bytes a request on top of 110 KiB.
+pub fn page(trace: &Trace, summary: &Summary) -> String {
+    document(summary, Detail::Page, Some(trace)).html()
+}
+
+/// A page has the trace itself, too.
+fn document(summary: &Summary, detail: Detail, trace: Option<&Trace>) -> Document {
+    let overview = &summary.overview;
     let mut body = Section::default();
+    body.alarms.extend(complaint_of(&overview.check));
+    body.headline = headline(summary);
+    body.push(Block::Facts(facts(summary)));
+    if summary.totals.is_empty() {
+        let duration = quantity::duration(overview.duration_ns);
+        body.push(Block::Lines(vec![format!("no I/O in {duration}")]));
+    }
+    if let Some(trace) = trace {
+        body.push(Block::Facts(about::facts(&trace.manifest)));
+        body.push(Block::Totals(about::totals(summary)));
+        body.push(Block::Picture(Picture::of(trace)));
+    }
     body.push(Block::Table(sums(summary)));
-    let mut full = vec![requests::totals(summary)];
-    full.extend(requests::distributions(summary));
-    full.push(requests::rewrites(summary));
-    let full = full.into_iter().map(Block::Table);
-    full.for_each(|table| body.push_from(Detail::Full, table));
+    body.push_from(Detail::Full, Block::Table(requests::totals(summary)));
+    body.push_from(
+        Detail::Full,
+        Block::Tables(requests::distributions(summary).into()),
+    );
     body.push(Block::Table(owners::files(summary)));
     body.push(Block::Table(owners::processes(summary)));
     body.push(Block::Table(owners::sync_kinds(summary)));
@@ -62,8 +79,17 @@ fn tables(summary: &Summary, detail: Detail) -> Section {
         ),
         _ => requests::latencies("Latency", latencies, true),
     }));
+    body.push(Block::Plots(latency::plots(&summary.latencies)));
     body.push_from(Detail::Full, Block::Table(requests::interrupts(summary)));
-    body
+    let command = overview.command.iter();
+    let title = command.fold(overview.device.clone(), |device, argv| {
+        format!("{device}: {}", argv.join(" "))
+    });
+    Document {
+        version: overview.iostep_version.clone(),
+        title: Some(title),
+        body,
+    }
 }
 
 /// A direction of transfer, by name.
@@ -114,56 +140,44 @@ fn sums(summary: &Summary) -> Table {
     table
 }
 
-fn head(summary: &Summary, style: Style) -> String {
+fn headline(summary: &Summary) -> String {
     let overview = &summary.overview;
-    let filesystem = match &overview.filesystem {
-        Some(kind) => kind.clone(),
-        None => "no filesystem".into(),
-    };
-    let mut text = format!(
-        "{} {}, {}; kernel {}, {}; {}\n",
-        style.bold(&printable(&overview.device)),
+    format!(
+        "{} {}, {}; kernel {}, {}; {}",
+        overview.device,
         bytes(overview.device_bytes),
-        printable(&filesystem),
-        printable(&overview.kernel),
+        overview.filesystem.as_deref().unwrap_or("no filesystem"),
+        overview.kernel,
         overview.backend.name(),
         quantity::duration(overview.duration_ns),
-    );
+    )
+}
+
+/// The command, and what a reader has to know before believing the numbers.
+fn facts(summary: &Summary) -> Vec<Fact> {
+    let overview = &summary.overview;
+    let mut facts = Vec::new();
     if let Some(argv) = &overview.command {
         let status = match (overview.exit_status, overview.signal) {
             (_, Some(signal)) => format!("killed by signal {signal}"),
             (Some(status), None) => format!("exit status {status}"),
             (None, None) => "did not end".into(),
         };
-        let room = style
-            .columns
-            .saturating_sub("command:  ()…".chars().count() + status.len());
-        let command = one_line(&argv.join(" "), room);
-        text.push_str(&format!("command: {command} ({status})\n"));
+        // Scripts given with `-c` may have lines, and many of them.
+        let command = argv.join(" ");
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let command = Fact::of("command", format!("{} ({status})", words.join(" ")));
+        facts.push(command.that_gives_way());
     }
     if overview.passed {
-        text.push_str("check passed: no event lost, no sum disagrees\n");
+        facts.push(Fact::of("check passed", "no event lost, no sum disagrees"));
     }
-    text.push_str(&notes(summary));
-    if summary.totals.is_empty() {
-        let duration = quantity::duration(overview.duration_ns);
-        text.push_str(&format!("no I/O in {duration}\n"));
-    }
-    text
+    let notes = notes(summary).into_iter();
+    facts.extend(notes.map(|note| Fact::of("note", note)));
+    facts
 }
 
-/// The beginning of a command line: scripts given with `-c` may be long.
-fn one_line(command: &str, characters: usize) -> String {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", printable(&line[..end])),
-        None => printable(&line).into(),
-    }
-}
-
-/// What a reader has to know before believing the numbers.
-fn notes(summary: &Summary) -> String {
+fn notes(summary: &Summary) -> Vec<String> {
     let overview = &summary.overview;
     let mut notes = Vec::new();
     if overview.state == iostep_model::manifest::State::Recovered {
@@ -199,89 +213,4 @@ fn notes(summary: &Summary) -> String {
         ));
     }
     notes
-        .into_iter()
-        .map(|note| format!("note: {note}\n"))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture;
-
-    #[test]
-    fn a_summary_reads_well() {
-        let summary = Summary::of(&fixture::sqlite_on_ext4(120));
-        insta::assert_snapshot!(render(&summary, Detail::Full, Style::default()));
-    }
-
-    #[test]
-    fn what_matters_fits_a_screen() {
-        let mut trace = fixture::sqlite_on_ext4(400);
-        let file = trace.files[0].clone();
-        for number in 0..50 {
-            let mut file = file.clone();
-            file.path = Some(format!("/app/{}/{number}.db", "deep/".repeat(30)));
-            file.key.inode += 1000 + number;
-            trace.files.push(file);
-        }
-        let files = trace.files.len() as u32;
-        for (number, segment) in (0..).zip(&mut trace.segments) {
-            segment.file = segment.file.map(|file| file + number * 7 % (files - file));
-        }
-        let command = trace.manifest.command.as_mut().expect("a command");
-        command.argv.push("an-argument ".repeat(20));
-        let style = Style {
-            columns: 80,
-            ..Style::default()
-        };
-        let text = render(&Summary::of(&trace), Detail::Brief, style);
-        assert!((24..=39).contains(&text.lines().count()), "{text}");
-        let wide = text.lines().find(|line| line.chars().count() > 80);
-        assert_eq!(wide, None, "{text}");
-        let begin: Vec<&str> = text.lines().take(9).map(str::trim_start).collect();
-        assert!(begin[2].starts_with("check passed: "), "{text}");
-        assert!(begin[5].starts_with("written "), "{text}");
-        assert!(begin[8].starts_with("journaling of journal "), "{text}");
-    }
-
-    #[test]
-    fn an_empty_summary_is_its_head() {
-        let summary = Summary::of(&fixture::empty());
-        insta::assert_snapshot!(render(&summary, Detail::Brief, Style::default()));
-    }
-
-    #[test]
-    fn a_failed_check_is_the_first_line() {
-        let mut trace = fixture::sqlite_on_ext4(10);
-        trace.manifest.check.lost_events = 312;
-        trace.manifest.check.differences =
-            vec!["device counted 40960 written bytes more than were completed".into()];
-        let text = render(&Summary::of(&trace), Detail::Brief, Style::default());
-        let expected = "CHECK FAILED: lost 312 events; \
-                        device counted 40960 written bytes more than were completed";
-        assert_eq!(text.lines().next(), Some(expected));
-    }
-
-    #[test]
-    fn a_long_command_is_cut_at_a_character() {
-        assert_eq!(one_line("sh -c  a\nb", 100), "sh -c a b");
-        let line = one_line(&"ä".repeat(101), 100);
-        assert_eq!(line.chars().count(), 101);
-        assert!(line.ends_with("ä…"));
-    }
-
-    #[test]
-    fn escapes_are_only_in_coloured_text() {
-        let mut trace = fixture::sqlite_on_ext4(40);
-        trace.files[0].path = Some("/a\u{1b}[2Jb".into());
-        trace.processes[0].comm = "x\u{1b}c".into();
-        let summary = Summary::of(&trace);
-        assert!(!render(&summary, Detail::Brief, Style::default()).contains('\u{1b}'));
-        let coloured = Style {
-            colour: true,
-            ..Style::default()
-        };
-        assert!(render(&summary, Detail::Brief, coloured).contains("\u{1b}[1m"));
-    }
 }

@@ -3,7 +3,7 @@
 use iostep_model::class::FileType;
 use rustc_hash::FxHashMap;
 
-use super::amount::{Amount, ratio};
+use super::amount::Amount;
 use super::joj::{Joj, JojRow};
 use super::owners::FileRow;
 use super::{Summary, joj, owners};
@@ -41,10 +41,9 @@ impl Joj {
                 row.data_bytes += other.data_bytes;
                 row.journal_bytes += other.journal_bytes;
                 row.metadata_bytes += other.metadata_bytes;
-                let all = row.data_bytes + row.journal_bytes + row.metadata_bytes;
-                row.amplification = ratio(all, row.data_bytes);
             },
         );
+        rows.iter_mut().for_each(JojRow::amplify);
         joj::sort(&mut rows);
         rows
     }

@@ -72,7 +72,8 @@ impl Joj {
         }
         joj.uncaused_journal_bytes = joj.journal_bytes - caused_bytes;
         joj.joj_share = ratio(joj.joj_bytes, joj.data_bytes + joj.journal_bytes);
-        joj.files = rows.into_values().map(JojRow::amplified).collect();
+        joj.files = rows.into_values().collect();
+        joj.files.iter_mut().for_each(JojRow::amplify);
         sort(&mut joj.files);
         joj
     }
@@ -123,9 +124,8 @@ impl JojRow {
         }
     }
 
-    fn amplified(mut self) -> JojRow {
+    pub(super) fn amplify(&mut self) {
         let all = self.data_bytes + self.journal_bytes + self.metadata_bytes;
         self.amplification = ratio(all, self.data_bytes);
-        self
     }
 }

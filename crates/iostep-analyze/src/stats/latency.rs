@@ -1,6 +1,7 @@
 //! Percentiles of how long things take.
 
 use iostep_model::operation::Operation;
+use iostep_model::quantile::nearest_rank;
 use iostep_model::table::Request;
 use serde::Serialize;
 
@@ -26,16 +27,12 @@ impl Percentiles {
     pub fn of(values_ns: &mut [u64]) -> Option<Percentiles> {
         values_ns.sort_unstable();
         let max_ns = *values_ns.last()?;
-        let count = values_ns.len() as u64;
-        let at = |per_mille: u64| values_ns[(rank(count, per_mille) - 1) as usize];
-        Some(Percentiles {
-            count,
-            p50_ns: at(500),
-            p90_ns: at(900),
-            p99_ns: at(990),
-            p99_9_ns: at(999),
+        let values = values_ns.iter().map(|value_ns| (*value_ns, 1));
+        Some(Percentiles::of_ascending(
+            values,
+            values_ns.len() as u64,
             max_ns,
-        })
+        ))
     }
 
     /// Of values that each occurred a number of times; sorts them. `None` without any.
@@ -43,37 +40,28 @@ impl Percentiles {
         values.sort_unstable();
         let (max_ns, _) = *values.last()?;
         let count = values.iter().map(|(_, weight)| weight).sum();
-        let mut passed = 0;
-        let mut rest = values.iter();
-        let mut value_ns = 0;
-        // The ranks ascend, so one walk over the values finds them all.
-        let mut at = |per_mille: u64| {
-            while passed < rank(count, per_mille) {
-                let Some((next_ns, weight)) = rest.next() else {
-                    break;
-                };
-                value_ns = *next_ns;
-                passed += weight;
-            }
-            value_ns
-        };
-        let (p50_ns, p90_ns, p99_ns, p99_9_ns) = (at(500), at(900), at(990), at(999));
-        Some(Percentiles {
+        Some(Percentiles::of_ascending(
+            values.iter().copied(),
+            count,
+            max_ns,
+        ))
+    }
+
+    fn of_ascending(
+        values: impl Iterator<Item = (u64, u64)>,
+        count: u64,
+        max_ns: u64,
+    ) -> Percentiles {
+        let [p50_ns, p90_ns, p99_ns, p99_9_ns] = nearest_rank(values, count, [500, 900, 990, 999]);
+        Percentiles {
             count,
             p50_ns,
             p90_ns,
             p99_ns,
             p99_9_ns,
             max_ns,
-        })
+        }
     }
-}
-
-/// The nearest rank, from 1.
-fn rank(count: u64, per_mille: u64) -> u64 {
-    (u128::from(count) * u128::from(per_mille))
-        .div_ceil(1000)
-        .max(1) as u64
 }
 
 /// A part of a request's way.
@@ -139,8 +127,6 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
 
     #[test]
     fn percentiles_are_values_by_nearest_rank() {
@@ -156,16 +142,5 @@ mod tests {
         assert_eq!(all, (500, 900, 990, 999, 1000));
         assert_eq!(Percentiles::of(&mut [7]).expect("a value").p50_ns, 7);
         assert_eq!(Percentiles::of(&mut []), None);
-    }
-
-    proptest! {
-        #[test]
-        fn weights_are_repetitions(mut values in vec((0u64..50, 1u64..9), 0..40)) {
-            let mut plain: Vec<u64> = values
-                .iter()
-                .flat_map(|(value, weight)| std::iter::repeat_n(*value, *weight as usize))
-                .collect();
-            prop_assert_eq!(Percentiles::of_weighted(&mut values), Percentiles::of(&mut plain));
-        }
     }
 }

@@ -1,8 +1,8 @@
+use iostep_model::fixture;
 use iostep_model::operation::{Flags, Operation};
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixture;
 
 fn bytes_of<K>(shares: &[Share<K>]) -> (u64, u64) {
     shares.iter().fold((0, 0), |(read, write), share| {

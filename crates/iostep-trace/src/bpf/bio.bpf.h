@@ -14,7 +14,6 @@
 #define BTRFS_BTREE_INODE 1
 #define BTRFS_HEADER_BYTENR 48
 #define BTRFS_HEADER_OWNER 88
-#define BTRFS_HEADER_LEVEL 100
 
 struct bio_walk {
 	struct wire_queue queue;
@@ -508,7 +507,6 @@ static __always_inline void set_btrfs_node(struct wire_segment *segment, struct 
 	bytes += offset;
 	bpf_probe_read_kernel(&segment->offset, 8, (void *)(bytes + BTRFS_HEADER_BYTENR));
 	bpf_probe_read_kernel(&segment->extra, 8, (void *)(bytes + BTRFS_HEADER_OWNER));
-	bpf_probe_read_kernel(&segment->level, 1, (void *)(bytes + BTRFS_HEADER_LEVEL));
 }
 
 /* The next piece of the bio: at most to the end of its folio. */

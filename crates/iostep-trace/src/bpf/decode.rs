@@ -413,7 +413,7 @@ fn content(wire: &types::wire_segment) -> Content {
         WireContent::CONTENT_BTRFS_NODE => Content::BtrfsNode {
             bytenr: wire.offset,
             owner: wire.extra,
-            level: wire.level,
+            unused: 0,
         },
         WireContent::CONTENT_BTRFS_SUPERBLOCK => Content::BtrfsSuperblock,
         WireContent::CONTENT_DEVICE_DIRECT => Content::DeviceDirect,

@@ -102,9 +102,7 @@ struct wire_segment {
 	unsigned int dirtier_tgid;
 	unsigned char content;
 	unsigned char flags;
-	/* btrfs nodes only. */
-	unsigned char level;
-	unsigned char reserved[5];
+	unsigned char reserved[6];
 	/* The first bytes of a block, the name of an xfs structure, or a logged file's offset. */
 	unsigned char head[16];
 };

@@ -15,13 +15,13 @@ use iostep_analyze::advise::{
     Advice, Candidate, Place, Planned, Setting, Workload, candidates, mount_options,
 };
 use iostep_analyze::report;
-use iostep_analyze::report::document::Detail;
 use iostep_load::Error;
 use iostep_model::bench::WalFile;
 use iostep_model::durability::Loss;
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::syscall::text::Reader;
 use iostep_model::{publish, units};
+use iostep_report::document::Detail;
 
 use super::bench::check_parent;
 use crate::interrupt::Interrupt;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use iostep_analyze::bench::{Comparison, Judged, Measure, Quantile};
 use iostep_analyze::report::bench;
-use iostep_analyze::report::document::Detail;
 use iostep_model::bench::{Document, Step};
+use iostep_report::document::Detail;
 
 use super::{bad_input, report};
 use crate::input::{self, Kind};

@@ -5,19 +5,19 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content};
-
 use anyhow::Context;
-use iostep_analyze::explain::text;
+use iostep_analyze::report;
 use iostep_lab::image::Options;
 use iostep_lab::mkfs::named;
 use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs, tool};
 use iostep_load::sql::{Database, Driver, Settings};
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::printable;
+use iostep_report::document::Detail;
 
 use super::explain::{Explained, On, Plan, child_command, explain};
+use crate::interrupt::Interrupt;
+use crate::terminal::{self, Content};
 
 /// ATC'15 section 3: one record of 100 bytes into an empty table.
 const TABLE: &str = "CREATE TABLE records (value TEXT)";
@@ -114,14 +114,10 @@ fn make_table(path: &Path, interrupted: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn summary(explained: &Explained, report: &Path) -> String {
-    let explanation = &explained.explanation;
-    let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
-    format!(
-        "{}One {RECORD_BYTES}-byte insert into an empty table\n{}advice: {}\nreport: {}\n",
-        text::warnings(explanation),
-        text::render_comparison(explanation),
-        explanation.advice,
-        printable(&report.display().to_string()),
-    )
+fn summary(explained: &Explained, page: &Path) -> String {
+    let title = format!("One {RECORD_BYTES}-byte insert into an empty table");
+    let document = report::explain::comparison(title, &explained.explanation);
+    let text = document.text(Detail::Full, terminal::style());
+    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
+    format!("{text}report: {}\n", printable(&page.display().to_string()))
 }

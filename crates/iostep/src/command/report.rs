@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use iostep_analyze::compare::Comparison;
-use iostep_analyze::report::document::Detail;
-use iostep_analyze::report::export::{self, Format};
-use iostep_analyze::report::text::Style;
-use iostep_analyze::report::{events, html, trace};
+use iostep_analyze::report::trace;
 use iostep_analyze::stats::Summary;
 use iostep_model::publish;
 use iostep_model::table::Trace;
+use iostep_report::document::Detail;
+use iostep_report::events;
+use iostep_report::export::{self, Format};
+use iostep_report::text::Style;
 use serde::Serialize;
 
 use super::filter_args::FilterArgs;
@@ -198,7 +199,7 @@ fn report(args: &Args) -> anyhow::Result<bool> {
 
 fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()> {
     if let Some(path) = &args.html {
-        write_page(path, trace, summary)?;
+        publish::write(path, trace::page(trace, summary).as_bytes())?;
         if !args.json {
             complain(trace);
             say!("wrote {}", path.display());
@@ -255,13 +256,6 @@ fn list_events(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
 fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
-}
-
-fn write_page(path: &Path, trace: &Trace, summary: &Summary) -> anyhow::Result<()> {
-    publish::write_with(path, |file| {
-        html::write(file, trace, summary)
-            .with_context(|| format!("{}: cannot write", path.display()))
-    })
 }
 
 /// Writes to `--output`, whole or not at all, or to standard output.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::trace as report;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 use iostep_model::printable;
 use iostep_model::table::Trace;
 use iostep_model::units;
+use iostep_report::document::Detail;
 use iostep_trace::fault::Fault;
 use iostep_trace::rights;
 use iostep_trace::session::{BackendChoice, Session};

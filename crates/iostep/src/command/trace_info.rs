@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::syscalls;
 use iostep_analyze::syscalls::Count;
 use iostep_model::syscall::text::Reader;
+use iostep_report::document::Detail;
 
 use super::bad_input;
 use crate::input::{self, Kind};

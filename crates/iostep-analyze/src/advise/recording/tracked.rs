@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use iostep_model::pragma::{Journal, Synchronous};
+use iostep_model::quantile::nearest_rank;
 use iostep_model::syscall::ThreadId;
 
 use super::{Habit, Role};
@@ -34,14 +35,9 @@ impl Ended {
     }
 
     fn median_pages(&self) -> Option<u64> {
-        let half = self.count().div_ceil(2);
-        let mut passed = 0;
-        let mut pages = self.by_pages.iter();
-        let found = pages.find(|(_, count)| {
-            passed += **count;
-            passed >= half
-        });
-        found.map(|(pages, _)| *pages)
+        let pages = self.by_pages.iter().map(|(pages, times)| (*pages, *times));
+        let [median] = nearest_rank(pages, self.count(), [500]);
+        (self.count() > 0).then_some(median)
     }
 
     /// What most of them did.

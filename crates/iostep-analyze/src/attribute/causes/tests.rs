@@ -1,8 +1,9 @@
 //! What only one filesystem's causes are found by.
 
-use super::*;
 use iostep_model::event::{File, Process, SyncEnter};
 use iostep_model::{Evidence, FileKey, Flags, Operation};
+
+use super::*;
 
 const APP: u32 = 100;
 const OTHER: u32 = 200;
@@ -15,7 +16,7 @@ struct Recording {
 
 impl Recording {
     fn of(kind: &str, events: &[Event]) -> Recording {
-        let mut manifest = crate::fixture::sqlite_on_ext4(1).manifest;
+        let mut manifest = iostep_model::fixture::sqlite_on_ext4(1).manifest;
         let filesystem = manifest.filesystem.as_mut().expect("a filesystem");
         filesystem.kind = kind.into();
         let names = Names::learn(events);
@@ -40,9 +41,9 @@ impl Recording {
             sync: own.map(|call| call.key),
             segments: Vec::new(),
         };
-        let mut piece = Piece {
+        let mut piece = Segment {
             file: inode.and_then(|inode| self.names.file(file(inode))),
-            ..Piece::of(4096, class, Evidence::PageCache)
+            ..Segment::of(4096, class, Evidence::PageCache)
         };
         let row = self.causes.of_piece(&self.names, &queue, &mut piece)?;
         Some(self.causes.calls[row as usize].key.pid)

@@ -1,9 +1,10 @@
 //! What extents and log blocks say of bios.
 
-use super::*;
 use iostep_model::Operation;
 use iostep_model::event::{Extent, File, Process};
 use iostep_model::manifest::Filesystem;
+
+use super::*;
 
 const APP: u32 = 100;
 const OTHER: u32 = 200;
@@ -11,7 +12,7 @@ const KWORKER: u32 = 7;
 const BLOCK: u64 = 4096;
 
 fn extents(start_sector: u64) -> Extents {
-    let mut manifest = crate::fixture::sqlite_on_ext4(1).manifest;
+    let mut manifest = iostep_model::fixture::sqlite_on_ext4(1).manifest;
     manifest.device.start_sector = start_sector;
     let range = |first_block, blocks, class| LayoutRange {
         first_block,
@@ -194,7 +195,7 @@ fn bytes_of_the_parts_add_up_even_off_block_borders() {
 
 #[test]
 fn a_file_that_is_named_only_later_is_still_the_owner() {
-    let manifest = crate::fixture::sqlite_on_ext4(1).manifest;
+    let manifest = iostep_model::fixture::sqlite_on_ext4(1).manifest;
     let mut extents = Extents::new(&manifest, &[file(12, 3)]).expect("a filesystem");
     let free = 3_000_000_000;
     extents.apply(&extent(12, 0, free, 1));
@@ -204,7 +205,7 @@ fn a_file_that_is_named_only_later_is_still_the_owner() {
 
 fn log_write(blocks: Vec<(Option<u64>, [u8; 16])>) -> Queue {
     let mut queue = write(510 * 8, blocks.len() as u32, KWORKER);
-    let segment = |(home_fs_block, head)| Segment {
+    let segment = |(home_fs_block, head)| event::Segment {
         bytes: BLOCK as u32,
         content: Content::JournalBlock {
             head,

@@ -1,9 +1,10 @@
-use super::*;
 use iostep_model::Flags;
 use iostep_model::manifest::{Device, TracedDevice};
 
+use super::*;
+
 fn manifest(devices: &[(&str, &[u8], Holds)]) -> Manifest {
-    let mut manifest = crate::fixture::manifest();
+    let mut manifest = iostep_model::fixture::manifest();
     let traced = devices.iter().map(|(kind, made_of, holds)| TracedDevice {
         device: Device {
             ..manifest.device.clone()

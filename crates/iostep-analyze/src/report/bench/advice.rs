@@ -1,8 +1,7 @@
 //! Warnings in words: what spoils a measurement, and what to do about it.
 
 use iostep_model::bench::Warning;
-
-use crate::report::quantity;
+use iostep_report::quantity;
 
 /// A warning as a fact and an advice, without a full stop: `the machine runs on its battery`,
 /// `plug it in`. Names in it come from the measured machine as they are.

@@ -1,9 +1,10 @@
 //! Two benches side by side.
 
-use crate::bench::{Basis, Comparison, Interval, Measure, Row, Verdict};
-use crate::report::document::{Block, Cell, Detail, Document, Section, Table};
-use crate::report::quantity::{count, percent};
 use iostep_model::unit::Unit;
+use iostep_report::document::{Block, Cell, Detail, Document, Section, Table};
+use iostep_report::quantity::{count, percent};
+
+use crate::bench::{Basis, Comparison, Interval, Measure, Row, Verdict};
 
 /// The report of a comparison; `names` are the two results'. First what is wrong with either, then
 /// what they do not have in common, then the verdict, then every measure.

@@ -1,15 +1,15 @@
-//! Comma-separated values (RFC 4180): a line for each run, or for each second.
+//! Comma-separated values: a line for each run, or for each second.
 //!
 //! The columns are the same for every job, so that files can be put together; a number that a run
 //! does not have is empty.
 
-use std::io::{self, Write};
-
-use iostep_model::bench::{Document, RunState, Step};
+use iostep_model::bench::{Document, Step};
 use iostep_model::manifest::Counters;
+use iostep_report::csv::line;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::bench::{RunSummary, SeriesMean, Steadiness, StepLatency, Summary, Throughput};
-use crate::report::export::csv::cell;
+use crate::bench::{RunSummary, Steadiness, Summary};
 use crate::stats::amount::ratio;
 
 const SECOND_COLUMNS: [&str; 12] = [
@@ -27,234 +27,153 @@ const SECOND_COLUMNS: [&str; 12] = [
     "device_flushes",
 ];
 
-/// A column: its name, which ends in its unit, and its value.
-type Field = (String, String);
-
-/// A column of a step: the end of its name, and its value.
-type LatencyColumn = (&'static str, fn(&StepLatency) -> String);
+/// Columns: each name, which ends in its unit, and where the number stands in the JSON of a run.
+const HEAD: [&str; 11] = [
+    "run /run",
+    "state /state",
+    "start_wall_ns /start_wall_ns",
+    "elapsed_ns /elapsed_ns",
+    "operations /operations",
+    "bytes /bytes",
+    "operations_per_second /throughput/operations_per_second",
+    "bytes_per_second /throughput/bytes_per_second",
+    "busy_operations_per_second /busy_throughput/operations_per_second",
+    "busy_bytes_per_second /busy_throughput/bytes_per_second",
+    "time_per_operation_ns /time_per_operation_ns",
+];
+const STEP: [&str; 10] = [
+    "count",
+    "mean_ns",
+    "min_ns",
+    "p50_ns",
+    "p90_ns",
+    "p95_ns",
+    "p99_ns",
+    "p99_9_ns",
+    "p99_99_ns",
+    "max_ns",
+];
+const REST: [&str; 35] = [
+    "user_ns_per_operation /cpu/user_ns_per_operation",
+    "system_ns_per_operation /cpu/system_ns_per_operation",
+    "user_cpus /cpu/user_cpus",
+    "system_cpus /cpu/system_cpus",
+    "voluntary_switches /cpu/voluntary_switches",
+    "involuntary_switches /cpu/involuntary_switches",
+    "machine_active_share /cpu/machine/active",
+    "machine_idle_share /cpu/machine/idle",
+    "machine_iowait_share /cpu/machine/iowait",
+    "machine_irq_share /cpu/machine/irq",
+    "machine_softirq_share /cpu/machine/softirq",
+    "machine_steal_share /cpu/machine/steal",
+    "machine_others_share /cpu/machine/others",
+    "device_written_bytes /device/counters/write/bytes",
+    "device_writes /device/counters/write/ios",
+    "device_read_bytes /device/counters/read/bytes",
+    "device_reads /device/counters/read/ios",
+    "device_discarded_bytes /device/counters/discard/bytes",
+    "device_flushes /device/counters/flush/ios",
+    "device_written_bytes_per_operation /device/written_bytes_per_operation",
+    "device_read_bytes_per_operation /device/read_bytes_per_operation",
+    "device_flushes_per_operation /device/flushes_per_operation",
+    "write_amplification /device/write_amplification",
+    "page_cache_pages /page_cache/pages",
+    "page_cache_resident_pages /page_cache/resident_pages",
+    "page_cache_dirty_pages /page_cache/dirty_pages",
+    "slowest_thread_operations_per_second /threads/slowest_per_second",
+    "fastest_thread_operations_per_second /threads/fastest_per_second",
+    "verified /verification/compared",
+    "verified_wrong /verification/wrong",
+    "failures /failures",
+    "failed_thread /failures/0/thread",
+    "failed_operation /failures/0/operation",
+    "failed_attempt /failures/0/attempt",
+    "failed_reason /failures/0/reason",
+];
 
 /// A line for each run with all of its numbers and the command's arguments, below a line of names.
-pub fn render(document: &Document, summary: &Summary) -> String {
-    let mut out = Vec::new();
-    runs(&mut out, document, summary).expect("a vector takes everything");
-    String::from_utf8(out).expect("only text was written")
-}
-
-/// Writes what [`render`] says.
-///
-/// Errors: those of `out`.
-pub fn runs(out: &mut impl Write, document: &Document, summary: &Summary) -> io::Result<()> {
+pub fn runs(document: &Document, summary: &Summary) -> String {
     let arguments = document.arguments.join(" ");
-    let rows: Vec<Vec<Field>> = summary
-        .runs
-        .iter()
-        .map(|run| fields(&arguments, run))
-        .collect();
-    let names = match rows.first() {
-        Some(row) => row.iter().map(|(name, _)| name.clone()).collect(),
-        None => vec!["arguments".to_owned(), "run".to_owned()],
+    let rows = summary.runs.iter().map(|run| columns(&arguments, run));
+    let (names, rows): (Vec<Vec<String>>, Vec<Vec<String>>) =
+        rows.map(|row| row.into_iter().unzip()).unzip();
+    let names = match names.into_iter().next() {
+        Some(names) => line(names),
+        None => line(["arguments", "run"]),
     };
-    line(out, &names)?;
-    for row in rows {
-        let values: Vec<String> = row.into_iter().map(|(_, value)| value).collect();
-        line(out, &values)?;
-    }
-    Ok(())
+    rows.into_iter().fold(names, |text, row| text + &line(row))
 }
 
-/// Writes a line for each second of each run, below a line of names. A last second that is
-/// shorter has its real length, to which its rate refers.
-///
-/// Errors: those of `out`.
-pub fn seconds(out: &mut impl Write, document: &Document) -> io::Result<()> {
-    line(out, &SECOND_COLUMNS.map(str::to_owned))?;
-    for (run, seconds) in (1..).zip(document.runs.iter().map(|run| &run.seconds)) {
-        for (number, second) in (1..).zip(seconds) {
+/// A line for each second of each run, below a line of names. A last second that is shorter has its
+/// real length, to which its rate refers.
+pub fn seconds(document: &Document) -> String {
+    let mut text = line(SECOND_COLUMNS);
+    for (run, seconds) in (1u64..).zip(document.runs.iter().map(|run| &run.seconds)) {
+        for (number, second) in (1u64..).zip(seconds) {
             let rate = ratio(second.operations, second.length_ns).map(|rate| rate * 1e9);
             let mean = ratio(second.latency_sum_ns, second.operations);
             let device = |value: fn(&Counters) -> u64| optional(second.device.as_ref().map(value));
-            let numbers: [u64; 2] = [run, number];
-            let mut values: Vec<String> = numbers.map(|number| number.to_string()).into();
-            let done = [second.length_ns, second.operations, second.bytes];
-            values.extend(done.map(|number| number.to_string()));
-            values.extend([optional(rate), optional(mean)]);
-            values.push(second.latency_max_ns.to_string());
-            values.extend([
+            text += &line([
+                run.to_string(),
+                number.to_string(),
+                second.length_ns.to_string(),
+                second.operations.to_string(),
+                second.bytes.to_string(),
+                optional(rate),
+                optional(mean),
+                second.latency_max_ns.to_string(),
                 device(|counters| counters.write.bytes),
                 device(|counters| counters.write.ios),
                 device(|counters| counters.read.bytes),
                 device(|counters| counters.flush.ios),
             ]);
-            line(out, &values)?;
         }
     }
-    Ok(())
-}
-
-fn line(out: &mut impl Write, values: &[String]) -> io::Result<()> {
-    for (place, value) in values.iter().enumerate() {
-        let separator = if place > 0 { "," } else { "" };
-        write!(out, "{separator}{}", cell(value))?;
-    }
-    out.write_all(b"\r\n")
+    text
 }
 
 fn optional(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn fields(arguments: &str, run: &RunSummary) -> Vec<Field> {
-    let mut fields = Vec::new();
-    let mut add = |name: &str, value: String| fields.push((name.to_owned(), value));
-    add("arguments", arguments.to_owned());
-    add("run", run.run.to_string());
-    add("state", state(run.state).into());
-    add("start_wall_ns", run.start_wall_ns.to_string());
-    add("elapsed_ns", run.elapsed_ns.to_string());
-    add("operations", run.operations.to_string());
-    add("bytes", run.bytes.to_string());
-    for (name, throughput) in [("", run.throughput), ("busy_", run.busy_throughput)] {
-        let value = |of: fn(&Throughput) -> f64| optional(throughput.as_ref().map(of));
-        add(
-            &format!("{name}operations_per_second"),
-            value(|t| t.operations_per_second),
-        );
-        add(
-            &format!("{name}bytes_per_second"),
-            value(|t| t.bytes_per_second),
-        );
-    }
-    add("time_per_operation_ns", optional(run.time_per_operation_ns));
-    add("steadiness", steadiness(run));
-    add(
-        "effective_seconds",
-        optional(
-            run.per_second
-                .map(|series: SeriesMean| series.effective_values),
-        ),
-    );
+/// The names and values of a run's columns.
+fn columns(arguments: &str, run: &RunSummary) -> Vec<(String, String)> {
+    let numbers = json(run);
+    let of = |column: &str| {
+        let (name, place) = column.split_once(' ').expect("a name and a place");
+        (name.to_owned(), cell(numbers.pointer(place)))
+    };
+    let mut row = vec![("arguments".to_owned(), arguments.to_owned())];
+    row.extend(HEAD.map(of));
+    row.push(("steadiness".into(), steadiness(run)));
+    row.push(of("effective_seconds /per_second/effective_values"));
     for step in Step::ALL {
-        latency(&mut add, step, run.latency(step));
+        let latency = run.latency(step).map(json);
+        let name = step.name().replace(' ', "_");
+        row.extend(STEP.map(|column| {
+            let number = latency.as_ref().and_then(|latency| latency.get(column));
+            (format!("{name}_{column}"), cell(number))
+        }));
     }
-    cpu(&mut add, run);
-    device(&mut add, run);
-    rest(&mut add, run);
-    fields
+    row.extend(REST.map(of));
+    row
 }
 
-fn latency(add: &mut impl FnMut(&str, String), step: Step, found: Option<&StepLatency>) {
-    let values: [LatencyColumn; 10] = [
-        ("count", |l| l.count.to_string()),
-        ("mean_ns", |l| l.mean_ns.to_string()),
-        ("min_ns", |l| l.min_ns.to_string()),
-        ("p50_ns", |l| l.p50_ns.to_string()),
-        ("p90_ns", |l| l.p90_ns.to_string()),
-        ("p95_ns", |l| l.p95_ns.to_string()),
-        ("p99_ns", |l| l.p99_ns.to_string()),
-        ("p99_9_ns", |l| l.p99_9_ns.to_string()),
-        ("p99_99_ns", |l| l.p99_99_ns.to_string()),
-        ("max_ns", |l| l.max_ns.to_string()),
-    ];
-    let step = step.name().replace(' ', "_");
-    for (name, value) in values {
-        add(&format!("{step}_{name}"), optional(found.map(value)));
-    }
+fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("a summary has only JSON's types")
 }
 
-fn cpu(add: &mut impl FnMut(&str, String), run: &RunSummary) {
-    let cpu = &run.cpu;
-    add("user_ns_per_operation", optional(cpu.user_ns_per_operation));
-    add(
-        "system_ns_per_operation",
-        optional(cpu.system_ns_per_operation),
-    );
-    add("user_cpus", optional(cpu.user_cpus));
-    add("system_cpus", optional(cpu.system_cpus));
-    add("voluntary_switches", cpu.voluntary_switches.to_string());
-    add("involuntary_switches", cpu.involuntary_switches.to_string());
-    let machine = cpu.machine.as_ref();
-    add("machine_active_share", optional(machine.map(|m| m.active)));
-    add("machine_idle_share", optional(machine.map(|m| m.idle)));
-    add("machine_iowait_share", optional(machine.map(|m| m.iowait)));
-    add("machine_irq_share", optional(machine.map(|m| m.irq)));
-    add(
-        "machine_softirq_share",
-        optional(machine.map(|m| m.softirq)),
-    );
-    add("machine_steal_share", optional(machine.map(|m| m.steal)));
-    add("machine_others_share", optional(machine.map(|m| m.others)));
-}
-
-fn device(add: &mut impl FnMut(&str, String), run: &RunSummary) {
-    let device = run.device.as_ref();
-    let counter = |value: fn(&Counters) -> u64| optional(device.map(|d| value(&d.counters)));
-    add("device_written_bytes", counter(|c| c.write.bytes));
-    add("device_writes", counter(|c| c.write.ios));
-    add("device_read_bytes", counter(|c| c.read.bytes));
-    add("device_reads", counter(|c| c.read.ios));
-    add("device_discarded_bytes", counter(|c| c.discard.bytes));
-    add("device_flushes", counter(|c| c.flush.ios));
-    let share = device.and_then(|d| d.written_bytes_per_operation);
-    add("device_written_bytes_per_operation", optional(share));
-    let share = device.and_then(|d| d.read_bytes_per_operation);
-    add("device_read_bytes_per_operation", optional(share));
-    let share = device.and_then(|d| d.flushes_per_operation);
-    add("device_flushes_per_operation", optional(share));
-    let share = device.and_then(|d| d.write_amplification);
-    add("write_amplification", optional(share));
-}
-
-fn rest(add: &mut impl FnMut(&str, String), run: &RunSummary) {
-    let cache = run.page_cache.as_ref();
-    add("page_cache_pages", optional(cache.map(|c| c.pages)));
-    add(
-        "page_cache_resident_pages",
-        optional(cache.map(|c| c.resident_pages)),
-    );
-    add(
-        "page_cache_dirty_pages",
-        optional(cache.and_then(|c| c.dirty_pages)),
-    );
-    let threads = run.threads.as_ref();
-    add(
-        "slowest_thread_operations_per_second",
-        optional(threads.map(|t| t.slowest_per_second)),
-    );
-    add(
-        "fastest_thread_operations_per_second",
-        optional(threads.map(|t| t.fastest_per_second)),
-    );
-    let read_back = run.verification.as_ref();
-    add("verified", optional(read_back.map(|found| found.compared)));
-    add(
-        "verified_wrong",
-        optional(read_back.map(|found| found.wrong)),
-    );
-    add("failures", run.failures.len().to_string());
-    let first = run.failures.first();
-    add(
-        "failed_thread",
-        optional(first.map(|failure| failure.thread)),
-    );
-    add(
-        "failed_operation",
-        optional(first.map(|failure| failure.operation)),
-    );
-    add(
-        "failed_attempt",
-        optional(first.map(|failure| &failure.attempt)),
-    );
-    add(
-        "failed_reason",
-        optional(first.map(|failure| &failure.reason)),
-    );
-}
-
-fn state(state: RunState) -> &'static str {
-    match state {
-        RunState::Complete => "complete",
-        RunState::Interrupted => "interrupted",
-        RunState::Failed => "failed",
+/// Of a list, how long it is.
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => items.len().to_string(),
+        // A whole number that is a mean has no point.
+        Some(number) => match (number.as_u64(), number.as_f64()) {
+            (None, Some(number)) => number.to_string(),
+            _ => number.to_string(),
+        },
     }
 }
 
@@ -272,16 +191,10 @@ mod tests {
     use crate::bench::fixture;
     use iostep_model::bench::Failure;
 
-    fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
-        let mut out = Vec::new();
-        write(&mut out).expect("a vector takes it");
-        String::from_utf8(out).expect("text")
-    }
-
     #[test]
     fn every_job_has_the_same_columns_and_every_line_all_of_them() {
         let [file, sqlite] = [fixture::write_fdatasync(3), fixture::sqlite_wal(2)]
-            .map(|document| render(&document, &Summary::of(&document)));
+            .map(|document| runs(&document, &Summary::of(&document)));
         assert_eq!(file.split("\r\n").count(), 1 + 3 + 1);
         assert_eq!(file.lines().next(), sqlite.lines().next());
         let columns = |line: &str| line.split(',').count();
@@ -299,7 +212,7 @@ mod tests {
             attempt: "write of \"a,b\"".into(),
             reason: "no\nspace".into(),
         }];
-        let text = render(&document, &Summary::of(&document));
+        let text = runs(&document, &Summary::of(&document));
         let end = ",1,0,7,\"write of \"\"a,b\"\"\",\"no\nspace\"\r\n";
         assert!(text.ends_with(end), "{text}");
     }
@@ -307,7 +220,7 @@ mod tests {
     #[test]
     fn the_seconds_of_all_runs_add_up_to_their_operations() {
         let document = fixture::write_fdatasync(2);
-        let text = text(|out| seconds(out, &document));
+        let text = seconds(&document);
         let lines: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(lines.len(), 1 + 2 * 7);
         let place = SECOND_COLUMNS.iter().position(|name| *name == "operations");
@@ -323,7 +236,7 @@ mod tests {
     #[test]
     fn without_runs_there_are_only_names() {
         let document = fixture::write_fdatasync(0);
-        let text = render(&document, &Summary::of(&document));
+        let text = runs(&document, &Summary::of(&document));
         assert_eq!(text, "arguments,run\r\n");
     }
 }

@@ -1,13 +1,12 @@
 //! How long each step took, as a cumulative distribution.
 
-use crate::report::quantity::Show as _;
 use std::collections::BTreeMap;
 
 use iostep_model::bench::{Document, Run, RunState, Step};
-
-use crate::report::plot::axis::Axis;
-use crate::report::plot::{ACROSS_PX, Plot, Shape, UP_PX};
 use iostep_model::unit::Unit;
+use iostep_report::plot::axis::Axis;
+use iostep_report::plot::{ACROSS_PX, Plot, Shape, UP_PX};
+use iostep_report::quantity::Show as _;
 
 /// What is marked on each line, with its name.
 const MARKS: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];

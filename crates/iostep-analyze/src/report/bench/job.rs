@@ -8,8 +8,7 @@ use iostep_model::bench::{
     WaldioOptions,
 };
 use iostep_model::printable;
-
-use crate::report::quantity::{bytes, count, decimal, duration};
+use iostep_report::quantity::{bytes, count, decimal, duration, plural};
 
 /// The lines below a result's title: what was done, with which settings, where, on what machine,
 /// with which SQLite, which has its settings only if it is `verbose`. Nothing in them can steer a
@@ -35,13 +34,6 @@ pub fn lines(document: &Document, verbose: bool) -> Vec<String> {
         .iter()
         .map(|line| printable(line).into_owned())
         .collect()
-}
-
-fn plural(number: u64, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{} {one}s", count(number)),
-    }
 }
 
 fn file(job: &FileJob) -> Vec<String> {
@@ -229,7 +221,7 @@ fn limits(limits: &Limits, pace: &Pace, cpus: &[u32], seed: u64) -> Vec<String> 
 }
 
 /// Where it ran: directory or device, filesystem, device.
-pub(in crate::report) fn place(target: &Path, environment: &Environment) -> String {
+pub(crate) fn place(target: &Path, environment: &Environment) -> String {
     let mut line = format!("in {}", target.display());
     if let Some(filesystem) = &environment.filesystem {
         line.push_str(&format!(" on {} ({})", filesystem.kind, filesystem.options));
@@ -258,7 +250,7 @@ pub(in crate::report) fn place(target: &Path, environment: &Environment) -> Stri
 }
 
 /// The machine.
-pub(in crate::report) fn machine(environment: &Environment) -> String {
+pub(crate) fn machine(environment: &Environment) -> String {
     format!(
         "Linux {} on {}, {}, {}, {} of memory, clock {}",
         environment.kernel,

@@ -1,11 +1,11 @@
 //! Many results in one table: a row for each.
 
 use iostep_model::bench::{Document as Result, RunState, Step};
+use iostep_model::unit::Unit;
+use iostep_report::document::{self, Bar, Block, Column, Detail, Document, Section, Table};
 
 use super::section;
 use crate::bench::{Measure, Quantile, Summary, varying};
-use crate::report::document::{self, Bar, Block, Column, Detail, Document, Section, Table};
-use iostep_model::unit::Unit;
 
 /// One of the results.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,13 @@
 //! The tables of a result.
 
-use crate::report::quantity::Show as _;
 use iostep_model::bench::RunState;
+use iostep_model::unit::Unit;
+use iostep_report::document::{Cell, Detail, Table};
+use iostep_report::quantity::Show as _;
+use iostep_report::quantity::{count, decimal, percent};
 
 use super::matrix::whole_step;
 use crate::bench::{Estimate, Measure, RunSummary, Steadiness, Summary};
-use crate::report::document::{Cell, Detail, Table};
-use crate::report::quantity::{count, decimal, percent};
-use iostep_model::unit::Unit;
 
 /// A measure, in the unit that a column's name has.
 fn measured(measure: Measure, value: Option<f64>) -> Cell {

@@ -1,24 +1,22 @@
 //! What is shown of results made by hand.
 
-use crate::report::quantity::Show as _;
 use iostep_model::bench::{
     Document, Failure, Job, Latency, Run, Sync, Verification, WaldioRun, Warning,
 };
 use iostep_model::pragma::Journal;
+use iostep_report::quantity::Show as _;
+use iostep_report::text::Style;
 
 use super::*;
 use crate::bench::{Comparison, fixture};
-use crate::report::document::html::tests::{figure, well_formed};
-use crate::report::text::Style;
+use crate::report::page::{figure, well_formed};
 
-const HOSTILE: &str = "</script></title><img src=x onerror=alert(1)>\"'--><!--";
-
-fn styled(result: &Document, verbose: bool, style: Style) -> String {
-    document(result, &Summary::of(result), verbose).text(Detail::Full, style)
+fn told(result: &Document, verbose: bool) -> String {
+    document(result, &Summary::of(result), verbose).text(Detail::Full, Style::default())
 }
 
 fn shown(document: &Document) -> String {
-    styled(document, false, Style::default())
+    told(document, false)
 }
 
 #[test]
@@ -37,7 +35,7 @@ fn the_result_is_the_first_line_and_settings_of_sqlite_are_verbose() {
         "{first}"
     );
     assert!(!text.contains("page_size 4096"), "{text}");
-    let verbose = styled(&document, true, Style::default());
+    let verbose = told(&document, true);
     assert!(verbose.contains("page_size 4096"), "{verbose}");
     let mut failed = fixture::write_fdatasync(1);
     failed.runs[0].state = RunState::Failed;
@@ -231,18 +229,6 @@ fn a_matrix_has_a_row_for_each_cell_and_a_column_for_what_varies() {
     assert_eq!(matrix(&[]).text(Detail::Full, Style::default()), "");
 }
 
-#[test]
-fn escapes_are_only_in_coloured_text() {
-    let document = fixture::sqlite_wal(2);
-    assert!(!shown(&document).contains('\u{1b}'));
-    let style = Style {
-        colour: true,
-        ..Style::default()
-    };
-    let coloured = styled(&document, false, style);
-    assert!(coloured.contains("\u{1b}[1m"));
-}
-
 /// The greatest numbers wherever a file may hold any.
 fn damaged() -> Document {
     let mut document = fixture::write_fdatasync(5);
@@ -358,51 +344,6 @@ fn a_matrix_has_a_row_and_a_bar_for_each_job_and_a_column_for_what_differs() {
 }
 
 #[test]
-fn names_from_a_result_never_become_markup() {
-    let mut document = fixture::sqlite_wal(1);
-    let hostile = || HOSTILE.to_owned();
-    document.iostep_version = hostile();
-    document.arguments = vec![hostile()];
-    document.environment.kernel = hostile();
-    document.environment.processor = hostile();
-    document.environment.device.as_mut().expect("a device").name = hostile();
-    document
-        .environment
-        .filesystem
-        .as_mut()
-        .expect("ext4")
-        .options = hostile();
-    let sqlite = document.environment.sqlite.as_mut().expect("SQLite");
-    sqlite.version = hostile();
-    sqlite.settings = vec![(hostile(), hostile())];
-    document.warnings = vec![
-        Warning::Compression { by: hostile() },
-        Warning::NotSteady {
-            run: 1,
-            reason: hostile(),
-        },
-    ];
-    document.runs[0].state = RunState::Failed;
-    document.runs[0].failures = vec![Failure {
-        thread: 0,
-        operation: 3,
-        attempt: hostile(),
-        reason: hostile(),
-    }];
-    let mut other = document.clone();
-    let Job::Sqlite(job) = &mut other.job else {
-        panic!("a SQLite job")
-    };
-    job.directory = HOSTILE.into();
-    for page in [page([document.clone()]), page([other, document])] {
-        assert!(!page.contains("<img"));
-        assert!(!page.contains("<!--") && !page.contains("-->"));
-        assert_eq!(page.matches("<script").count(), 1);
-        assert!(page.contains("role=\"alert\""));
-    }
-}
-
-#[test]
 fn warnings_come_with_their_advice() {
     let mut document = fixture::write_fdatasync(1);
     document.warnings = vec![Warning::OnBattery];
@@ -444,13 +385,4 @@ fn empty_some(run: &mut Run) {
     if let Some(device) = &mut run.seconds[5].device {
         device.write.bytes = u64::MAX;
     }
-}
-
-#[test]
-fn the_page_asks_for_nothing_from_elsewhere() {
-    let page = page([fixture::sqlite_wal(2), fixture::write_fdatasync(1)]);
-    for reference in ["src=", "href=", "url(", "@import", "import(", "fetch("] {
-        assert!(!page.contains(reference), "{reference}");
-    }
-    assert!(page.contains("default-src 'none'"));
 }

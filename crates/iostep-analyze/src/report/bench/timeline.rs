@@ -1,13 +1,12 @@
 //! The seconds of all runs, one run after the other, and their plots.
 
-use crate::report::quantity::Show as _;
 use iostep_model::bench::{Document, Run, Second};
 use iostep_model::manifest::Totals;
-
-use crate::report::plot::axis::{Axis, Px, Tick};
-use crate::report::plot::{ACROSS_PX, Plot, Shape, UP_PX, stairs};
-use crate::report::quantity;
 use iostep_model::unit::Unit;
+use iostep_report::plot::axis::{Axis, Px};
+use iostep_report::plot::{ACROSS_PX, Plot, Shape, UP_PX, stairs};
+use iostep_report::quantity;
+use iostep_report::quantity::Show as _;
 
 const SECOND_NS: f64 = 1e9;
 
@@ -210,19 +209,4 @@ pub(super) fn rates(run: &Run) -> Vec<f64> {
     seconds
         .filter_map(|second| per_second(second.operations, second))
         .collect()
-}
-
-impl Plot {
-    /// With lines and their names, if there are several.
-    fn with<const N: usize>(mut self, up: Vec<Tick>, lines: [(&str, String); N]) -> Plot {
-        if N > 1 {
-            let names = lines.iter().map(|(name, _)| (*name).to_owned());
-            self.legend = names.enumerate().collect();
-        }
-        let lines = lines.into_iter().enumerate();
-        let lines = lines.map(|(series, (_, path))| Shape::Line { series, path });
-        // What the pointer rests on lies above them.
-        let shapes = lines.chain(self.shapes).collect();
-        Plot { up, shapes, ..self }
-    }
 }

@@ -1,9 +1,9 @@
 //! What is said of a single run: the machine, the threads, the totals, the page cache.
 
 use iostep_model::bench::WaldioRun;
+use iostep_report::quantity::{bytes, count, decimal, percent};
 
 use crate::bench::{RunSummary, Summary};
-use crate::report::quantity::{bytes, count, decimal, percent};
 
 /// What waldio counted, as far as it counted anything.
 fn waldio(said: &WaldioRun) -> String {

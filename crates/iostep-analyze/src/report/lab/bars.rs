@@ -1,11 +1,12 @@
 //! Bar charts of a lab's tables: a group for each row, a bar for each column.
 
+use iostep_model::unit::Unit;
+use iostep_report::plot::axis::{Axis, Px, Tick};
+use iostep_report::plot::{ACROSS_PX, Plot, Shape, UP_PX};
+use iostep_report::quantity::Show as _;
+
 use super::{EMULATED, is_emulated, label};
 use crate::lab::{Entry, Grid, Measure, PaperValue};
-use crate::report::plot::axis::{Axis, Px, Tick};
-use crate::report::plot::{ACROSS_PX, Plot, Shape, UP_PX};
-use crate::report::quantity::Show as _;
-use iostep_model::unit::Unit;
 
 /// Of a group's width, what its bars take.
 const FILLED: f64 = 0.8;

@@ -1,15 +1,15 @@
 //! Block patterns: the requests of the last operations of a cell, ATC'13 figures 3 and 4.
 
-use crate::report::quantity::Show as _;
 use iostep_model::class::Layer;
 use iostep_model::operation::Operation;
+use iostep_model::unit::Unit;
+use iostep_report::document::{Block, Cell, Section, Table};
+use iostep_report::plot::axis::Axis;
+use iostep_report::plot::{ACROSS_PX, Plot, Shape, UP_PX};
+use iostep_report::quantity::Show as _;
+use iostep_report::quantity::{bytes, count, duration};
 
 use crate::lab::{Pattern, WholeRequest};
-use crate::report::document::{Block, Cell, Section, Table};
-use crate::report::plot::axis::Axis;
-use crate::report::plot::{ACROSS_PX, Plot, Shape, UP_PX};
-use crate::report::quantity::{bytes, count, duration};
-use iostep_model::unit::Unit;
 
 /// An operation that makes more requests than this is cut.
 const MOST_REQUESTS: usize = 40;

@@ -1,10 +1,10 @@
 use iostep_model::class::Class;
 use iostep_model::lab::{CellResult, Place, State};
+use iostep_report::text::Style;
 
 use super::*;
 use crate::lab::{fixture, recorded};
-use crate::report::document::html::tests::{figure, well_formed};
-use crate::report::text::Style;
+use crate::report::page::{figure, well_formed};
 
 const HOSTILE: &str = "</script></title><img src=x onerror=alert(1)>\"'--><!--";
 

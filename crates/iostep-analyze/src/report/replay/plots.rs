@@ -1,12 +1,13 @@
 //! The plots of a replay.
 
+use iostep_model::unit::Unit;
+use iostep_report::plot::axis::Axis;
+use iostep_report::plot::{ACROSS_PX, Plot, Shape, UP_PX, polyline};
+use iostep_report::quantity::Show as _;
+use iostep_report::quantity::count;
+
 use super::{latenesses, name};
 use crate::replay::{Document, Progress, Summary, Target};
-use crate::report::plot::axis::Axis;
-use crate::report::plot::{ACROSS_PX, Plot, Shape, UP_PX, polyline};
-use crate::report::quantity::Show as _;
-use crate::report::quantity::count;
-use iostep_model::unit::Unit;
 
 /// Calls over time, and the lateness of each target's last run: side by side, to be compared.
 pub(super) fn of(document: &Document) -> Vec<Plot> {

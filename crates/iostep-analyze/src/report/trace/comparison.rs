@@ -1,8 +1,9 @@
 //! Two traces side by side.
 
-use crate::compare::Comparison;
-use crate::report::document::{Block, Cell, Document, Section, Table};
 use iostep_model::unit::Unit;
+use iostep_report::document::{Block, Cell, Document, Section, Table};
+
+use crate::compare::Comparison;
 
 /// The report of a comparison; `names` are the two traces'. The first lines are failed self-checks.
 pub fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
@@ -37,10 +38,10 @@ pub fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use crate::report::document::Detail;
-    use crate::report::text::Style;
     use crate::stats::Summary;
+    use iostep_model::fixture;
+    use iostep_report::document::Detail;
+    use iostep_report::text::Style;
 
     #[test]
     fn two_traces_stand_side_by_side() {

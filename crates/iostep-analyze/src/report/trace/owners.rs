@@ -1,10 +1,10 @@
 //! Tables about files, processes and sync calls.
 
+use iostep_report::document::{Bar, Cell, Detail, Table};
+use iostep_report::quantity::{bytes, percent};
 use rustc_hash::FxHashMap;
 
 use super::requests::percentile_cells;
-use crate::report::document::{Bar, Cell, Detail, Table};
-use crate::report::quantity::{bytes, percent};
 use crate::stats::Summary;
 use crate::stats::syncs::Caused;
 
@@ -19,7 +19,7 @@ fn path_of(path: &str, files: u64) -> String {
     }
 }
 
-pub(in crate::report) fn files(summary: &Summary) -> Table {
+pub(super) fn files(summary: &Summary) -> Table {
     let columns = [
         "~file", "type", "+reads", "+read", "+writes", "+written", "+syncs", "",
     ];
@@ -42,7 +42,7 @@ pub(in crate::report) fn files(summary: &Summary) -> Table {
         .rows(rows)
 }
 
-pub(in crate::report) fn processes(summary: &Summary) -> Table {
+pub(super) fn processes(summary: &Summary) -> Table {
     let columns = [
         "process",
         "+writes dirtied",
@@ -92,7 +92,7 @@ fn caused(caused: &Caused) -> [Cell; 5] {
 }
 
 /// All columns make a table that is wider than a screen.
-pub(in crate::report) fn sync_kinds(summary: &Summary) -> Table {
+pub(super) fn sync_kinds(summary: &Summary) -> Table {
     let columns = [
         "sync call",
         ">calls",
@@ -133,7 +133,7 @@ pub(in crate::report) fn sync_kinds(summary: &Summary) -> Table {
         .rows(rows)
 }
 
-pub(in crate::report) fn slowest_syncs(summary: &Summary) -> Table {
+pub(super) fn slowest_syncs(summary: &Summary) -> Table {
     let paths: FxHashMap<u32, &str> = summary
         .files
         .iter()
@@ -170,7 +170,7 @@ pub(in crate::report) fn slowest_syncs(summary: &Summary) -> Table {
         .rows(rows)
 }
 
-pub(in crate::report) fn joj(summary: &Summary) -> Table {
+pub(super) fn joj(summary: &Summary) -> Table {
     let columns = [
         "~file",
         "type",

@@ -1,9 +1,9 @@
 //! Tables about requests, whoever's they are.
 
 use iostep_model::table::Phase;
+use iostep_report::document::{Bar, Cell, Table};
+use iostep_report::quantity::{bytes, count, duration, percent};
 
-use crate::report::document::{Bar, Cell, Table};
-use crate::report::quantity::{bytes, count, duration, percent};
 use crate::stats::amount::ratio;
 use crate::stats::{Heat, Latency, Percentiles, Share, Split, Summary};
 
@@ -43,7 +43,7 @@ fn phase_name(phase: Phase) -> &'static str {
 }
 
 /// ATC'13 figure 2: what is read and written, split in several ways.
-pub(in crate::report) fn distributions(summary: &Summary) -> [Table; 4] {
+pub(super) fn distributions(summary: &Summary) -> [Table; 5] {
     let file_types = rows(&summary.file_types, |of| match of {
         Some(file_type) => file_type.name().to_owned(),
         None => "(no file's data)".to_owned(),
@@ -67,6 +67,7 @@ pub(in crate::report) fn distributions(summary: &Summary) -> [Table; 4] {
         ),
         table("Sizes of requests", "up to", sizes)
             .note("Sizes above half of the bucket's and up to it."),
+        rewrites(summary),
     ]
 }
 
@@ -120,7 +121,7 @@ fn distribution(title: &str, name: &'static str, rows: Vec<Amounts>, all: &Split
         .rows(rows.into_iter().map(row))
 }
 
-pub(in crate::report) fn rewrites(summary: &Summary) -> Table {
+fn rewrites(summary: &Summary) -> Table {
     let rewrites = &summary.rewrites;
     let rows = rewrites.times_written.iter().map(|row| {
         let times = match row.up_to_writes {
@@ -149,16 +150,18 @@ pub(in crate::report) fn rewrites(summary: &Summary) -> Table {
     table
 }
 
-/// The five percentile cells.
+/// What is told of latencies, with its name.
+pub(super) const PERCENTILES: [(&str, fn(&Percentiles) -> u64); 5] = [
+    ("p50", |of| of.p50_ns),
+    ("p90", |of| of.p90_ns),
+    ("p99", |of| of.p99_ns),
+    ("p99.9", |of| of.p99_9_ns),
+    ("max", |of| of.max_ns),
+];
+
+/// The cells of [`PERCENTILES`].
 pub(super) fn percentile_cells(of: Option<&Percentiles>) -> [Cell; 5] {
-    let values: [fn(&Percentiles) -> u64; 5] = [
-        |of| of.p50_ns,
-        |of| of.p90_ns,
-        |of| of.p99_ns,
-        |of| of.p99_9_ns,
-        |of| of.max_ns,
-    ];
-    values.map(|value| Cell::duration(of.map(value)))
+    PERCENTILES.map(|(_, value)| Cell::duration(of.map(value)))
 }
 
 /// Those of one stage, which the title names, have no column for it.
@@ -179,7 +182,7 @@ pub(super) fn latencies<'a>(
     Table::new(title, [&["operation"], stage, &values].concat()).rows(rows)
 }
 
-pub(in crate::report) fn interrupts(summary: &Summary) -> Table {
+pub(super) fn interrupts(summary: &Summary) -> Table {
     let interrupts = &summary.interrupts;
     let rows = interrupts.sources.iter().map(|source| {
         vec![

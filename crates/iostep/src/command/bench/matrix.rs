@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_analyze::bench::Summary;
 use iostep_analyze::report::bench;
-use iostep_analyze::report::document::Detail;
 use iostep_load::Error;
 use iostep_model::bench::Document;
 use iostep_model::printable;
 use iostep_model::publish;
+use iostep_report::document::Detail;
 use rustix::fs::FlockOperation;
 use serde::Serialize;
 

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use iostep_analyze::bench::Summary;
 use iostep_analyze::report::bench::{self, csv};
-use iostep_analyze::report::document::Detail;
 use iostep_model::bench::Document;
 use iostep_model::publish;
+use iostep_report::document::Detail;
 use serde::Serialize;
 
 use super::generator::Generator;
@@ -105,12 +105,6 @@ fn json((result, summary): &(Document, Summary)) -> String {
         .expect("a result has only JSON's types")
 }
 
-fn csv_of((document, summary): &(Document, Summary)) -> String {
-    let mut lines = Vec::new();
-    csv::runs(&mut lines, document, summary).expect("memory takes everything");
-    String::from_utf8(lines).expect("CSV is text")
-}
-
 fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()> {
     if output.quiet {
         return Ok(());
@@ -118,7 +112,7 @@ fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()
     let (document, summary) = result;
     let (content, text) = match (output.json, output.csv) {
         (true, _) => (Content::Json, json(result) + "\n"),
-        (_, true) => (Content::Data, csv_of(result)),
+        (_, true) => (Content::Data, csv::runs(document, summary)),
         _ => {
             let text = bench::document(document, summary, output.verbose);
             (Content::Text, text.text(Detail::Full, terminal::style()))
@@ -137,9 +131,7 @@ fn write(result: &(Document, Summary), output: &OutputArgs) -> iostep_model::Res
         publish::write(path, page.as_bytes())?;
     }
     if let Some(path) = &output.seconds {
-        let mut lines = Vec::new();
-        csv::seconds(&mut lines, &result.0).expect("memory takes everything");
-        publish::write(path, &lines)?;
+        publish::write(path, csv::seconds(&result.0).as_bytes())?;
     }
     Ok(())
 }

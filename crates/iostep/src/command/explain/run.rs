@@ -4,16 +4,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use iostep_analyze::explain::{Explanation, text};
-use iostep_analyze::report::html;
+use iostep_analyze::explain::Explanation;
+use iostep_analyze::report;
 use iostep_analyze::stats::Summary;
 use iostep_model::event::Marker;
 use iostep_model::printable;
+use iostep_model::publish;
 use iostep_model::table::Trace;
+use iostep_report::document::Detail;
 
 use super::drive::{Plan, Prepared};
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::terminal::{self, say};
 
 /// An explanation and the recording that it is made from.
 #[derive(Debug)]
@@ -53,12 +55,15 @@ pub fn explain(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Explained> 
 impl Explained {
     /// For people.
     pub fn text(&self) -> String {
-        text::render(&self.explanation)
+        let document = report::explain::document(&self.explanation);
+        document.text(Detail::Full, terminal::style())
     }
 
     /// For programs; what makes the numbers doubtful is told on standard error too.
     pub fn json(&self) -> String {
-        terminal::say_lines(&text::warnings(&self.explanation));
+        for alarm in report::explain::alarms(&self.explanation) {
+            say!("{alarm}");
+        }
         serde_json::to_string_pretty(&self.explanation)
             .expect("an explanation has only JSON's types")
     }
@@ -68,10 +73,8 @@ impl Explained {
     /// Errors: the file cannot be written.
     pub fn write_html(&self, path: &Path) -> anyhow::Result<()> {
         let summary = Summary::of(&self.trace);
-        iostep_model::publish::write_with(path, |file| {
-            html::write(file, &self.trace, &summary).map_err(iostep_model::Error::io(path, "write"))
-        })
-        .context("cannot write the report")
+        let page = report::trace::page(&self.trace, &summary);
+        publish::write(path, page.as_bytes()).context("cannot write the report")
     }
 
     /// 1 if the recording's self-check failed and that is not allowed.

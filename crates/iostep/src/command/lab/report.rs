@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use iostep_analyze::lab::Report;
 use iostep_analyze::report;
-use iostep_analyze::report::document::Detail;
 use iostep_lab::results;
 use iostep_model::lab::{CellResult, Lab};
 use iostep_model::publish;
+use iostep_report::document::Detail;
 
 use crate::terminal::{self, say};
 

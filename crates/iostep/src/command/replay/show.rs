@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use iostep_analyze::replay::Document;
-use iostep_analyze::report::document::Detail;
 use iostep_analyze::report::replay;
+use iostep_report::document::Detail;
 
 use crate::terminal::{self, Content};
 

@@ -1,0 +1,73 @@
+//! What stands at the top of a trace's page.
+
+use iostep_model::manifest::{Manifest, State};
+use iostep_report::document::Fact;
+use iostep_report::quantity::{bytes, count, duration, percent};
+
+use crate::stats::Summary;
+
+/// The few numbers that matter most.
+pub(super) fn totals(summary: &Summary) -> Vec<(&'static str, String)> {
+    let all = summary.all();
+    let joj = &summary.joj;
+    let written = joj.data_bytes + joj.journal_bytes + joj.metadata_bytes;
+    let amplification = match joj.data_bytes {
+        0 => "-".to_owned(),
+        data => format!("{:.1}", written as f64 / data as f64),
+    };
+    vec![
+        ("written", bytes(all.write.bytes)),
+        ("read", bytes(all.read.bytes)),
+        ("writes", count(all.write.requests)),
+        ("reads", count(all.read.requests)),
+        ("flushes", count(summary.barriers.flushes)),
+        ("FUA writes", count(summary.barriers.fua_writes)),
+        ("journaling of journal", percent(joj.joj_share)),
+        ("written per byte of data", amplification),
+        ("duration", duration(summary.overview.duration_ns)),
+    ]
+}
+
+/// What was traced, and by what.
+pub(super) fn facts(manifest: &Manifest) -> Vec<Fact> {
+    let mut facts = vec![Fact::of("device", device(manifest))];
+    match &manifest.filesystem {
+        Some(fs) => {
+            let place = match fs.mount_point.as_str() {
+                "" => "an image",
+                place => place,
+            };
+            facts.push(Fact::of("filesystem", format!("{} on {place}", fs.kind)));
+            facts.push(Fact::of("options", &fs.options));
+        }
+        None => facts.push(Fact::of("filesystem", "none found")),
+    }
+    let kernel = format!("Linux {} {}", manifest.kernel, manifest.machine);
+    let state = match manifest.state {
+        State::Complete => "",
+        State::Recovered => ", recovered: the recorder was killed",
+        State::Recording => ", not finished",
+    };
+    let backend = manifest.backend.name();
+    let recorded = format!("{backend} by iostep {}{state}", manifest.iostep_version);
+    facts.extend([Fact::of("kernel", kernel), Fact::of("recorded", recorded)]);
+    facts
+}
+
+fn device(manifest: &Manifest) -> String {
+    let device = &manifest.device;
+    let cache = match (device.volatile_write_cache, device.fua) {
+        (false, _) => "no volatile write cache",
+        (true, false) => "volatile write cache",
+        (true, true) => "volatile write cache, FUA",
+    };
+    let size = bytes(device.sectors.saturating_mul(iostep_model::SECTOR_BYTES));
+    format!(
+        "{} ({}:{}), {size}, blocks of {} bytes, {cache}, scheduler {}",
+        manifest.device_label(),
+        device.major,
+        device.minor,
+        device.logical_block_bytes,
+        device.scheduler
+    )
+}
