@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use iostep_model::bench::{Document, RunState};
+use iostep_model::host::Host;
 use iostep_model::lab::{Cell, CellResult, Environment, Place, Run, State, Tool, WorkloadKind};
 use iostep_model::store;
 use iostep_model::table::Trace;
@@ -194,7 +195,6 @@ impl Runner<'_> {
         site: Site<'_>,
         start_wall_ns: u64,
     ) -> Environment {
-        let uname = rustix::system::uname();
         let found = left.document.as_ref().map(|document| &document.environment);
         let device = found.and_then(|found| found.device.clone());
         let (commands, tools): (&[String], &[Tool]) = match held {
@@ -209,10 +209,7 @@ impl Runner<'_> {
                 (None, Site::Directory(_)) => Place::Directory,
             },
             emulated: self.guest.unwrap_or(false),
-            kernel: uname.release().to_string_lossy().into_owned(),
-            machine: uname.machine().to_string_lossy().into_owned(),
-            processor: found.map_or(String::new(), |found| found.processor.clone()),
-            cpus: found.map_or(0, |found| found.cpus),
+            host: found.map_or_else(Host::running, |found| found.host.clone()),
             device_model: device
                 .as_ref()
                 .map_or(String::new(), |device| model(&device.name)),

@@ -16,17 +16,18 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use iostep_model::bench::{Environment, Job, Run, Warning};
+use iostep_model::host::Host;
 
 use activity::Activity;
 
 /// What is known of the machine. Filesystem, device and SQLite are the caller's to add.
 pub fn here(root: &Path) -> Environment {
-    let uname = rustix::system::uname();
     Environment {
-        kernel: uname.release().to_string_lossy().into_owned(),
-        machine: uname.machine().to_string_lossy().into_owned(),
-        processor: machine::processor(root),
-        cpus: machine::cpus(),
+        host: Host {
+            processor: machine::processor(root),
+            cpus: machine::cpus(),
+            ..Host::running()
+        },
         memory_bytes: machine::memory_bytes(root),
         clock_source: machine::clock_source(root),
         filesystem: None,

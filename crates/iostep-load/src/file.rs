@@ -4,9 +4,9 @@
 //! check       jobs that make no sense
 //! capability  what the target can do
 //! descriptors so many threads can have files open
-//! ground      the target: work_files in a work_directory, or a device
+//! base        the target: work_files in a work_directory, or a device
 //! page_cache  what of the files is in memory at the start
-//! lane        what a thread works on: offsets say where, payload what (stamp: whose, when)
+//! region      what a thread works on: offsets say where, payload what (stamp: whose, when)
 //! psync       a worker that calls; sync: what is called after writes; calls: how both call
 //! uring       a worker that keeps many operations under way
 //! mmap        a worker that copies; bus: how it survives SIGBUS
@@ -14,6 +14,7 @@
 //! ```
 
 mod aligned;
+mod base;
 mod bus;
 mod calls;
 mod capability;
@@ -21,13 +22,12 @@ mod check;
 mod compare;
 mod descriptors;
 mod device;
-mod ground;
-mod lane;
 mod mmap;
 mod offsets;
 mod page_cache;
 mod payload;
 mod psync;
+mod region;
 mod stamp;
 mod sync;
 mod uring;
@@ -40,20 +40,18 @@ mod sample;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use iostep_model::bench::{
-    Engine, FileJob, PageCacheState, Run, RunState, Sync, Transfer, Verification,
-};
+use iostep_model::bench::{Engine, FileJob, PageCacheState, Run, RunState, Transfer, Verification};
 use rustix::fs::OFlags;
 
+use self::base::Base;
 use self::compare::Wrong;
-use self::ground::Ground;
-use self::lane::{Lane, Laned, Tally};
 use self::mmap::Mmap;
 use self::offsets::Offsets;
 use self::psync::Psync;
+use self::region::{Region, RegionWorker, Tally};
 use self::uring::Uring;
 use self::verify::ReadBack;
-use crate::engine::{Crew, Observer, Worker};
+use crate::engine::{Observer, Pool, Worker};
 use crate::error::{Error, Result};
 
 /// A job whose target is ready. Dropping it removes the work files, unless they are to be kept.
@@ -61,7 +59,7 @@ use crate::error::{Error, Result};
 pub struct Bench<'a> {
     job: FileJob,
     interrupted: &'a AtomicBool,
-    ground: Ground,
+    base: Base,
     /// Whether the next run finds the target as the job wants it.
     ready: bool,
 }
@@ -79,12 +77,12 @@ impl Bench<'_> {
     ) -> Result<Bench<'a>> {
         check::check(job)?;
         descriptors::allow_for(job.threads)?;
-        let ground = Ground::take(job)?;
-        ground.make(job, interrupted, observer)?;
+        let base = Base::take(job)?;
+        base.make(job, interrupted, observer)?;
         Ok(Bench {
             job: job.clone(),
             interrupted,
-            ground,
+            base,
             ready: true,
         })
     }
@@ -96,44 +94,44 @@ impl Bench<'_> {
     /// is in the run.
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Run> {
         if !self.ready {
-            self.ground.make(&self.job, self.interrupted, observer)?;
+            self.base.make(&self.job, self.interrupted, observer)?;
         }
         self.ready = !self.job.access.writes();
         let page_cache = self.prepare_page_cache()?;
-        let lanes = self.lanes()?;
-        let mut run = self.run_lanes(lanes, observer)?;
+        let regions = self.regions()?;
+        let mut run = self.run_regions(regions, observer)?;
         run.page_cache = page_cache;
         Ok(run)
     }
 
     /// The one place that decides which worker runs.
-    fn run_lanes(&self, lanes: Vec<Lane>, observer: &mut dyn Observer) -> Result<Run> {
+    fn run_regions(&self, regions: Vec<Region>, observer: &mut dyn Observer) -> Result<Run> {
         match self.job.engine {
             Engine::Psync if self.job.transfer == Transfer::Mmap => {
-                self.work(lanes, Mmap::new, observer)
+                self.work(regions, Mmap::new, observer)
             }
-            Engine::Psync => self.work(lanes, Psync::new, observer),
-            Engine::Uring => self.work(lanes, Uring::new, observer),
+            Engine::Psync => self.work(regions, Psync::new, observer),
+            Engine::Uring => self.work(regions, Uring::new, observer),
         }
     }
 
-    fn work<W: Worker + Laned>(
+    fn work<W: Worker + RegionWorker>(
         &self,
-        lanes: Vec<Lane>,
-        worker: impl Fn(Lane) -> W,
+        regions: Vec<Region>,
+        worker: impl Fn(Region) -> W,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
-        let crew = Crew {
-            cpus: &self.job.cpus,
-            limits: self.job.limits,
-            pace: self.job.pace,
+        let pool = Pool {
+            cpus: &self.job.measurement.cpus,
+            limits: self.job.measurement.limits,
+            pace: self.job.measurement.pace,
             interrupted: self.interrupted,
         };
-        let mut workers: Vec<W> = lanes.into_iter().map(worker).collect();
-        let mut run = crew.run(&mut workers, observer)?;
-        if self.job.verify && run.state == RunState::Complete {
-            let lanes: Vec<_> = workers.into_iter().map(W::into_lane).collect();
-            match self.verify(&lanes) {
+        let mut workers: Vec<W> = regions.into_iter().map(worker).collect();
+        let mut run = pool.run(&mut workers, observer)?;
+        if self.job.measurement.verify && run.state == RunState::Complete {
+            let regions: Vec<_> = workers.into_iter().map(W::into_region).collect();
+            match self.verify(&regions) {
                 Ok(verification) => run.verification = Some(verification),
                 Err(Error::Interrupted) => run.state = RunState::Interrupted,
                 Err(error) => return Err(error),
@@ -142,16 +140,16 @@ impl Bench<'_> {
         Ok(run)
     }
 
-    fn verify(&self, lanes: &[Lane]) -> Result<Verification> {
+    fn verify(&self, regions: &[Region]) -> Result<Verification> {
         let mut wrong = Wrong::default();
-        for lane in lanes {
-            wrong.add(&lane.tally.wrong);
+        for region in regions {
+            wrong.add(&region.tally.wrong);
         }
-        for area in self.ground.areas(&self.job) {
+        for area in self.base.areas(&self.job) {
             let read_back = ReadBack {
                 job: &self.job,
-                file: &self.ground.open(&area, OFlags::RDONLY)?,
-                lanes: &lanes[area.threads.start as usize..area.threads.end as usize],
+                file: &self.base.open(&area, OFlags::RDONLY)?,
+                regions: &regions[area.threads.start as usize..area.threads.end as usize],
                 interrupted: self.interrupted,
                 area: &area,
             };
@@ -160,14 +158,14 @@ impl Bench<'_> {
         Ok(wrong.into_verification())
     }
 
-    fn lanes(&self) -> Result<Vec<Lane>> {
+    fn regions(&self) -> Result<Vec<Region>> {
         let end = Arc::default();
         let flags = self.open_flags();
-        let mut lanes = Vec::new();
-        for area in self.ground.areas(&self.job) {
+        let mut regions = Vec::new();
+        for area in self.base.areas(&self.job) {
             for thread in area.threads.clone() {
-                lanes.push(Lane {
-                    file: self.ground.open(&area, flags)?,
+                regions.push(Region {
+                    file: self.base.open(&area, flags)?,
                     path: area.path.clone(),
                     file_number: area.file_number,
                     thread,
@@ -177,7 +175,7 @@ impl Bench<'_> {
                 });
             }
         }
-        Ok(lanes)
+        Ok(regions)
     }
 
     fn open_flags(&self) -> OFlags {
@@ -186,13 +184,7 @@ impl Bench<'_> {
             false => OFlags::RDONLY,
         };
         flags.set(OFlags::DIRECT, self.job.transfer == Transfer::Direct);
-        match self.job.sync {
-            Sync::OSync => flags |= OFlags::SYNC,
-            // rustix's DSYNC is O_SYNC where it makes the system calls itself (1.1.6).
-            Sync::ODsync => flags |= OFlags::from_bits_retain(libc::O_DSYNC as u32),
-            _ => {}
-        }
-        flags
+        flags | sync::open_flags(self.job.sync)
     }
 
     /// `None` for a device.
@@ -201,11 +193,11 @@ impl Bench<'_> {
             dirty_pages: Some(0),
             ..PageCacheState::default()
         };
-        for area in self.ground.areas(&self.job) {
-            let file = self.ground.open(&area, OFlags::RDONLY)?;
+        for area in self.base.areas(&self.job) {
+            let file = self.base.open(&area, OFlags::RDONLY)?;
             page_cache::prepare(&file, &area.path, self.job.page_cache, self.interrupted)?;
             page_cache::add_state(&file, &area.path, &mut state)?;
         }
-        Ok(matches!(self.ground, Ground::Files(_)).then_some(state))
+        Ok(matches!(self.base, Base::Files(_)).then_some(state))
     }
 }

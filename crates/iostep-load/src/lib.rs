@@ -1,16 +1,16 @@
 //! Drives I/O.
 //!
-//! [`engine`] runs threads and measures them; [`mod@file`] and [`sqlite`] are what the threads do:
+//! [`engine`] runs threads and measures them; [`mod@file`] and [`transactions`] are what the threads do:
 //! reads and writes of files, and transactions. [`environment`] says where that was, and what
-//! spoils the figures. [`sql`] runs a script one transaction at a time, in a process of its own.
+//! spoils the figures. [`script`] runs a script one transaction at a time, in a process of its own.
 
 pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod file;
 pub mod replay;
-pub mod sql;
-pub mod sqlite;
+pub mod script;
+pub mod transactions;
 mod work_directory;
 
 pub use error::{Error, Result};

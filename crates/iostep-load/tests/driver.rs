@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use iostep_load::Error;
-use iostep_load::sql::{Database, Driver, Settings, serve};
+use iostep_load::script::{Database, Driver, Settings, serve};
 use iostep_model::directory::Temporary;
 use libtest_mimic::{Arguments, Failed, Trial};
 

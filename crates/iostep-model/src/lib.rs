@@ -9,6 +9,7 @@
 
 pub mod bench;
 pub mod class;
+pub mod clock;
 pub mod database;
 pub mod directory;
 pub mod durability;
@@ -16,6 +17,7 @@ pub mod error;
 pub mod event;
 pub mod filesystem;
 pub mod fixture;
+pub mod host;
 pub mod identity;
 pub mod lab;
 pub mod manifest;

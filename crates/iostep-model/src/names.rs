@@ -9,7 +9,7 @@ pub struct UnknownName {
     /// What it should have named.
     pub what: &'static str,
     /// The names that there are.
-    pub choices: String,
+    pub choices: &'static str,
 }
 
 /// Gives an enum of plain values `ALL`, in the order of the list, `name()`, which people read and
@@ -34,8 +34,14 @@ macro_rules! listed {
 
 /// The same, and `FromStr`, which takes either case. In files they go by that name.
 macro_rules! named {
-    ($type:ident, $what:literal, $($variant:ident = $name:literal),+ $(,)?) => {
-        $crate::listed! { $type, $($variant = $name),+ }
+    ($type:ident, $what:literal,
+     $first:ident = $first_name:literal $(, $variant:ident = $name:literal)* $(,)?) => {
+        $crate::listed! { $type, $first = $first_name $(, $variant = $name)* }
+
+        impl $type {
+            /// Every name, as help and errors list them.
+            pub const CHOICES: &'static str = concat!($first_name $(, ", ", $name)*);
+        }
 
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,7 +76,7 @@ macro_rules! named {
                 found.ok_or_else(|| $crate::names::UnknownName {
                     name: name.to_owned(),
                     what: $what,
-                    choices: [$($name),+].join(", "),
+                    choices: $type::CHOICES,
                 })
             }
         }

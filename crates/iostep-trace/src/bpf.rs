@@ -275,7 +275,7 @@ impl<'object> Probe<'object> {
         skel.attach()
             .map_err(Error::kernel("attach the BPF programs"))?;
         let flags = flags::KernelFlags::read(&btf);
-        let attached_ns = crate::session::mono_ns();
+        let attached_ns = iostep_model::clock::mono_ns();
         let disks = target.layers.iter().map(|layer| layer.traced.is_disk());
         let disks = disks.collect();
         let ledger = target.has_requests().then(|| Ledger::since(attached_ns));
@@ -350,7 +350,7 @@ impl<'object> Probe<'object> {
     /// Errors: `Kernel`.
     pub fn begin(&self) -> Result<()> {
         self.decoder.borrow_mut().begin();
-        let now = crate::session::mono_ns().to_ne_bytes();
+        let now = iostep_model::clock::mono_ns().to_ne_bytes();
         let map = &self.skel.maps.data_began;
         map.update(&0u32.to_ne_bytes(), &now, MapFlags::ANY)
             .map_err(Error::kernel("write a BPF map"))
@@ -360,7 +360,8 @@ impl<'object> Probe<'object> {
     pub(crate) fn waiting(&self, queued_before_ns: u64) -> Option<Waiting> {
         let decoder = self.decoder.borrow();
         decoder.ledger().map(|ledger| {
-            let Old { stuck, unsure } = ledger.old(queued_before_ns, crate::session::mono_ns());
+            let Old { stuck, unsure } =
+                ledger.old(queued_before_ns, iostep_model::clock::mono_ns());
             Waiting {
                 stuck,
                 unsure,

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use iostep_model::clock::{mono_ns, wall_ns};
 use iostep_model::directory::Directory;
 use iostep_model::event::{Event, Marker};
 use iostep_model::manifest::{
@@ -653,20 +654,8 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
 }
 
 fn clocks() -> Clocks {
-    let wall = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     Clocks {
         mono_ns: mono_ns(),
-        wall_ns: nanoseconds(wall),
+        wall_ns: wall_ns(),
     }
-}
-
-/// `CLOCK_MONOTONIC` now.
-pub fn mono_ns() -> u64 {
-    nanoseconds(rustix::time::clock_gettime(
-        rustix::time::ClockId::Monotonic,
-    ))
-}
-
-fn nanoseconds(time: rustix::time::Timespec) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -26,7 +26,7 @@ use iostep_model::syscall::raw::{Action, Event, Path, Returned};
 use iostep_model::syscall::{Clock, Header};
 
 use crate::error::Error;
-use crate::session::mono_ns;
+use iostep_model::clock::mono_ns;
 use keeper::Keeper;
 use present::Present;
 use record::Record;

@@ -36,7 +36,6 @@ use iostep_model::event::Event;
 
 use crate::bpf::Sums;
 use crate::error::{Error, Result};
-use crate::session::mono_ns;
 use crate::target::Target;
 use crate::tracefs::files::Files;
 use crate::tracefs::hooks::Decoders;
@@ -46,6 +45,7 @@ use crate::tracefs::needs::Needs;
 use crate::tracefs::processes::Processes;
 use crate::tracefs::scope::Scope;
 use crate::tracefs::translate::{Record, Translator};
+use iostep_model::clock::mono_ns;
 
 /// Ring buffer of all CPUs together, by default. Each CPU has its part, and I/O rarely spreads
 /// evenly.

@@ -76,53 +76,214 @@ fn refused(arguments: &[&str], status: i32) -> String {
     error
 }
 
+/// What `bench file` refuses, with what the error has to say. Rules that are not here need more than
+/// flags: a device, or all combinations of two options.
+const OF_FILES: &[(&str, &str)] = &[
+    ("--access sideways", "choose write, random-write"),
+    ("--sync fbarrier", "choose none, osync"),
+    ("--transfer directly", "choose buffered, direct"),
+    ("--engine libaio", "choose psync, uring"),
+    ("--record 0", "choose --record from 1 byte to 1GiB"),
+    ("--record 4q", "expected a size"),
+    ("--size 0", "choose a --size"),
+    ("--size -1", "-1"),
+    ("--size 99999999999999999999", "--size"),
+    (
+        "--size 1000KiB --record 300KiB",
+        "choose --size 921600 or 1228800",
+    ),
+    ("--size 1 --record 300KiB", "choose --size 307200"),
+    (
+        "--size 32KiB --threads 3 --shared",
+        "no multiple of 3 threads' records of 4096 bytes; choose --size 24576 or 36864",
+    ),
+    ("--size 8192TiB --threads 1024", "choose a smaller --size"),
+    ("--threads 0", "0 is not in 1..=1024"),
+    ("--threads 1025", "1025 is not in 1..=1024"),
+    ("--sync-every 0", "0 is not in 1.."),
+    ("--depth 0 --engine uring", "choose --depth from 1 to 4096"),
+    ("--depth 2", "choose --engine uring or --depth 1"),
+    ("--access random-write --overlap 101", "from 0 to 100"),
+    ("--access random-read --overlap nan", "from 0 to 100"),
+    ("--overlap 50", "access write does not overlap"),
+    (
+        "--access read --sync fsync",
+        "access read has nothing to sync",
+    ),
+    (
+        "--access random-read --end-sync",
+        "access random-read has nothing to sync",
+    ),
+    ("--transfer mmap --access append", "a mapping cannot append"),
+    (
+        "--transfer mmap --engine uring",
+        "engine uring has no mappings",
+    ),
+    ("--sync msync", "sync mode msync is for mappings"),
+    ("--transfer mmap --sync osync", "choose --sync msync"),
+    (
+        "--transfer direct --sync sync-file-range",
+        "choose --sync fdatasync",
+    ),
+    (
+        "--access append --shared --threads 2 --time 1",
+        "cannot start over",
+    ),
+    ("--access append --initial allocated", "leave out --initial"),
+    (
+        "--initial sparse --reuse",
+        "files of an earlier run are not sparse",
+    ),
+    (
+        "--verify --payload constant",
+        "choose --payload incompressible",
+    ),
+    ("--verify --record 32", "no room for a stamp"),
+    ("--verify --reuse", "leave out --reuse or --verify"),
+    (
+        "--verify --access random-write --transfer mmap --shared --threads 2",
+        "mix their bytes",
+    ),
+    ("--payload constant:256", "256: no byte"),
+    ("--polled", "add --transfer direct"),
+    ("--atomic", "add --transfer direct"),
+    ("--rate 0", "0: not more than 0"),
+    ("--time 0", "--time 0: nothing would be measured"),
+    ("--time 5000000h --ramp 5000000h", "choose a shorter --time"),
+    ("--cpus 8000", "CPU 8000"),
+    ("--cpus 9-1", "expected CPUs as 0-3,6"),
+    ("--repeat 0", "0 is not in 1..=10000"),
+    ("--until-spread=0", "a percentage of more than 0"),
+    ("--until-spread 1 --repeat 2", "allow 3 or more"),
+    ("--json --csv", "cannot be used with"),
+    ("--json --quiet", "cannot be used with"),
+    ("-o /nowhere/at/all.json", "its directory is not there"),
+];
+
+/// The same of `bench sqlite`.
+const OF_SQLITE: &[(&str, &str)] = &[
+    ("--journal walrus", "choose delete, truncate"),
+    ("--synchronous 7", "choose off, normal, full"),
+    ("--operation upsert", "possible values: insert"),
+    ("--waldio-layout Q", "or auto"),
+    ("--checkpoint often", "transactions as every:100"),
+    ("--cache-size big", "--cache-size"),
+    ("--transactions 0", "0 is not in 1.."),
+    ("--transactions 18446744073709551615", "choose 1 to"),
+    ("--threads 2000", "1..=1024"),
+    ("--tables 0", "0 tables"),
+    ("--tables 4000000000", "4000000000 tables"),
+    ("--statements 0", "0 statements"),
+    ("--databases 0", "0 databases"),
+    ("--databases 4000000000", "this SQLite takes at most"),
+    ("--record 0", "0 record bytes"),
+    ("--record 1000000000", "this SQLite takes at most"),
+    ("--record 4000000000", "choose 1 to 2147483647"),
+    ("--record 8GiB", "SQLite takes nothing so large"),
+    (
+        "--page-size 1000",
+        "choose a power of two from 512 to 65536",
+    ),
+    ("--page-size 4GiB", "SQLite takes nothing so large"),
+    ("--rows 18446744073709551615", "choose at most"),
+    (
+        "--transactions 1099511627776 --verify",
+        "with --rows and --transactions",
+    ),
+    ("--mix insert=0 --operation mix", "must be more than 0"),
+    ("--mix insert=1", "pass --operation mix"),
+    ("--rate 1MiB/s", "name transactions a second"),
+    ("--time 0", "--time 0: nothing would be measured"),
+    (
+        "--operation update --rows 0",
+        "at least a row for each thread",
+    ),
+    (
+        "--operation delete --rows 19 --transactions 20",
+        "choose --rows 20",
+    ),
+    (
+        "--operation delete --rows 39 --transactions 20 --threads 2 --shared",
+        "choose --rows 40",
+    ),
+    (
+        "--operation delete --rows 2 --statements 3 --time 1",
+        "choose more --rows",
+    ),
+    (
+        "--operation mix --mix update=1,delete=1 --rows 5",
+        "no rows are left",
+    ),
+    (
+        "--operation mix --mix update=1,delete=1 --rows 1099511627776 --keys random",
+        "a random mix, or a verification",
+    ),
+    ("--wal-file steady", "a steady log in journal mode delete"),
+    (
+        "--journal wal --wal-file steady --checkpoint never --time 1",
+        "or checkpoint",
+    ),
+    (
+        "--waldio-sync full",
+        "options of waldio in journal mode delete",
+    ),
+    ("--journal waldio --fsync", "leave --fsync out"),
+    (
+        "--journal waldio --waldio-group-ms 5",
+        "choose --waldio-sync group",
+    ),
+    (
+        "--journal waldio --waldio-layout T --waldio-padding 4096",
+        "only layout P has a padding",
+    ),
+    ("--batch-atomic --journal wal", "batch atomic writes"),
+    ("--batch-atomic --synchronous off", "batch atomic writes"),
+    ("--batch-atomic --databases 2", "batch atomic writes"),
+    (
+        "--journal waldio --sqlite-lib libsqlite3.so.0",
+        "--waldio-lib",
+    ),
+    ("--sqlite-lib /no/such/lib.so", "/no/such/lib.so"),
+    ("--sqlite-lib /bin/sh", "/bin/sh"),
+];
+
 #[test]
 fn what_makes_no_sense_is_bad_usage_and_names_the_choice() {
     let target = directory();
-    for (flags, expected) in [
-        (&["--sync", "fbarrier"][..], "choose none, osync"),
-        (&["--access", "sideways"], "choose write, random-write"),
-        (&["--record", "0"], "record"),
-        (&["--size", "0"], "size"),
-        (&["--size", "10000"], "multiple"),
-        (&["--threads", "0"], "1..=1024"),
-        (&["--depth", "4"], "uring"),
-        (&["--overlap", "101"], "0 to 100"),
-        (&["--time", "0"], "--time 0"),
-        (&["--until-spread", "1", "--repeat", "2"], "allow 3 or more"),
-        (&["--json", "--csv"], "cannot be used with"),
-        (
-            &["-o", "/nowhere/at/all.json"],
-            "its directory is not there",
-        ),
-    ] {
-        let arguments = [&["bench", "file", name(target.path())], flags].concat();
-        let error = refused(&arguments, 2);
-        assert!(error.contains(expected), "{flags:?}: {error}");
+    for (workload, table) in [("file", OF_FILES), ("sqlite", OF_SQLITE)] {
+        for (flags, expected) in table {
+            let mut arguments = vec!["bench", workload, name(target.path())];
+            arguments.extend(flags.split_whitespace());
+            let error = refused(&arguments, 2);
+            assert!(error.contains(expected), "{flags}: {error}");
+            assert_eq!(names(target.path()), [""; 0], "{flags}");
+        }
     }
-    for target in ["/nowhere/at/all", "/dev/null"] {
-        let error = refused(&["bench", "file", target], 2);
-        assert!(error.starts_with(&format!("iostep: {target}: ")), "{error}");
-    }
-    assert_eq!(names(target.path()), [""; 0]);
 }
 
 #[test]
-fn the_same_holds_for_sqlite() {
-    let target = directory();
-    for (flags, expected) in [
-        (&["--journal", "walrus"][..], "choose delete, truncate"),
-        (&["--operation", "upsert"], "possible values: insert"),
-        (&["--transactions", "0"], "1.."),
-        (&["--mix", "read=1"], "--operation mix"),
-        (&["--rate", "1MiB/s"], "transactions a second"),
-        (&["--page-size", "1000"], "page"),
-    ] {
-        let arguments = [&["bench", "sqlite", name(target.path())], flags].concat();
-        let error = refused(&arguments, 2);
-        assert!(error.contains(expected), "{flags:?}: {error}");
+fn a_target_that_is_no_place_is_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let file = name(file.path());
+    for target in ["/nowhere/at/all", "/dev/null", file] {
+        let error = refused(&["bench", "file", target, "--destroy-data"], 2);
+        assert!(error.starts_with(&format!("iostep: {target}: ")), "{error}");
+        let output = iostep(&["bench", "sqlite", target]);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{output:?}");
+        assert!(text(&output.stderr).contains(target), "{output:?}");
     }
-    assert_eq!(names(target.path()), [""; 0]);
+}
+
+#[test]
+fn fewer_transactions_than_threads_are_done_by_each_thread() {
+    let target = directory();
+    let flags = "--transactions 1 --threads 4 --journal memory --synchronous off";
+    let mut arguments = vec!["sqlite", name(target.path())];
+    arguments.extend(flags.split_whitespace());
+    let (document, _) = measured(&arguments);
+    let each = document.runs[0].threads.iter();
+    let each: Vec<u64> = each.map(|thread| thread.operations).collect();
+    assert_eq!(each, [1; 4]);
 }
 
 #[test]

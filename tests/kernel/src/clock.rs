@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use iostep_model::clock::wall_ns;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +11,7 @@ fn ns(time: Timespec) -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// `CLOCK_MONOTONIC`, ns.
-pub fn mono_ns() -> u64 {
-    ns(clock_gettime(ClockId::Monotonic))
-}
+pub use iostep_model::clock::mono_ns;
 
 /// The clock that filesystems stamp commits with (`ktime_get_coarse_real_ts64`): it moves with the
 /// timer's tick, and stands still while that is late. ns since the epoch.
@@ -24,7 +22,7 @@ pub fn coarse_wall_ns() -> u64 {
 /// Sleeps until the coarse clock has passed the present moment, so that what came before and what
 /// comes after have different times on disk.
 pub fn let_the_coarse_clock_pass() {
-    let now = ns(clock_gettime(ClockId::Realtime));
+    let now = wall_ns();
     while coarse_wall_ns() <= now {
         std::thread::sleep(Duration::from_micros(500));
     }
@@ -44,7 +42,7 @@ impl Moment {
     pub fn now() -> Moment {
         let attempt = |_| {
             let before = mono_ns();
-            let wall_ns = ns(clock_gettime(ClockId::Realtime));
+            let wall_ns = wall_ns();
             let between = mono_ns() - before;
             let mono_ns = before + between / 2;
             (between, Moment { mono_ns, wall_ns })

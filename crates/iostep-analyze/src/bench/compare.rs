@@ -10,7 +10,6 @@ use super::estimate::Interval;
 use super::measure::{Better, Measure};
 use super::rank_test;
 use super::series::SeriesMean;
-use super::spoilers::pace;
 use super::student::t_95;
 use super::summary::{Summary, per_second, whole_seconds};
 
@@ -126,7 +125,7 @@ impl Comparison {
             document: documents[side],
             summary: &summaries[side],
         });
-        let paced = |job: &Job| pace(job).operations_per_second.is_some();
+        let paced = |job: &Job| job.measurement().pace.operations_per_second.is_some();
         Ok(Comparison {
             work: summaries[0].work,
             differences: difference::between(first, second),

@@ -121,13 +121,13 @@ mod tests {
     fn what_was_asked_for_comes_before_where() {
         let first = fixture::write_fdatasync(1);
         let mut second = first.clone();
-        second.environment.kernel = "6.12.0".into();
+        second.environment.host.kernel = "6.12.0".into();
         second.environment.device = None;
         let Job::File(job) = &mut second.job else {
             panic!("a file job")
         };
         job.sync = Sync::Fsync;
-        job.limits.time_ns = Some(5);
+        job.measurement.limits.time_ns = Some(5);
         let found = between(&first, &second);
         let [time, sync, rest @ ..] = &found[..] else {
             panic!("{found:?}");
@@ -179,7 +179,7 @@ mod tests {
             panic!("a file job")
         };
         job.threads = 8;
-        job.limits.time_ns = Some(5);
+        job.measurement.limits.time_ns = Some(5);
         let columns = varying(&[&first, &second, &first]);
         let expected = [
             ("limits.time_ns", ["-", "5", "-"]),

@@ -1,13 +1,13 @@
 //! Small documents, made by hand, for tests of reports.
 
 use iostep_model::bench::{
-    Access, CheckpointMode, CheckpointPolicy, Cpu, Document, Environment, FileJob, Job, KeyOrder,
-    Latency, LatencyHistogram, Limits, MachineTime, Pace, PageCacheState, Run, RunState,
-    SCHEMA_VERSION, Second, SqliteJob, SqliteLibrary, SqliteOperation, Step, Sync, Target,
-    ThreadRun, WalFile, WaldioOptions,
+    Access, Cpu, Document, Environment, FileJob, Job, Latency, LatencyHistogram, MachineTime,
+    PageCacheState, Run, RunState, SCHEMA_VERSION, Second, SqliteJob, SqliteLibrary, Step, Sync,
+    Target, ThreadRun,
 };
+use iostep_model::host::Host;
 use iostep_model::manifest::{Counters, Device, Filesystem, Totals};
-use iostep_model::pragma::{Journal, Synchronous};
+use iostep_model::pragma::Journal;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const RECORD_BYTES: u64 = 4096;
@@ -47,37 +47,9 @@ pub fn file_job() -> FileJob {
 /// The job of [`sqlite_wal`].
 pub fn sqlite_job() -> SqliteJob {
     SqliteJob {
-        directory: "/mnt/test".into(),
-        operation: SqliteOperation::Insert,
         journal: Journal::Wal,
-        synchronous: Synchronous::Full,
-        transactions: 1000,
-        record_bytes: 100,
-        rows: 0,
-        tables: 1,
-        databases: 1,
-        statements: 1,
-        keys: KeyOrder::Sequential,
         threads: 2,
-        shared: false,
-        busy_timeout_ns: 10 * SECOND_NS,
-        page_bytes: None,
-        cache_size: None,
-        mmap_bytes: None,
-        checkpoint: CheckpointPolicy::Pages(1000),
-        checkpoint_mode: CheckpointMode::Passive,
-        wal_file: WalFile::Fresh,
-        waldio: WaldioOptions::default(),
-        batch_atomic: false,
-        fsync: false,
-        library: None,
-        reuse: false,
-        keep: false,
-        verify: false,
-        seed: 1,
-        cpus: Vec::new(),
-        limits: Limits::default(),
-        pace: Pace::default(),
+        ..SqliteJob::new("/mnt/test")
     }
 }
 
@@ -112,10 +84,12 @@ fn document(job: Job, sqlite: Option<SqliteLibrary>, runs: Vec<Run>) -> Document
 
 fn environment(sqlite: Option<SqliteLibrary>) -> Environment {
     Environment {
-        kernel: "6.18.0".into(),
-        machine: "x86_64".into(),
-        processor: "Example CPU".into(),
-        cpus: 2,
+        host: Host {
+            kernel: "6.18.0".into(),
+            machine: "x86_64".into(),
+            processor: "Example CPU".into(),
+            cpus: 2,
+        },
         memory_bytes: 8 << 30,
         clock_source: "tsc".into(),
         filesystem: Some(Filesystem {

@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use iostep_model::bench::{Document, Job, Pace, Warning};
+use iostep_model::bench::{Document, Pace, Warning};
 use iostep_model::quantile::median;
 
 use super::steady::Steadiness;
@@ -24,21 +24,13 @@ pub(super) fn of(document: &Document, runs: &[RunSummary]) -> Vec<Warning> {
     let known: Vec<_> = warnings.iter().map(discriminant).collect();
     let single = [
         short(runs),
-        missed_rate(pace(&document.job), runs),
+        missed_rate(document.job.measurement().pace, runs),
         others(runs),
         steal(runs),
     ];
     let found = single.into_iter().flatten().chain(unsteady(runs));
     warnings.extend(found.filter(|warning| !known.contains(&discriminant(warning))));
     warnings
-}
-
-/// How fast a job is told to go.
-pub(super) fn pace(job: &Job) -> Pace {
-    match job {
-        Job::File(job) => job.pace,
-        Job::Sqlite(job) => job.pace,
-    }
 }
 
 fn short(runs: &[RunSummary]) -> Option<Warning> {
@@ -91,10 +83,10 @@ mod tests {
     #[test]
     fn what_the_figures_show_is_warned_of() {
         let mut document = fixture::write_fdatasync(2);
-        let Job::File(job) = &mut document.job else {
+        let iostep_model::bench::Job::File(job) = &mut document.job else {
             panic!("a file job")
         };
-        job.pace.operations_per_second = Some(5000.0);
+        job.measurement.pace.operations_per_second = Some(5000.0);
         for second in &mut document.runs[1].seconds[..2] {
             second.operations *= 3;
         }

@@ -115,10 +115,12 @@ pub fn environment(place: Place) -> Environment {
     Environment {
         place,
         emulated: in_guest,
-        kernel: if in_guest { "6.1.0" } else { "6.18.0" }.into(),
-        machine: "x86_64".into(),
-        processor: "a processor".into(),
-        cpus: 2,
+        host: iostep_model::host::Host {
+            kernel: if in_guest { "6.1.0" } else { "6.18.0" }.into(),
+            machine: "x86_64".into(),
+            processor: "a processor".into(),
+            cpus: 2,
+        },
         device: None,
         device_model: String::new(),
         mounted: "ext4 rw".into(),

@@ -76,7 +76,7 @@ impl Ground {
         Ground {
             place: environment.place,
             emulated: environment.emulated,
-            kernel: environment.kernel.clone(),
+            kernel: environment.host.kernel.clone(),
             device_model: environment.device_model.clone(),
         }
     }

@@ -6,7 +6,7 @@ use iostep_model::bench::Pace;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::clock::mono_ns;
+use iostep_model::clock::mono_ns;
 
 /// The last stretch before a moment is waited for awake: a sleeping thread is woken late by tens
 /// of microseconds.
@@ -179,7 +179,7 @@ mod tests {
     fn threads_take_turns_and_a_late_operation_does_not_move_the_next() {
         let pace = Pace {
             operations_per_second: Some(1e9),
-            think_ns: 0,
+            ..Pace::default()
         };
         let stop = AtomicBool::new(false);
         let mut second = Schedule::new(&pace, 1, 4, 1000);
@@ -191,13 +191,13 @@ mod tests {
     fn asking_for_a_moment_does_not_move_it() {
         let pace = Pace {
             operations_per_second: Some(1e9),
-            think_ns: 0,
+            ..Pace::default()
         };
         let mut rated = Schedule::new(&pace, 0, 1, 1000);
         assert_eq!([rated.next_ns(true), rated.next_ns(true)], [1000, 1000]);
         let pace = Pace {
-            operations_per_second: None,
             think_ns: 1_000_000,
+            ..Pace::default()
         };
         let stop = AtomicBool::new(false);
         let mut thinking = Schedule::new(&pace, 0, 1, 1000);

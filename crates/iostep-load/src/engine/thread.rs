@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostep_model::bench::{Limits, Pace, Step};
 
-use super::clock::mono_ns;
 use super::pace::Schedule;
 use super::record::Record;
+use iostep_model::clock::mono_ns;
 
 /// Why a worker ended before its work was done.
 #[derive(Clone, Debug, PartialEq, Eq)]

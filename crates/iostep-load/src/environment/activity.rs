@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use iostep_model::bench::{
-    Engine, Environment, FileJob, Job, Pace, PageCache, Run, RunState, Sharing, Transfer, Warning,
+    Engine, Environment, FileJob, Job, Pace, PageCache, Run, RunState, Transfer, Warning,
 };
 
 use super::text::{entries, read, value};
@@ -170,11 +170,9 @@ pub fn warn_of_job(
     runs: &[Run],
     warnings: &mut Vec<Warning>,
 ) {
-    let (threads, pinned, pace) = match job {
-        Job::File(job) => (job.threads, &job.cpus, &job.pace),
-        Job::Sqlite(job) => (job.threads, &job.cpus, &job.pace),
-    };
-    warnings.extend(more_threads(threads, pinned, environment.cpus));
+    let (threads, measurement) = (job.threads(), job.measurement());
+    let (pinned, pace) = (&measurement.cpus, &measurement.pace);
+    warnings.extend(more_threads(threads, pinned, environment.host.cpus));
     if let Job::File(job) = job {
         warnings.extend(fits_in_page_cache(job, environment.memory_bytes, runs));
     }
@@ -212,11 +210,7 @@ fn fits_in_page_cache(job: &FileJob, memory_bytes: u64, runs: &[Run]) -> Option<
     if job.access.writes() || job.transfer == Transfer::Direct {
         return None;
     }
-    let files = match job.sharing {
-        Sharing::OwnFile => u64::from(job.threads),
-        Sharing::SharedFile => 1,
-    };
-    let file_bytes = job.file_bytes.saturating_mul(files);
+    let file_bytes = job.file_bytes.saturating_mul(job.files().into());
     let keeps = job.transfer != Transfer::DontCache;
     let hits = |run: &Run| {
         let was_there = match run.page_cache {

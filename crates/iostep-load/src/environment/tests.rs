@@ -17,7 +17,7 @@ pub fn file_job() -> FileJob {
 fn here_is_what_the_kernel_says() {
     let here = here(Path::new("/"));
     let said = |path: &str| std::fs::read_to_string(path).expect("the kernel says it");
-    assert_eq!(here.kernel, said("/proc/sys/kernel/osrelease").trim());
+    assert_eq!(here.host.kernel, said("/proc/sys/kernel/osrelease").trim());
     let status = said("/proc/self/status");
     let mask = text::value(&status, "Cpus_allowed", ':').expect("it is there");
     let ones: u32 = mask
@@ -25,7 +25,7 @@ fn here_is_what_the_kernel_says() {
         .filter_map(|c| c.to_digit(16))
         .map(u32::count_ones)
         .sum();
-    assert_eq!(here.cpus, ones);
+    assert_eq!(here.host.cpus, ones);
     assert_eq!(here.memory_bytes % 1024, 0);
     let pages = rustix::system::sysinfo();
     assert_eq!(
@@ -38,7 +38,10 @@ fn here_is_what_the_kernel_says() {
 fn an_empty_machine_is_unknown_and_spoils_nothing() {
     let root = Root::new();
     let here = here(root.path());
-    assert_eq!((here.processor.as_str(), here.memory_bytes), ("unknown", 0));
+    assert_eq!(
+        (here.host.processor.as_str(), here.memory_bytes),
+        ("unknown", 0)
+    );
     let warnings = Before::take(root.path()).warnings(&Job::File(file_job()), &here, &[]);
     assert_eq!(warnings, []);
 }
@@ -145,7 +148,7 @@ proptest! {
                 root.put(path, text);
             }
             let here = here(root.path());
-            prop_assert!(!here.processor.is_empty());
+            prop_assert!(!here.host.processor.is_empty());
             let before = Before::take(root.path());
             before.warnings(&Job::File(file_job()), &here, &[]);
         }

@@ -59,21 +59,21 @@ pub fn scratch(directory: BorrowedFd<'_>, path: &Path) -> Result<File> {
 /// Errors: `Unsupported` for what kernel, filesystem or device cannot; `Usage` for what does not
 /// go together or a record of a wrong size; `Io`.
 pub fn check(job: &FileJob, file: &File, path: &Path) -> Result<Alignment> {
-    let target = Target {
+    let probe = Probe {
         file,
         path,
         sysfs: Path::new("/sys"),
     };
-    target.check(job)
+    probe.check(job)
 }
 
-struct Target<'a> {
+struct Probe<'a> {
     file: &'a File,
     path: &'a Path,
     sysfs: &'a Path,
 }
 
-impl Target<'_> {
+impl Probe<'_> {
     fn check(&self, job: &FileJob) -> Result<Alignment> {
         let alignment = match job.transfer {
             Transfer::Direct => self.direct(job.record_bytes)?,

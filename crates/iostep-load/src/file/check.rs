@@ -1,14 +1,14 @@
-//! Jobs that make no sense are refused before anything is touched.
+//! Jobs that make no sense are refused before anything is touched. The range of a single option
+//! stands at the option, in [`FileJob`]; here are the rules between them.
 
 use iostep_model::bench::{
     Access, Engine, FileJob, Files, InitialContent, PayloadKind, Sharing, Sync, Target, Transfer,
 };
 
 use super::stamp::LEAST_BYTES;
+use super::sync;
 use crate::error::{Error, Result};
 
-/// Ten times what Mobibench allows; more would only wait for each other.
-const MOST_THREADS: u32 = 1024;
 /// More does not fit into one system call without being cut.
 const MOST_RECORD_BYTES: u64 = 1 << 30;
 const MOST_DEPTH: u32 = 4096;
@@ -23,10 +23,10 @@ pub fn check(job: &FileJob) -> Result<()> {
     sizes(job)?;
     limits(job)?;
     access(job)?;
-    sync(job)?;
+    syncs(job)?;
     engine(job)?;
     initial(job)?;
-    if job.verify {
+    if job.measurement.verify {
         verify(job)?;
     }
     if let Target::BlockDevice(_) = job.target {
@@ -50,23 +50,9 @@ fn numbers(job: &FileJob) -> Result<()> {
     if job.file_bytes == 0 {
         return refuse("files of 0 bytes", "choose a --size");
     }
-    if !(1..=MOST_THREADS).contains(&job.threads) {
-        let what = format!("{} threads", job.threads);
-        return refuse(what, format!("choose --threads from 1 to {MOST_THREADS}"));
-    }
     if !(1..=MOST_DEPTH).contains(&job.depth) {
         let what = format!("a depth of {}", job.depth);
         return refuse(what, format!("choose --depth from 1 to {MOST_DEPTH}"));
-    }
-    if job.sync_every == 0 {
-        return refuse(
-            "a sync after every 0 writes",
-            "choose --sync-every 1 or more",
-        );
-    }
-    if !(0.0..=100.0).contains(&job.overlap_percent) {
-        let what = format!("an overlap of {} percent", job.overlap_percent);
-        return refuse(what, "choose --overlap from 0 to 100");
     }
     Ok(())
 }
@@ -96,10 +82,7 @@ fn sizes(job: &FileJob) -> Result<()> {
         );
         return whole(round_bytes, &parts);
     }
-    let files = match job.sharing {
-        Sharing::OwnFile => u64::from(job.threads),
-        Sharing::SharedFile => 1,
-    };
+    let files = u64::from(job.files());
     let total_bytes = job.file_bytes.checked_mul(files);
     if total_bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
         let what = format!(
@@ -118,24 +101,17 @@ fn neighbours(whole: u64, part: u64) -> (Option<u64>, u64) {
 }
 
 fn limits(job: &FileJob) -> Result<()> {
-    let time_ns = job.limits.time_ns;
-    if time_ns == Some(0) {
-        return refuse("a time of 0", "choose a longer --time or leave it out");
-    }
-    let total_ns = time_ns.unwrap_or(0).checked_add(job.limits.ramp_ns);
-    if total_ns.is_none_or(|ns| ns > MOST_NS) || job.pace.think_ns > MOST_NS {
+    let time_ns = job.measurement.limits.time_ns;
+    let total_ns = time_ns
+        .unwrap_or(0)
+        .checked_add(job.measurement.limits.ramp_ns);
+    if total_ns.is_none_or(|ns| ns > MOST_NS) || job.measurement.pace.think_ns > MOST_NS {
         return refuse(
             "a time of more than 146 years",
             "choose a shorter --time, --ramp or --think",
         );
     }
-    match job.pace.operations_per_second {
-        Some(rate) if !rate.is_finite() || rate <= 0.0 => {
-            let what = format!("a rate of {rate} operations a second");
-            refuse(what, "choose a --rate above 0 or leave it out")
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn access(job: &FileJob) -> Result<()> {
@@ -152,8 +128,10 @@ fn access(job: &FileJob) -> Result<()> {
         );
     }
     // One thread would empty the file under the others.
-    let shares = job.sharing == Sharing::SharedFile && job.threads > 1;
-    if job.access == Access::Append && shares && job.limits.time_ns.is_some() {
+    if job.access == Access::Append
+        && job.threads_share()
+        && job.measurement.limits.time_ns.is_some()
+    {
         return refuse(
             "threads that append to one file cannot start over",
             "leave out --time or --shared",
@@ -162,31 +140,16 @@ fn access(job: &FileJob) -> Result<()> {
     Ok(())
 }
 
-fn sync(job: &FileJob) -> Result<()> {
+fn syncs(job: &FileJob) -> Result<()> {
     if !job.access.writes() && (job.sync != Sync::None || job.end_sync) {
         return refuse(
             format!("access {} has nothing to sync", job.access),
             "choose --sync none without --end-sync, or an --access that writes",
         );
     }
-    let maps = job.transfer == Transfer::Mmap;
-    match job.sync {
-        Sync::MsSync | Sync::MsAsync if !maps => refuse(
-            format!("sync mode {} is for mappings", job.sync),
-            "add --transfer mmap or choose --sync fsync",
-        ),
-        Sync::OSync | Sync::ODsync | Sync::RwfDsync if maps => refuse(
-            format!(
-                "sync mode {} is part of a write call, which a mapping has not",
-                job.sync
-            ),
-            "choose --sync msync",
-        ),
-        Sync::SyncFileRange if job.transfer == Transfer::Direct => refuse(
-            "sync_file_range writes the page cache, which direct transfers go around",
-            "choose --sync fdatasync",
-        ),
-        _ => Ok(()),
+    match sync::conflict(job.sync, job.transfer) {
+        Some((what, hint)) => refuse(what, hint),
+        None => Ok(()),
     }
 }
 
@@ -237,8 +200,7 @@ fn verify(job: &FileJob) -> Result<()> {
             format!("choose --record {LEAST_BYTES} or more, or leave out --verify"),
         );
     }
-    let shares = job.sharing == Sharing::SharedFile && job.threads > 1;
-    if job.transfer == Transfer::Mmap && job.access == Access::RandomWrite && shares {
+    if job.transfer == Transfer::Mmap && job.access == Access::RandomWrite && job.threads_share() {
         return refuse(
             "threads that copy to the same place of a mapping mix their bytes",
             "leave out --shared or --verify",
@@ -266,7 +228,7 @@ fn device(job: &FileJob) -> Result<()> {
             "choose --initial written, or --reuse to take it as it is",
         );
     }
-    if job.verify && !job.access.writes() {
+    if job.measurement.verify && !job.access.writes() {
         return refuse(
             "what a block device should hold is not known",
             "leave out --verify or choose an --access that writes",

@@ -184,7 +184,8 @@ impl Comparing<'_> {
             sequence,
             ..
         } = *stamp;
-        if (seed, file, stamp.offset_bytes) != (self.job.seed, self.file, offset_bytes) {
+        if (seed, file, stamp.offset_bytes) != (self.job.measurement.seed, self.file, offset_bytes)
+        {
             return Some(format!(
                 "the stamp of file {file} at {} with seed {seed}",
                 stamp.offset_bytes

@@ -4,31 +4,30 @@ use std::fs::File;
 use std::hint::black_box;
 use std::ops::Range;
 
-use iostep_model::bench::{Step, Sync};
+use iostep_model::bench::Sync;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::bus::Guard;
 use super::calls;
-use super::lane::{Lane, Laned};
 use super::payload::Payload;
-use super::sync::{Fdatasync, FileRange, Fsync, Group, NoCall, SyncCall};
-use crate::engine::clock::mono_ns;
+use super::region::{Region, RegionWorker};
+use super::sync::{SyncCall, with_call};
 use crate::engine::{Fault, Thread, Worker};
 use crate::error::{Error, Result};
 
 /// A thread that copies records to or from a mapping of its own.
 #[derive(Debug)]
 pub struct Mmap {
-    lane: Lane,
+    region: Region,
     /// Made by the thread itself.
     prepared: Option<(Payload, Mapping)>,
 }
 
 impl Mmap {
-    /// One that works on `lane`.
-    pub fn new(lane: Lane) -> Mmap {
+    /// One that works on `region`.
+    pub fn new(region: Region) -> Mmap {
         Mmap {
-            lane,
+            region,
             prepared: None,
         }
     }
@@ -39,87 +38,65 @@ impl Mmap {
         (mut payload, mapping): (Payload, Mapping),
         sync: S,
     ) -> std::result::Result<(), Fault> {
-        let lane = &mut self.lane;
-        let guard = mapping.guard(lane)?;
-        let bytes = lane.job.record_bytes;
-        let mut group = Group::new(lane.job.sync_every);
-        while let Some(offset_bytes) = lane.next(thread)? {
-            let slot = payload.slot_at(offset_bytes);
-            let record = payload.stamp(slot, offset_bytes, lane.tally.writes + 1);
-            let Some(begin_ns) = thread.begin() else {
-                break;
-            };
-            lane.tally.writes += 1;
+        let guard = mapping.guard(&self.region)?;
+        let copy = |region: &Region, record: &[u8], offset_bytes| {
             mapping.copy_to(offset_bytes, record);
-            if guard.was_hit() {
-                return Err(lane.record_fault("write", offset_bytes, LOST_PAGE));
-            }
-            let mut end_ns = mono_ns();
-            thread.step(Step::Write, end_ns - begin_ns);
-            if S::CALLS
-                && let Some(range) = group.wrote(offset_bytes, bytes)
-            {
-                end_ns = lane.sync(thread, &sync, range, end_ns)?;
-            }
-            thread.step(Step::Total, end_ns - begin_ns);
-            thread.end(begin_ns, end_ns, bytes);
-        }
-        lane.finish_by(thread, &sync, group, &mapping.msync(libc::MS_SYNC))
+            check(region, &guard, "write", offset_bytes)
+        };
+        let end = mapping.msync(libc::MS_SYNC);
+        let region = &mut self.region;
+        region.write_records(thread, &mut payload, copy, (&sync, &end))
     }
 
-    fn read<const VERIFIES: bool>(
+    fn read(
         &mut self,
         thread: &mut Thread<'_>,
         (mut payload, mapping): (Payload, Mapping),
     ) -> std::result::Result<(), Fault> {
-        let lane = &mut self.lane;
-        let guard = mapping.guard(lane)?;
-        let record = payload.slot_mut(0);
-        while let Some(offset_bytes) = lane.next(thread)? {
-            let Some(begin_ns) = thread.begin() else {
-                break;
-            };
+        let guard = mapping.guard(&self.region)?;
+        let copy = |region: &Region, record: &mut [u8], offset_bytes| {
             mapping.copy_from(offset_bytes, record);
             // Somebody might look at the copy, for all the compiler knows.
             black_box(&mut *record);
-            if guard.was_hit() {
-                return Err(lane.record_fault("read", offset_bytes, LOST_PAGE));
-            }
-            let end_ns = mono_ns();
-            thread.step(Step::Read, end_ns - begin_ns);
-            thread.step(Step::Total, end_ns - begin_ns);
-            thread.end(begin_ns, end_ns, record.len() as u64);
-            if VERIFIES {
-                lane.compare_read(record, offset_bytes);
-            }
-        }
-        Ok(())
+            check(region, &guard, "read", offset_bytes)
+        };
+        self.region.read_records(thread, &mut payload, copy)
     }
 }
 
-impl Laned for Mmap {
-    fn into_lane(self) -> Lane {
-        self.lane
+#[inline]
+fn check(
+    region: &Region,
+    guard: &Guard,
+    what: &str,
+    offset_bytes: u64,
+) -> std::result::Result<(), Fault> {
+    match guard.was_hit() {
+        false => Ok(()),
+        true => Err(region.record_fault(what, offset_bytes, LOST_PAGE)),
+    }
+}
+
+impl RegionWorker for Mmap {
+    fn into_region(self) -> Region {
+        self.region
     }
 }
 
 impl Worker for Mmap {
     fn prepare(&mut self) -> Result<()> {
-        let lane = &self.lane;
-        self.prepared = Some((lane.payload(1)?, Mapping::new(lane)?));
+        let region = &self.region;
+        self.prepared = Some((region.payload(1)?, Mapping::new(region)?));
         Ok(())
     }
 
     fn work(&mut self, thread: &mut Thread<'_>) -> std::result::Result<(), Fault> {
         let prepared = self.prepared.take().expect("made by prepare");
-        if !self.lane.job.access.writes() {
-            return match self.lane.job.verify {
-                true => self.read::<true>(thread, prepared),
-                false => self.read::<false>(thread, prepared),
-            };
+        if !self.region.job.access.writes() {
+            return self.read(thread, prepared);
         }
         let msync = |flags| prepared.1.msync(flags);
-        match self.lane.job.sync {
+        match self.region.job.sync {
             Sync::MsSync => {
                 let sync = msync(libc::MS_SYNC);
                 self.write(thread, prepared, sync)
@@ -128,12 +105,7 @@ impl Worker for Mmap {
                 let sync = msync(libc::MS_ASYNC);
                 self.write(thread, prepared, sync)
             }
-            Sync::Fsync => self.write(thread, prepared, Fsync),
-            Sync::Fdatasync => self.write(thread, prepared, Fdatasync),
-            Sync::SyncFileRange => self.write(thread, prepared, FileRange),
-            Sync::None | Sync::OSync | Sync::ODsync | Sync::RwfDsync => {
-                self.write(thread, prepared, NoCall)
-            }
+            other => with_call!(other, call => self.write(thread, prepared, call)),
         }
     }
 }
@@ -141,7 +113,7 @@ impl Worker for Mmap {
 /// A SIGBUS does not say which of them it was.
 const LOST_PAGE: &str = "SIGBUS: no space for the page, or an I/O error";
 
-/// A shared mapping from the file's first byte to the end of a lane's area.
+/// A shared mapping from the file's first byte to the end of a region's area.
 #[derive(Debug)]
 struct Mapping {
     start: *mut u8,
@@ -153,13 +125,13 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    fn new(lane: &Lane) -> Result<Mapping> {
-        let io = |errno: rustix::io::Errno| Error::io(&lane.path, "map")(errno.into());
-        let protection = match lane.job.access.writes() {
+    fn new(region: &Region) -> Result<Mapping> {
+        let io = |errno: rustix::io::Errno| Error::io(&region.path, "map")(errno.into());
+        let protection = match region.job.access.writes() {
             true => ProtFlags::READ | ProtFlags::WRITE,
             false => ProtFlags::READ,
         };
-        let end_bytes = lane.offsets.span_bytes().end;
+        let end_bytes = region.offsets.span_bytes().end;
         let length = usize::try_from(end_bytes).map_err(|_| io(rustix::io::Errno::NOMEM))?;
         let anywhere = std::ptr::null_mut();
         // SAFETY: a new mapping wherever the kernel likes.
@@ -169,7 +141,7 @@ impl Mapping {
                 length,
                 protection,
                 MapFlags::SHARED,
-                &lane.file,
+                &region.file,
                 0,
             )
         };
@@ -179,9 +151,9 @@ impl Mapping {
         })
     }
 
-    fn guard(&self, lane: &Lane) -> std::result::Result<Guard, Fault> {
+    fn guard(&self, region: &Region) -> std::result::Result<Guard, Fault> {
         let start = self.start.addr();
-        Guard::new(start..start + self.length).map_err(|error| lane.fault("mapping", error))
+        Guard::new(start..start + self.length).map_err(|error| region.fault("mapping", error))
     }
 
     #[inline]
@@ -243,5 +215,9 @@ impl SyncCall for Msync {
             let start = self.start.add(first_bytes as usize);
             libc::msync(start.cast(), length, self.flags)
         })
+    }
+
+    fn entry(&self, _: &Range<u64>) -> Option<io_uring::squeue::Entry> {
+        None
     }
 }

@@ -73,7 +73,7 @@ impl Offsets {
                 }
                 _ => Order::Sequential,
             },
-            seed: job.seed,
+            seed: job.measurement.seed,
             thread,
             overlap_percent: job.overlap_percent,
         };

@@ -38,7 +38,7 @@ impl Payload {
         };
         match job.payload {
             PayloadKind::Constant(byte) => payload.all_mut().fill(byte),
-            PayloadKind::Incompressible => payload.fill(job.seed, thread, file),
+            PayloadKind::Incompressible => payload.fill(job.measurement.seed, thread, file),
         }
         Ok(payload)
     }

@@ -5,7 +5,7 @@ mod ring;
 
 use self::pump::Pump;
 use self::ring::Ring;
-use super::lane::{Lane, Laned};
+use super::region::{Region, RegionWorker};
 use crate::engine::{Fault, Thread, Worker};
 use crate::error::Result;
 
@@ -17,36 +17,36 @@ pub use ring::probe;
 /// it is submitted when all writes of the group are complete, while others go on. With depth 1 that
 /// is what psync does.
 pub struct Uring {
-    lane: Lane,
+    region: Region,
     ring: Option<Ring>,
 }
 
 impl Uring {
-    /// One that works on `lane`.
-    pub fn new(lane: Lane) -> Uring {
-        Uring { lane, ring: None }
+    /// One that works on `region`.
+    pub fn new(region: Region) -> Uring {
+        Uring { region, ring: None }
     }
 }
 
-impl Laned for Uring {
-    fn into_lane(self) -> Lane {
-        self.lane
+impl RegionWorker for Uring {
+    fn into_region(self) -> Region {
+        self.region
     }
 }
 
 impl Worker for Uring {
     /// A ring belongs to the thread that made it.
     fn prepare(&mut self) -> Result<()> {
-        let job = &self.lane.job;
-        let payload = self.lane.payload(job.depth as usize)?;
-        let ring = Ring::new(job.depth, job.polled, &self.lane.file, payload)?;
+        let job = &self.region.job;
+        let payload = self.region.payload(job.depth as usize)?;
+        let ring = Ring::new(job.depth, job.polled, &self.region.file, payload)?;
         self.ring = Some(ring);
         Ok(())
     }
 
     fn work(&mut self, thread: &mut Thread<'_>) -> std::result::Result<(), Fault> {
         let ring = self.ring.take().expect("made by prepare");
-        Pump::new(&mut self.lane, ring).run(thread)
+        Pump::new(&mut self.region, ring).run(thread)
     }
 }
 

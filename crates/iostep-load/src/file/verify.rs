@@ -6,14 +6,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iostep_model::bench::{Access, FileJob, Sharing, Transfer};
-
 use super::compare::{Bodies, Comparing, Difference, Expected, Wrong};
-use super::ground::Area;
-use super::lane::Lane;
 use super::offsets::Offsets;
 use super::page_cache;
+use super::region::Region;
+use super::work_files::Area;
 use crate::error::{Error, Result};
+use iostep_model::bench::{Access, FileJob, Transfer};
 
 /// Records, times threads, whose last writes are known at once: 64 MiB of numbers.
 const WINDOW: u64 = 8 << 20;
@@ -28,8 +27,8 @@ pub struct ReadBack<'a> {
     pub area: &'a Area,
     /// The file, or device, that the area is in.
     pub file: &'a File,
-    /// By whom: the area's lanes.
-    pub lanes: &'a [Lane],
+    /// By whom: the area's regions.
+    pub regions: &'a [Region],
     /// Set by whoever wants it to end early.
     pub interrupted: &'a AtomicBool,
 }
@@ -43,18 +42,22 @@ impl ReadBack<'_> {
     pub fn compare(&self, wrong: &mut Wrong) -> Result<()> {
         page_cache::drop(self.file, &self.area.path)?;
         let appends = self.job.access == Access::Append;
-        if appends && self.lanes.len() > 1 {
-            let writes: Vec<u64> = self.lanes.iter().map(|lane| lane.tally.writes).collect();
+        if appends && self.regions.len() > 1 {
+            let writes: Vec<u64> = self
+                .regions
+                .iter()
+                .map(|region| region.tally.writes)
+                .collect();
             let records = writes.iter().sum();
             self.compare_length(records, wrong)?;
             return self.compare_records(0..records, &Known::Counts(writes), wrong);
         }
         let records = match appends {
-            true => self.lanes.iter().map(in_last_pass).sum(),
+            true => self.regions.iter().map(in_last_pass).sum(),
             false => self.job.file_bytes / self.job.record_bytes,
         };
         self.compare_length(records, wrong)?;
-        let window = (WINDOW / self.lanes.len() as u64).max(1);
+        let window = (WINDOW / self.regions.len() as u64).max(1);
         let mut start = 0;
         while start < records {
             let range = start..records.min(start + window);
@@ -69,28 +72,28 @@ impl ReadBack<'_> {
         let length = (range.end - range.start) as usize;
         let mut last = LastWrites {
             range: range.clone(),
-            threads: self.lanes.iter().map(|lane| lane.thread).collect(),
-            sequences: vec![0; length * self.lanes.len()],
+            threads: self.regions.iter().map(|region| region.thread).collect(),
+            sequences: vec![0; length * self.regions.len()],
         };
-        for (lane, last) in self.lanes.iter().zip(last.sequences.chunks_mut(length)) {
-            self.find_last_writes(lane, range.clone(), last)?;
+        for (region, last) in self.regions.iter().zip(last.sequences.chunks_mut(length)) {
+            self.find_last_writes(region, range.clone(), last)?;
         }
         Ok(last)
     }
 
-    /// Goes once more through the offsets of a lane, and notes the last write to each record of
+    /// Goes once more through the offsets of a region, and notes the last write to each record of
     /// `range`.
-    fn find_last_writes(&self, lane: &Lane, range: Range<u64>, last: &mut [u64]) -> Result<()> {
+    fn find_last_writes(&self, region: &Region, range: Range<u64>, last: &mut [u64]) -> Result<()> {
         let base_bytes = self.area.base_bytes;
-        let mut offsets = Offsets::new(self.job, lane.thread, base_bytes, &Arc::default());
+        let mut offsets = Offsets::new(self.job, region.thread, base_bytes, &Arc::default());
         let mut sequence = 0;
         if self.job.overlap_percent == 0.0 {
             // Each pass goes to all of the places of the one before.
-            let passes = lane.offsets.pass().saturating_sub(1);
+            let passes = region.offsets.pass().saturating_sub(1);
             offsets.skip_to(passes);
             sequence = passes * offsets.pass_operations();
         }
-        while sequence < lane.tally.writes {
+        while sequence < region.tally.writes {
             let Some(offset_bytes) = offsets.next() else {
                 offsets.start_over();
                 continue;
@@ -220,15 +223,16 @@ impl Known {
 /// Two direct writes of one record that are under way at once may leave some sectors of each:
 /// then only stamps can be compared. Writes through the page cache exclude each other.
 fn bodies(job: &FileJob) -> Bodies {
-    let others = job.sharing == Sharing::SharedFile && job.threads > 1 && job.access.random();
-    let own = job.depth > 1 && (job.overlap_percent > 0.0 || job.limits.time_ns.is_some());
+    let others = job.threads_share() && job.access.random();
+    let own =
+        job.depth > 1 && (job.overlap_percent > 0.0 || job.measurement.limits.time_ns.is_some());
     match job.transfer == Transfer::Direct && job.access.writes() && (others || own) {
         true => Bodies::Skipped,
         false => Bodies::Compared,
     }
 }
 
-/// Writes of a lane since it began its last pass; the passes before it were whole.
-fn in_last_pass(lane: &Lane) -> u64 {
-    lane.tally.writes - lane.offsets.pass() * lane.offsets.pass_operations()
+/// Writes of a region since it began its last pass; the passes before it were whole.
+fn in_last_pass(region: &Region) -> u64 {
+    region.tally.writes - region.offsets.pass() * region.offsets.pass_operations()
 }

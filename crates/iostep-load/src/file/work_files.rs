@@ -1,6 +1,7 @@
 //! The files that are read and written.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,6 @@ use iostep_model::bench::{Access, FileJob, Files, InitialContent, Sharing};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::ground::Area;
 use super::page_cache;
 use super::payload::Payload;
 use super::stamp::WRITER_BEFORE;
@@ -20,6 +20,19 @@ use crate::work_directory::WorkDirectory;
 
 /// How often somebody is told how far it is.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// A file, or a part of a device, that some threads work on.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// Number of the file; 0 for a device.
+    pub file_number: u32,
+    /// Path of file or device, for people.
+    pub path: PathBuf,
+    /// Where in it the area begins.
+    pub base_bytes: u64,
+    /// Who works on it.
+    pub threads: Range<u32>,
+}
 
 /// The work files of a job, removed with this value unless they are to be kept.
 #[derive(Debug)]

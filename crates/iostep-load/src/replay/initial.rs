@@ -14,7 +14,7 @@ use rustix::fs::{Advice, AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::Watch;
-use super::root::{Place, Root};
+use super::root::{RecordedPath, Root};
 use super::transfer::Buffer;
 use crate::error::{Error, Result};
 
@@ -107,7 +107,7 @@ impl Maker<'_> {
             ends.push(bytes.len());
         }
         for end in ends {
-            let Some(place) = Place::new(&bytes[..end]) else {
+            let Some(place) = RecordedPath::new(&bytes[..end]) else {
                 continue;
             };
             let made = self.root.parent(&place).and_then(|(directory, name)| {
@@ -234,9 +234,9 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn place(&self, path: PathId) -> Result<Place> {
+    fn place(&self, path: PathId) -> Result<RecordedPath> {
         let bytes = self.recording.paths.get(path);
-        Place::new(bytes).ok_or_else(|| self.failed(bytes, "use the path", Errno::INVAL))
+        RecordedPath::new(bytes).ok_or_else(|| self.failed(bytes, "use the path", Errno::INVAL))
     }
 
     /// A replay begins with nothing in the page cache.
@@ -245,7 +245,7 @@ impl Maker<'_> {
             if !matches!(file.kind, InitialKind::File { .. }) {
                 continue;
             }
-            let Some(place) = Place::new(self.recording.paths.get(file.path)) else {
+            let Some(place) = RecordedPath::new(self.recording.paths.get(file.path)) else {
                 continue;
             };
             if let Ok(opened) = self.root.open_file(&place.whole, OpenFlags::NONE, 0) {

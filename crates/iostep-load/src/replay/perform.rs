@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::handles::{Handles, last_error};
-use super::root::{Place, Root, magic_link, permissions};
+use super::root::{RecordedPath, Root, magic_link, permissions};
 use super::transfer::{Buffer, MOST_BYTES, Transfer};
 
 /// How long a call waits for a lock that the recorded one waited for. Longer means that nobody
@@ -44,7 +44,7 @@ pub(super) struct Performer<'a> {
     root: &'a Root,
     handles: Handles,
     /// By [`PathId`]; none for what cannot be a path.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<RecordedPath>>,
     /// The words of symbolic links, by [`PathId`].
     contents: Vec<Option<std::ffi::CString>>,
     /// All calls are one thread's: it must not wait for a lock that only itself can give back.
@@ -78,7 +78,7 @@ impl<'a> Performer<'a> {
         Performer {
             root,
             handles: Handles::up_to(opened.max().unwrap_or(0)),
-            places: paths.iter().map(|path| Place::new(path)).collect(),
+            places: paths.iter().map(|path| RecordedPath::new(path)).collect(),
             contents: paths
                 .iter()
                 .map(|path| std::ffi::CString::new(*path).ok())
@@ -283,8 +283,8 @@ impl<'a> Performer<'a> {
 
     fn two(
         &self,
-        from: &Place,
-        to: &Place,
+        from: &RecordedPath,
+        to: &RecordedPath,
         call: impl FnOnce(&OwnedFd, &std::ffi::CStr, &OwnedFd, &std::ffi::CStr) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let (from, old) = self.root.parent(from)?;
@@ -293,7 +293,7 @@ impl<'a> Performer<'a> {
     }
 
     /// The link's end is found within the root and linked by its descriptor.
-    fn link_followed(&self, from: &Place, to: &Place) -> Result<(), Errno> {
+    fn link_followed(&self, from: &RecordedPath, to: &RecordedPath) -> Result<(), Errno> {
         let found = self.root.open_path(&from.whole, OFlags::empty())?;
         let (to, new) = self.root.parent(to)?;
         let link = magic_link(&found);
@@ -447,7 +447,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    fn place(&self, path: PathId) -> Result<&Place, Skip> {
+    fn place(&self, path: PathId) -> Result<&RecordedPath, Skip> {
         let place = self.places.get(path.0 as usize);
         place.and_then(Option::as_ref).ok_or(Skip::Bounds)
     }

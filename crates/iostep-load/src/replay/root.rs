@@ -89,7 +89,7 @@ impl Root {
     /// The directory of a name and the name in it, for calls that change names. These never
     /// follow the last component, which therefore may be anything but a way out: `.` and `..`
     /// are refused as the kernel does.
-    pub(super) fn parent<'a>(&self, path: &'a Place) -> Looked<(OwnedFd, &'a CStr)> {
+    pub(super) fn parent<'a>(&self, path: &'a RecordedPath) -> Looked<(OwnedFd, &'a CStr)> {
         let directory = self.open_path(&path.parent, OFlags::DIRECTORY)?;
         Ok((directory, &path.base))
     }
@@ -119,23 +119,23 @@ pub(super) fn permissions(mode: u32) -> Mode {
 
 /// A path of the recording: the whole of it, its directory, and its last name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordedPath {
     /// Relative to the root.
     pub(super) whole: CString,
     parent: CString,
     base: CString,
 }
 
-impl Place {
+impl RecordedPath {
     /// None for a path with a zero byte, which no call can have had.
-    pub(super) fn new(path: &[u8]) -> Option<Place> {
+    pub(super) fn new(path: &[u8]) -> Option<RecordedPath> {
         let whole = relative(path);
         let named = whole.trim_ascii_end_of(b'/');
         let (parent, base) = match named.iter().rposition(|byte| *byte == b'/') {
             Some(at) => (&named[..at.max(1)], &named[at + 1..]),
             None => (&b"."[..], named),
         };
-        Some(Place {
+        Some(RecordedPath {
             whole: CString::new(whole).ok()?,
             parent: CString::new(if parent == b"/" { b"." } else { parent }).ok()?,
             base: CString::new(base).ok()?,
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn parts(path: &str) -> (String, String, String) {
-        let place = Place::new(path.as_bytes()).expect("a path");
+        let place = RecordedPath::new(path.as_bytes()).expect("a path");
         let text = |part: CString| part.into_string().expect("UTF-8");
         (text(place.whole), text(place.parent), text(place.base))
     }
@@ -190,6 +190,6 @@ mod tests {
         assert_eq!(parts("/"), split(".", ".", "."));
         assert_eq!(parts("/../x"), split("../x", "..", "x"));
         assert_eq!(parts(""), split("", ".", ""));
-        assert_eq!(Place::new(b"/a\0b"), None);
+        assert_eq!(RecordedPath::new(b"/a\0b"), None);
     }
 }

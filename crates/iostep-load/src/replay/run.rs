@@ -16,9 +16,9 @@ use super::plan::{Plan, Step, order_violations};
 use super::progress::{AWAKE_NS, Progress};
 use super::root::Root;
 use super::transfer::Buffer;
-use crate::engine::clock::mono_ns;
 use crate::engine::{Pacer, between, machine_time};
 use crate::error::{Error, Result};
+use iostep_model::clock::mono_ns;
 
 /// From the last thread's readiness to time 0, so that all are waiting for it: this, and as much
 /// again for each thread.
@@ -85,11 +85,7 @@ pub(super) fn run(
     })?;
     let machine = machine_before.zip(machine_time());
     let cpu_ns = parts.iter().map(|part| part.cpu_ns).sum();
-    let others_cpu = machine.map_or(0.0, |(before, after)| {
-        let machine = between(before, after);
-        let others_ns = machine.active_ns().saturating_sub(cpu_ns);
-        others_ns as f64 / machine.total_ns().max(1) as f64
-    });
+    let others_cpu = machine.map_or(0.0, |(before, after)| between(before, after).others(cpu_ns));
     let mut replay = Replay {
         settings,
         calls: vec![skipped(); recording.calls.len()],

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use iostep_load::engine::{Observer, Progress};
 use iostep_model::bench::{
-    Access, FileJob, InitialContent, Limits, RunState, Sharing, Transfer, Verification,
+    Access, FileJob, InitialContent, RunState, Sharing, Transfer, Verification,
 };
 use iostep_model::manifest::Counters;
 
@@ -31,11 +31,9 @@ impl<F: FnMut(u32)> Observer for Meddler<F> {
 /// Runs a job and does `meddle` to its first file at reading number `at`.
 fn verify_meddled(job: &FileJob, at: u32, meddle: impl Fn(&std::fs::File)) -> Verification {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = FileJob {
-        verify: true,
-        target: iostep_model::bench::Target::Directory(dir.path().to_owned()),
-        ..job.clone()
-    };
+    let mut job = job.clone();
+    job.measurement.verify = true;
+    job.target = iostep_model::bench::Target::Directory(dir.path().to_owned());
     let name = match job.sharing {
         Sharing::OwnFile => "file-0",
         Sharing::SharedFile => "file-shared",
@@ -191,17 +189,14 @@ fn overlaps_and_passes_leave_the_last_write_of_each_record() {
                 continue;
             }
             for sharing in [Sharing::OwnFile, Sharing::SharedFile] {
-                let job = FileJob {
+                let mut job = FileJob {
                     access,
                     overlap_percent,
                     sharing,
                     threads: if access == Access::Append { 1 } else { 2 },
-                    limits: Limits {
-                        time_ns: Some(20_000_000),
-                        ramp_ns: 0,
-                    },
                     ..job("/nowhere".as_ref())
                 };
+                job.measurement.limits.time_ns = Some(20_000_000);
                 let found = verify_meddled(&job, u32::MAX, |_| {});
                 assert_eq!((found.wrong, found.examples), (0, vec![]), "{job:?}");
             }
@@ -231,11 +226,8 @@ fn what_was_not_written_to_a_hole_is_still_zeros() {
 #[test]
 fn a_run_that_did_not_come_to_its_end_is_not_verified() {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = FileJob {
-        verify: true,
-        access: Access::Read,
-        ..job(dir.path())
-    };
+    let mut job = job(dir.path());
+    (job.access, job.measurement.verify) = (Access::Read, true);
     let path = file(dir.path(), "file-0");
     let mut meddler = Meddler {
         readings: 0,

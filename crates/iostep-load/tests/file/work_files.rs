@@ -201,11 +201,8 @@ fn files_hold_at_the_start_what_the_job_says() {
 fn a_second_run_finds_files_as_the_first_found_them() {
     let dir = tempfile::tempdir().expect("a directory");
     for access in [Access::Append, Access::RandomWrite] {
-        let job = FileJob {
-            access,
-            verify: true,
-            ..job(dir.path())
-        };
+        let mut job = job(dir.path());
+        (job.access, job.measurement.verify) = (access, true);
         let interrupted = AtomicBool::new(false);
         let mut bench = Bench::open(&job, &interrupted, &mut Nobody).expect("a bench");
         for _ in 0..3 {
@@ -339,13 +336,13 @@ fn a_thousand_threads_each_have_a_file() {
 fn direct_transfers_write_and_read_what_buffered_ones_read() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     for access in [Access::RandomWrite, Access::RandomRead, Access::Append] {
-        let job = FileJob {
+        let mut job = FileJob {
             access,
             transfer: Transfer::Direct,
             threads: 2,
-            verify: true,
             ..job(dir.path())
         };
+        job.measurement.verify = true;
         let run = run(&job).expect("a run");
         assert_eq!(run.operations, 32);
         assert_eq!(run.verification.expect("a verification").wrong, 0);

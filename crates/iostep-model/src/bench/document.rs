@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Run, Warning};
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::manifest::{Device, Filesystem};
 use crate::publish;
 
@@ -37,14 +38,8 @@ pub struct Document {
 /// Where a job ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// `uname -r`.
-    pub kernel: String,
-    /// `uname -m`.
-    pub machine: String,
-    /// The processor's name.
-    pub processor: String,
-    /// CPUs that the process may use.
-    pub cpus: u32,
+    #[serde(flatten)]
+    pub host: Host,
     /// Bytes of memory.
     pub memory_bytes: u64,
     /// The clock that times are read from, as `tsc`.

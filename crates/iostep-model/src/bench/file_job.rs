@@ -2,98 +2,141 @@
 
 use std::path::PathBuf;
 
+use clap::ArgAction;
+use clap::builder::{FalseyValueParser, PathBufValueParser, TypedValueParser};
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Pace};
+use super::{MEASUREMENT, Measurement, value, without_flags};
 use crate::names::named;
+use crate::units;
 
-/// What a file generator does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What a file generator does. Each field is one option: its flag, its help, its default and the
+/// values that it takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct FileJob {
-    /// On what.
+    /// Directory, or block device
+    // Who reads a command line looks which of them it is.
+    #[arg(value_parser = PathBufValueParser::new().map(Target::Directory))]
     pub target: Target,
-    /// In which way.
+
+    #[arg(long, value_name = "ACCESS", default_value = "write", help = Access::CHOICES)]
     pub access: Access,
-    /// Bytes of one operation.
+
+    /// Bytes of one operation
+    #[arg(long = "record", value_name = "SIZE", default_value = "4KiB",
+          value_parser = units::parse_bytes)]
     pub record_bytes: u64,
-    /// Bytes of each file, a multiple of [`FileJob::record_bytes`].
+
+    /// Bytes of each file
+    // A multiple of the record.
+    #[arg(long = "size", value_name = "SIZE", default_value = "64MiB",
+          value_parser = units::parse_bytes)]
     pub file_bytes: u64,
-    /// How many threads, 1 to 1024.
+
+    /// Threads, 1 to 1024
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// Whether each thread has a file of its own.
+
+    /// All threads on one file, instead of a file each
+    #[arg(long = "shared", action = ArgAction::SetTrue, required = false,
+          value_parser = FalseyValueParser::new().map(Sharing::from))]
     pub sharing: Sharing,
-    /// How bytes get between memory and file.
+
+    #[arg(long, value_name = "HOW", default_value = "buffered", help = Transfer::CHOICES)]
     pub transfer: Transfer,
-    /// How written bytes become durable.
+
+    #[arg(long, value_name = "MODE", default_value = "none", help = Sync::CHOICES)]
     pub sync: Sync,
-    /// One sync call after so many writes of a thread; at least 1. Says nothing for the syncs
-    /// that are part of the write itself.
+
+    /// Sync after every so many writes of a thread
+    // Says nothing for the syncs that are part of the write itself.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
     pub sync_every: u64,
-    /// One more fsync (msync for a mapping) at the end, inside the measured time.
+
+    /// Sync once more at the end, inside the measured time
+    // By fsync, for a mapping by msync.
+    #[arg(long)]
     pub end_sync: bool,
-    /// `RWF_ATOMIC`: all of the record or nothing.
+
+    /// All of a record or nothing: RWF_ATOMIC
+    #[arg(long)]
     pub atomic: bool,
-    /// `RWF_HIPRI`, or a ring with `IORING_SETUP_IOPOLL`.
+
+    /// Poll for completions: RWF_HIPRI, or IORING_SETUP_IOPOLL
+    #[arg(long)]
     pub polled: bool,
-    /// By which system calls.
+
+    /// psync (pread, pwrite) or uring (io_uring)
+    #[arg(long, value_name = "ENGINE", default_value = "psync")]
     pub engine: Engine,
-    /// Operations under way at once in each thread; 1 for psync and mappings.
+
+    /// Operations under way at once in each thread; needs uring
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub depth: u32,
-    /// Percent, 0 to 100, of random operations that go where an earlier one of the same pass went.
+
+    /// Share of random operations that go where an earlier one went
+    // An earlier one of the same pass. Percent, 0 to 100.
+    #[arg(long = "overlap", value_name = "PERCENT", default_value = "0",
+          value_parser = value::percent)]
     pub overlap_percent: f64,
-    /// What the files hold before the measured part.
+
+    #[arg(long, value_name = "CONTENT", default_value = "written",
+          help = format!("What the files hold before: {}", InitialContent::CHOICES))]
     pub initial: InitialContent,
-    /// Whether files of an earlier run are used.
-    pub files: Files,
-    /// Leave the files behind.
-    pub keep: bool,
-    /// What is written.
+
+    /// incompressible, constant (0xfe), constant:BYTE
+    #[arg(long, value_name = "KIND", default_value = "incompressible",
+          value_parser = value::payload)]
     pub payload: PayloadKind,
-    /// The page cache at the start.
+
+    #[arg(long = "cache", value_name = "STATE", default_value = "drop",
+          help = format!("Page cache of the files at the start: {}", PageCache::CHOICES))]
     pub page_cache: PageCache,
-    /// Read everything back at the end and compare.
-    pub verify: bool,
-    /// Seed of offsets and payload.
-    pub seed: u64,
-    /// CPUs that the threads are pinned to, in turn; empty for none.
-    pub cpus: Vec<u32>,
-    /// When it ends.
-    pub limits: Limits,
-    /// How fast it goes.
-    pub pace: Pace,
+
+    /// Allow writing to a block device, which destroys what it holds
+    // A promise and no setting: results do not keep it.
+    #[arg(long)]
+    #[serde(skip)]
+    pub destroy_data: bool,
+
+    /// How it is measured.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub measurement: Measurement,
+
+    /// Use what an earlier run left with --keep, if it fits
+    #[arg(long = "reuse", action = ArgAction::SetTrue, required = false,
+          help_heading = MEASUREMENT, value_parser = FalseyValueParser::new().map(Files::from))]
+    pub files: Files,
+
+    /// Leave the files or databases behind
+    #[arg(long, help_heading = MEASUREMENT)]
+    pub keep: bool,
 }
 
 impl FileJob {
-    /// Each byte of a file of 64 MiB once: buffered writes of 4 KiB in order, by one thread, nothing
-    /// synced. What the command line does without a flag.
+    /// What the command line does without a flag: each byte of a file of 64 MiB once, by buffered
+    /// writes of 4 KiB in order, by one thread, nothing synced.
     pub fn new(target: Target) -> FileJob {
         FileJob {
             target,
-            access: Access::Write,
-            record_bytes: 4 << 10,
-            file_bytes: 64 << 20,
-            threads: 1,
-            sharing: Sharing::OwnFile,
-            transfer: Transfer::Buffered,
-            sync: Sync::None,
-            sync_every: 1,
-            end_sync: false,
-            atomic: false,
-            polled: false,
-            engine: Engine::Psync,
-            depth: 1,
-            overlap_percent: 0.0,
-            initial: InitialContent::Written,
-            files: Files::Fresh,
-            keep: false,
-            payload: PayloadKind::Incompressible,
-            page_cache: PageCache::Drop,
-            verify: false,
-            seed: 1,
-            cpus: Vec::new(),
-            limits: Limits::default(),
-            pace: Pace::default(),
+            ..without_flags(&["."])
         }
+    }
+
+    /// How many files it has, or parts of a device.
+    pub fn files(&self) -> u32 {
+        match self.sharing {
+            Sharing::OwnFile => self.threads,
+            Sharing::SharedFile => 1,
+        }
+    }
+
+    /// True if several threads are on one file.
+    pub fn threads_share(&self) -> bool {
+        self.sharing == Sharing::SharedFile && self.threads > 1
     }
 }
 
@@ -152,6 +195,15 @@ pub enum Sharing {
     OwnFile,
     /// All have one file. In order, each takes its own part; at random, each goes over the whole.
     SharedFile,
+}
+
+impl From<bool> for Sharing {
+    fn from(shared: bool) -> Sharing {
+        match shared {
+            true => Sharing::SharedFile,
+            false => Sharing::OwnFile,
+        }
+    }
 }
 
 /// How bytes get between memory and file.
@@ -214,6 +266,13 @@ named!(
     MsAsync = "msync-async",
 );
 
+impl Sync {
+    /// True for what is part of the write itself, and no call after it.
+    pub fn is_of_write(self) -> bool {
+        matches!(self, Sync::OSync | Sync::ODsync | Sync::RwfDsync)
+    }
+}
+
 /// By which system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
@@ -252,6 +311,15 @@ pub enum Files {
     Fresh,
     /// Taken as they are if they have the right length and content, else made.
     Reuse,
+}
+
+impl From<bool> for Files {
+    fn from(reuse: bool) -> Files {
+        match reuse {
+            true => Files::Reuse,
+            false => Files::Fresh,
+        }
+    }
 }
 
 /// What is written.

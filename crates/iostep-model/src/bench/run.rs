@@ -186,6 +186,12 @@ impl MachineTime {
         idle.into_iter().fold(self.active_ns(), u64::saturating_add)
     }
 
+    /// The share of what is active and is not the `own_ns` of the load's threads, 0 to 1. The ticks
+    /// are coarser than the threads' clock; the kernel's threads that work for the load are in it.
+    pub fn others(&self, own_ns: u64) -> f64 {
+        self.active_ns().saturating_sub(own_ns) as f64 / self.total_ns().max(1) as f64
+    }
+
     /// Everything but idle, iowait and steal.
     pub fn active_ns(&self) -> u64 {
         let active = [self.user_ns, self.system_ns, self.irq_ns, self.softirq_ns];

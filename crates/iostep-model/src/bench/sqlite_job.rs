@@ -2,81 +2,179 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Pace, WaldioOptions};
+use super::{MEASUREMENT, Measurement, WaldioOptions, value, without_flags};
 use crate::names::named;
 use crate::pragma::{Journal, Synchronous};
+use crate::units;
 
-/// What a SQLite generator does.
+/// Rows of a table that is not only inserted into: enough that a transaction seldom finds its
+/// page in the one before.
+const ROWS: u64 = 10_000;
+
+/// What a SQLite generator does. Each field is one option: its flag, its help, its default and the
+/// values that it takes.
 ///
 /// A transaction touches every one of [`SqliteJob::tables`] tables in every one of
 /// [`SqliteJob::databases`] databases with [`SqliteJob::statements`] statements each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct SqliteJob {
-    /// The databases are made in an own directory below this one.
+    /// Directory that the databases are made in
     pub directory: PathBuf,
-    /// What each statement does.
+
+    /// What each statement does
+    #[arg(long, value_enum, ignore_case = true, default_value = "insert")]
     pub operation: SqliteOperation,
-    /// `PRAGMA journal_mode`, of every database.
+
+    /// Weights of a mix [default: insert=40,update=30,delete=10,read=20]
+    // As it was written; [`SqliteJob::settle`] moves it into the operation.
+    #[arg(long, value_name = "WEIGHTS", value_parser = value::mix)]
+    #[serde(skip)]
+    pub mix: Option<Mix>,
+
+    #[arg(long, value_name = "MODE", default_value = "delete", help = Journal::CHOICES)]
     pub journal: Journal,
-    /// `PRAGMA synchronous`, of every database.
+
+    #[arg(long, value_name = "SETTING", default_value = "full", help = Synchronous::CHOICES)]
     pub synchronous: Synchronous,
-    /// Transactions of each thread. With a time limit only that ends the run.
+
+    /// Transactions of each thread; with --time, that ends it instead
+    #[arg(long, value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..))]
     pub transactions: u64,
-    /// Bytes of the value of a row.
+
+    /// Bytes of a row's value
+    #[arg(long = "record", value_name = "SIZE", default_value = "100",
+          value_parser = value::sqlite_bytes)]
     pub record_bytes: u32,
+
+    /// Rows of each table before [default: 0 for insert, as many as are
+    /// deleted for delete, 10000 else]
+    // As it was written; [`SqliteJob::settle`] makes `rows` of it.
+    #[arg(long = "rows", value_name = "N")]
+    #[serde(skip)]
+    pub rows_asked: Option<u64>,
+
     /// Rows of each table before the measured part.
+    #[arg(skip)]
     pub rows: u64,
-    /// Tables touched per database and transaction.
+
+    /// Tables that a transaction touches in each database
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub tables: u32,
-    /// Databases touched per transaction: the first is main, the others are attached.
+
+    /// Databases that a transaction touches: main, and attached ones
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub databases: u32,
-    /// Statements per table and transaction.
+
+    /// Statements of a transaction for each table
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub statements: u32,
+
+    #[arg(long, value_name = "ORDER", default_value = "sequential", help = KeyOrder::CHOICES)]
     pub keys: KeyOrder,
-    /// How many threads, each with a connection.
+
+    /// Threads, 1 to 1024, each with a connection
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// All threads on the same databases; otherwise each has its own.
+
+    /// All threads on the same databases, instead of their own each
+    #[arg(long)]
     pub shared: bool,
-    /// How long a writer waits for another's lock, nanoseconds.
+
+    /// How long a writer waits for another's lock
+    #[arg(long = "busy-timeout", value_name = "DURATION", default_value = "10s",
+          value_parser = units::parse_duration_ns)]
     pub busy_timeout_ns: u64,
-    /// `PRAGMA page_size`, bytes; SQLite's default if `None`.
+
+    /// PRAGMA page_size [default: SQLite's]
+    #[arg(long = "page-size", value_name = "SIZE", value_parser = value::sqlite_bytes)]
     pub page_bytes: Option<u32>,
-    /// `PRAGMA cache_size`: pages, or KiB if negative; SQLite's default if `None`.
+
+    /// PRAGMA cache_size: pages, or KiB if negative [default: SQLite's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub cache_size: Option<i64>,
-    /// `PRAGMA mmap_size`, bytes; SQLite's default if `None`.
+
+    /// PRAGMA mmap_size [default: SQLite's]
+    #[arg(long = "mmap-size", value_name = "SIZE", value_parser = units::parse_bytes)]
     pub mmap_bytes: Option<u64>,
-    /// When a WAL is checkpointed.
+
+    /// When a WAL is checkpointed: PAGES, never, every:TRANSACTIONS
+    #[arg(long, value_name = "WHEN", default_value = "1000", value_parser = value::checkpoint)]
     pub checkpoint: CheckpointPolicy,
+
+    #[arg(long, value_name = "MODE", default_value = "passive", help = CheckpointMode::CHOICES)]
     pub checkpoint_mode: CheckpointMode,
-    /// What the file of a WAL is like when a run begins.
+
+    /// A WAL's file before each run: fresh, steady (as long as it gets)
+    #[arg(long, value_name = "STATE", default_value = "fresh")]
     #[serde(default)]
     pub wal_file: WalFile,
-    /// Options of waldio, for [`Journal::Waldio`].
-    #[serde(default)]
-    pub waldio: WaldioOptions,
-    /// Commits by f2fs's batch atomic writes in place of a journal.
+
+    /// Commit by f2fs's batch atomic writes in place of a journal
+    #[arg(long)]
     #[serde(default)]
     pub batch_atomic: bool,
-    /// `fsync(2)` wherever SQLite would call `fdatasync(2)`.
+
+    /// Call fsync where SQLite would call fdatasync
+    #[arg(long)]
     pub fsync: bool,
-    /// A SQLite library to load; the one inside if `None`.
+
+    /// Use this SQLite instead of the one inside
+    #[arg(id = "sqlite_lib", long = "sqlite-lib", value_name = "FILE")]
     pub library: Option<PathBuf>,
-    /// Use databases of an earlier run that have the right shape.
+
+    /// Options of waldio, for [`Journal::Waldio`].
+    #[command(flatten)]
+    #[serde(default)]
+    pub waldio: WaldioOptions,
+
+    /// How it is measured.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub measurement: Measurement,
+
+    /// Use what an earlier run left with --keep, if it fits
+    #[arg(long, help_heading = MEASUREMENT)]
     pub reuse: bool,
-    /// Leave the databases behind.
+
+    /// Leave the files or databases behind
+    #[arg(long, help_heading = MEASUREMENT)]
     pub keep: bool,
-    /// At the end `PRAGMA integrity_check`, and every row compared with what was committed.
-    pub verify: bool,
-    /// Seed of keys and values.
-    pub seed: u64,
-    /// CPUs that the threads are pinned to, in turn; empty for none.
-    pub cpus: Vec<u32>,
-    /// When it ends.
-    pub limits: Limits,
-    /// How fast it goes.
-    pub pace: Pace,
+}
+
+impl SqliteJob {
+    /// What the command line does without a flag: a thousand inserts with SQLite's own settings.
+    pub fn new(directory: impl Into<PathBuf>) -> SqliteJob {
+        SqliteJob {
+            directory: directory.into(),
+            ..without_flags(&["."])
+        }
+    }
+
+    /// Moves weights into the operation, and gives each table the rows that were asked for or that
+    /// the operation needs. The answer is false for weights of an operation that is no mix.
+    pub fn settle(&mut self) -> bool {
+        if let Some(weights) = self.mix.take() {
+            let SqliteOperation::Mix(mix) = &mut self.operation else {
+                return false;
+            };
+            *mix = weights;
+        }
+        self.rows = self.rows_asked.take().unwrap_or(match self.operation {
+            SqliteOperation::Insert => 0,
+            SqliteOperation::Delete => self
+                .transactions
+                .saturating_mul(self.statements.into())
+                .saturating_mul(if self.shared { self.threads } else { 1 }.into()),
+            SqliteOperation::Update | SqliteOperation::Read | SqliteOperation::Mix(_) => ROWS,
+        });
+        true
+    }
 }
 
 /// What a statement does.
@@ -93,6 +191,29 @@ pub enum SqliteOperation {
     Read,
     /// Each transaction is one of these, at random.
     Mix(Mix),
+}
+
+impl ValueEnum for SqliteOperation {
+    fn value_variants<'a>() -> &'a [SqliteOperation] {
+        const MIX: Mix = Mix {
+            insert: 40,
+            update: 30,
+            delete: 10,
+            read: 20,
+        };
+        use SqliteOperation as O;
+        &[O::Insert, O::Update, O::Delete, O::Read, O::Mix(MIX)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            SqliteOperation::Insert => "insert",
+            SqliteOperation::Update => "update",
+            SqliteOperation::Delete => "delete",
+            SqliteOperation::Read => "read",
+            SqliteOperation::Mix(_) => "mix",
+        }))
+    }
 }
 
 /// Weights of the operations of a mix; at least one is not 0.

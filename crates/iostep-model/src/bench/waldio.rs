@@ -4,26 +4,43 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::value;
 use crate::names::named;
 
 /// Options of waldio; what is `None` stays as waldio has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[command(next_help_heading = "Options of --journal waldio")]
 pub struct WaldioOptions {
-    /// When a commit is durable: `PRAGMA waldio_sync`.
+    #[arg(id = "waldio_sync", long = "waldio-sync", value_name = "MODE",
+          help = format!("When a commit is durable: {}", WaldioSync::CHOICES))]
     pub sync: Option<WaldioSync>,
-    /// Frames that wait before Group Sync flushes: `PRAGMA waldio_group_frames`.
+
+    /// Frames that wait before Group Sync flushes
+    #[arg(long = "waldio-group-frames", value_name = "N")]
     #[serde(default)]
     pub group_frames: Option<u32>,
-    /// How long they wait at most, milliseconds: `PRAGMA waldio_group_ms`.
+
+    /// How long they wait at most, in milliseconds
+    #[arg(long = "waldio-group-ms", value_name = "N")]
     #[serde(default)]
     pub group_ms: Option<u32>,
-    /// Where the frames of a log are.
-    pub layout: Option<WaldioLayout>,
-    /// Bytes that frames of layout P are padded to a multiple of: `PRAGMA waldio_padding`.
+
+    // Written with its path, so that clap leaves the `Option` to the parser.
+    #[arg(long = "waldio-layout", value_name = "LAYOUT", default_value = value::AUTO,
+          value_parser = value::layout,
+          help = format!("Where frames are in the log: auto, {}", WaldioLayout::CHOICES))]
+    pub layout: std::option::Option<WaldioLayout>,
+
+    /// Pad frames of layout P to a multiple: 512, 4096, 8192
+    #[arg(long = "waldio-padding", value_name = "SIZE", value_parser = value::sqlite_bytes)]
     pub padding_bytes: Option<u32>,
-    /// The first step by which a log is extended ahead, 0 for never: `PRAGMA waldio_prealloc`.
+
+    /// First step by which the log is extended ahead; 0: never
+    #[arg(long = "waldio-prealloc", value_name = "SIZE", value_parser = value::sqlite_bytes)]
     pub prealloc_bytes: Option<u32>,
-    /// The extension to load into another SQLite; the one inside if `None`.
+
+    /// Load this waldio.so instead of the one inside
+    #[arg(id = "waldio_lib", long = "waldio-lib", value_name = "FILE")]
     pub library: Option<PathBuf>,
 }
 

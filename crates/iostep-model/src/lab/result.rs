@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use crate::bench::{Cpu, WaldioRun};
 use crate::class::Class;
+use crate::host::Host;
 use crate::manifest::{Counters, Device};
 use crate::names::named;
 use crate::operation::Operation;
@@ -101,14 +102,8 @@ pub struct Environment {
     /// True under a processor that is emulated in software: times are then not those of hardware,
     /// counts and bytes are.
     pub emulated: bool,
-    /// `uname -r`, in the guest the guest's.
-    pub kernel: String,
-    /// `uname -m`.
-    pub machine: String,
-    /// The processor's name.
-    pub processor: String,
-    /// CPUs that could be used.
-    pub cpus: u32,
+    #[serde(flatten)]
+    pub host: Host,
     /// The device below the filesystem; `None` where it has none of its own.
     pub device: Option<Device>,
     /// The device's name for itself, `QEMU NVMe Ctrl`; empty where it has none.

@@ -275,7 +275,7 @@ impl Decoder {
     fn end_flush(&mut self, wire: &types::wire_flush_end) {
         if let Some(ledger) = &mut self.ledger {
             let bio = (wire.device as u8, wire.bio);
-            ledger.end_flush(bio, wire.is_expected != 0, crate::session::mono_ns());
+            ledger.end_flush(bio, wire.is_expected != 0, iostep_model::clock::mono_ns());
         }
     }
 
@@ -353,7 +353,7 @@ pub(super) fn pending(
         return None;
     }
     let transfer = || Transfer {
-        mono_ns: crate::session::mono_ns(),
+        mono_ns: iostep_model::clock::mono_ns(),
         sector: slot.sector,
         bytes: slot.bytes,
         operation: Operation::from_kernel(slot.opf as u8),

@@ -25,7 +25,7 @@ use crate::bpf::{has_tracepoint, is_preempted, per_cpu, recursion_misses, releas
 use crate::error::{Error, Result};
 use crate::rights;
 use crate::ring::Ring;
-use crate::session::mono_ns;
+use iostep_model::clock::mono_ns;
 
 #[allow(
     missing_docs,

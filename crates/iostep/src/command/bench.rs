@@ -2,17 +2,14 @@
 
 mod cell;
 pub(super) mod child;
-mod file_args;
 mod generator;
 mod job_file;
+mod location;
 mod matrix;
 mod measure_args;
 mod mobibench;
-mod place;
 mod session;
 mod single;
-mod sqlite_args;
-mod value;
 mod watcher;
 
 use std::io::IsTerminal;

@@ -10,7 +10,7 @@ use iostep_analyze::report;
 use iostep_lab::image::Options;
 use iostep_lab::mkfs::named;
 use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs, tool};
-use iostep_load::sql::{Database, Driver, Settings};
+use iostep_load::script::{Database, Driver, Settings};
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::printable;
 use iostep_report::document::Detail;

@@ -11,7 +11,7 @@ use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content};
 
-use iostep_load::sql;
+use iostep_load::script::{own_mode, split};
 use iostep_model::directory;
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::units;
@@ -104,13 +104,13 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         (Some(path), _) => read_script(path)?,
         (None, sql) => sql.clone().unwrap_or_default(),
     };
-    sql::split(&script)?;
+    split(&script)?;
     if args.database.exists() {
         input::expect(&args.database, &[Kind::Database])?;
     }
     // The mode tells a missing file and a directory from a database, in better words than
     // resolve() has.
-    sql::own_mode(&args.database)?;
+    own_mode(&args.database)?;
     let database = directory::resolve(&args.database)?;
     Ok(Plan {
         database,

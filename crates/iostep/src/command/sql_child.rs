@@ -8,6 +8,6 @@ pub struct Args {}
 
 /// Serves until standard input ends.
 pub fn run(_: Args) -> anyhow::Result<ExitCode> {
-    iostep_load::sql::serve(std::io::stdin(), std::io::stdout().lock())?;
+    iostep_load::script::serve(std::io::stdin(), std::io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }

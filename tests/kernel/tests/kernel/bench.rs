@@ -8,7 +8,6 @@ mod failing;
 mod figures;
 mod interrupted;
 mod matrix;
-mod refused;
 mod results;
 mod system_calls;
 mod trespass;
@@ -39,7 +38,6 @@ pub fn cases() -> Vec<Case> {
     all.extend(figures::cases());
     all.extend(interrupted::cases());
     all.extend(matrix::cases());
-    all.extend(refused::cases());
     all.extend(results::cases());
     all.extend(system_calls::cases());
     all.extend(trespass::cases());

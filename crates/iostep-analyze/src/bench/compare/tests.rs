@@ -162,7 +162,7 @@ fn a_paced_job_is_judged_by_its_times() {
     let Job::File(job) = &mut second.job else {
         panic!("a file job")
     };
-    job.pace.operations_per_second = Some(100.0);
+    job.measurement.pace.operations_per_second = Some(100.0);
     let comparison = compared(&first, &second);
     assert_eq!(comparison.headline, Measure::TimePerOperation);
 }

@@ -83,14 +83,19 @@ fn file(job: &FileJob) -> Vec<String> {
             .filter(|(set, _)| *set)
             .map(|(_, name)| (*name).to_owned()),
     );
-    settings.extend(limits(&job.limits, &job.pace, &job.cpus, job.seed));
+    settings.extend(limits(
+        &job.measurement.limits,
+        &job.measurement.pace,
+        &job.measurement.cpus,
+        job.measurement.seed,
+    ));
     vec![first, settings.join("; ")]
 }
 
 fn sync(job: &FileJob) -> String {
     let each = match (job.sync, job.sync_every) {
         (Sync::None, _) => "no sync".to_owned(),
-        (Sync::OSync | Sync::ODsync | Sync::RwfDsync, _) => job.sync.to_string(),
+        (sync, _) if sync.is_of_write() => sync.to_string(),
         (sync, 1) => format!("{sync} after every operation"),
         (sync, every) => format!("{sync} after every {} operations", count(every)),
     };
@@ -140,7 +145,7 @@ fn sqlite(job: &SqliteJob) -> Vec<String> {
         }
     };
     let mut settings = Vec::new();
-    if job.limits.time_ns.is_none() {
+    if job.measurement.limits.time_ns.is_none() {
         settings.push(format!(
             "{} of each thread",
             plural(job.transactions, "transaction")
@@ -160,7 +165,12 @@ fn sqlite(job: &SqliteJob) -> Vec<String> {
         settings.push("fsync in place of fdatasync".into());
     }
     settings.push(format!("busy timeout {}", duration(job.busy_timeout_ns)));
-    settings.extend(limits(&job.limits, &job.pace, &job.cpus, job.seed));
+    settings.extend(limits(
+        &job.measurement.limits,
+        &job.measurement.pace,
+        &job.measurement.cpus,
+        job.measurement.seed,
+    ));
     vec![first, shape, settings.join("; ")]
 }
 
@@ -253,10 +263,10 @@ pub(crate) fn place(target: &Path, environment: &Environment) -> String {
 pub(crate) fn machine(environment: &Environment) -> String {
     format!(
         "Linux {} on {}, {}, {}, {} of memory, clock {}",
-        environment.kernel,
-        environment.machine,
-        environment.processor,
-        plural(u64::from(environment.cpus), "CPU"),
+        environment.host.kernel,
+        environment.host.machine,
+        environment.host.processor,
+        plural(u64::from(environment.host.cpus), "CPU"),
         bytes(environment.memory_bytes),
         environment.clock_source,
     )
@@ -297,12 +307,12 @@ mod tests {
         job.end_sync = true;
         job.atomic = true;
         job.overlap_percent = 12.5;
-        job.cpus = vec![0, 1];
+        job.measurement.cpus = vec![0, 1];
         job.payload = PayloadKind::Constant(0xfe);
-        job.limits.time_ns = Some(10_000_000_000);
-        job.limits.ramp_ns = 2_000_000_000;
-        job.pace.operations_per_second = Some(250.0);
-        job.pace.think_ns = 1_500_000;
+        job.measurement.limits.time_ns = Some(10_000_000_000);
+        job.measurement.limits.ramp_ns = 2_000_000_000;
+        job.measurement.pace.operations_per_second = Some(250.0);
+        job.measurement.pace.think_ns = 1_500_000;
         insta::assert_snapshot!(lines(&document, true).join("\n"));
     }
 

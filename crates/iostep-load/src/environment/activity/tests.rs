@@ -47,7 +47,7 @@ fn with_machine(change: impl Fn(&mut MachineTime)) -> Run {
 
 fn warnings_of(job: FileJob, runs: &[Run]) -> Vec<Warning> {
     let mut environment = crate::environment::here(Root::new().path());
-    environment.cpus = 2;
+    environment.host.cpus = 2;
     environment.memory_bytes = 1 << 30;
     let mut warnings = Vec::new();
     warn_of_job(&Job::File(job), &environment, runs, &mut warnings);
@@ -154,11 +154,8 @@ fn the_workers_of_a_ring_are_not_others() {
 #[test]
 fn threads_are_held_against_the_cpus_that_they_may_use() {
     let told = |threads: u32, cpus: &[u32]| {
-        let job = FileJob {
-            threads,
-            cpus: cpus.to_vec(),
-            ..file_job()
-        };
+        let mut job = file_job();
+        (job.threads, job.measurement.cpus) = (threads, cpus.to_vec());
         warnings_of(job, &[])
     };
     assert_eq!(told(2, &[]), []);
@@ -229,7 +226,7 @@ fn runs_of_less_than_a_second_are_short_unless_they_were_cut() {
 fn a_missed_rate_is_told_with_the_slowest_run() {
     let told = |asked: f64| {
         let mut job = file_job();
-        job.pace.operations_per_second = Some(asked);
+        job.measurement.pace.operations_per_second = Some(asked);
         let mut slow = run();
         slow.operations = 900;
         warnings_of(job, &[run(), slow])

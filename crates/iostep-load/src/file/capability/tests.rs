@@ -39,8 +39,8 @@ impl Fixture {
         self
     }
 
-    fn target(&self) -> Target<'_> {
-        Target {
+    fn target(&self) -> Probe<'_> {
+        Probe {
             file: &self.file,
             path: Path::new("/mnt/x"),
             sysfs: self.sysfs.path(),

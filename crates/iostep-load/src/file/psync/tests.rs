@@ -3,13 +3,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::*;
-use crate::file::lane::Tally;
 use crate::file::offsets::Offsets;
+use crate::file::region::Tally;
 use crate::file::sample;
 
-fn lane() -> Lane {
+fn region() -> Region {
     let job = sample::job("/x");
-    Lane {
+    Region {
         file: tempfile::tempfile().expect("a file"),
         path: "/x/file-0".into(),
         file_number: 0,
@@ -36,13 +36,13 @@ fn scripted(
 }
 
 fn write(answers: &[rustix::io::Result<usize>]) -> (std::result::Result<(), Fault>, Vec<u8>) {
-    let lane = lane();
+    let region = region();
     let record: Vec<u8> = (0..4096u32).map(|i| (i % 251) as u8).collect();
     let call = scripted(answers);
-    let first = call(&lane.file, &record, 4096);
-    let result = lane.write_rest(&call, &record, 4096, first);
+    let first = call(&region.file, &record, 4096);
+    let result = region.write_rest(&call, &record, 4096, first);
     let mut content = vec![0; 8192];
-    let count = lane.file.read_at(&mut content, 0).expect("a read");
+    let count = region.file.read_at(&mut content, 0).expect("a read");
     content.truncate(count);
     assert!(content.is_empty() || content[4096..] == record[..content.len() - 4096]);
     (result, content)

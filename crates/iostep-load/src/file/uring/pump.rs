@@ -1,14 +1,13 @@
 //! Keeps a ring full.
 
-use std::ops::Range;
+use io_uring::squeue;
+use iostep_model::bench::{Access, Step, Transfer};
 
-use iostep_model::bench::{Access, Step, Sync, Transfer as Way};
-
-use super::ring::{Ring, SyncEntry, Transfer, Wait};
-use crate::engine::clock::mono_ns;
+use super::ring::{RecordTransfer, Ring, Wait};
 use crate::engine::{Fault, Thread};
-use crate::file::lane::Lane;
-use crate::file::sync::{Fdatasync, FileRange, Fsync, Group, NoCall, SyncCall};
+use crate::file::region::Region;
+use crate::file::sync::{self, Fsync, Group, with_call};
+use iostep_model::clock::mono_ns;
 
 /// The last stretch before a moment is waited for awake, as [`crate::engine::sleep_until`] does.
 const SPIN_NS: u64 = 100_000;
@@ -25,7 +24,7 @@ struct Operation {
     done_bytes: u32,
     is_transferring: bool,
     /// The sync that follows, and when the transfer ended.
-    sync: Option<(SyncEntry, u64)>,
+    sync: Option<(squeue::Entry, u64)>,
 }
 
 /// Whether an operation was begun.
@@ -38,7 +37,7 @@ enum Begun {
 
 /// What keeps the ring full.
 pub struct Pump<'a> {
-    lane: &'a mut Lane,
+    region: &'a mut Region,
     ring: Ring,
     flags: i32,
     writes: bool,
@@ -57,13 +56,13 @@ pub struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    /// Works off a lane by a ring that was made for it.
-    pub fn new(lane: &'a mut Lane, ring: Ring) -> Pump<'a> {
-        let job = &lane.job;
+    /// Works off a region by a ring that was made for it.
+    pub fn new(region: &'a mut Region, ring: Ring) -> Pump<'a> {
+        let job = &region.job;
         let flag = |wanted: bool, flag: i32| if wanted { flag } else { 0 };
         Pump {
-            flags: flag(job.sync == Sync::RwfDsync, libc::RWF_DSYNC)
-                | flag(job.transfer == Way::DontCache, libc::RWF_DONTCACHE)
+            flags: sync::write_flags(job.sync)
+                | flag(job.transfer == Transfer::DontCache, libc::RWF_DONTCACHE)
                 | flag(job.atomic, libc::RWF_ATOMIC),
             writes: job.access.writes(),
             operations: vec![Operation::default(); job.depth as usize],
@@ -74,7 +73,7 @@ impl<'a> Pump<'a> {
             held_back: None,
             is_over: false,
             fault: None,
-            lane,
+            region,
             ring,
         }
     }
@@ -88,7 +87,7 @@ impl<'a> Pump<'a> {
             }
             self.date_fresh();
             if let Err(error) = self.ring.enter(wait) {
-                return Err(self.lane.fault("io_uring_enter for operations", error));
+                return Err(self.region.fault("io_uring_enter for operations", error));
             }
             let now_ns = mono_ns();
             while let Some((number, result)) = self.ring.completed() {
@@ -139,15 +138,15 @@ impl<'a> Pump<'a> {
 
     /// An append that starts over empties the file.
     fn must_drain(&self) -> bool {
-        let pass = self.lane.offsets.pass_operations();
-        self.lane.job.access == Access::Append && self.given.is_multiple_of(pass)
+        let pass = self.region.offsets.pass_operations();
+        self.region.job.access == Access::Append && self.given.is_multiple_of(pass)
     }
 
     /// Begins the next operation.
     fn begin(&mut self, thread: &mut Thread<'_>) -> std::result::Result<Begun, Fault> {
         let offset_bytes = match self.held_back.take() {
             Some(offset_bytes) => offset_bytes,
-            None => match self.lane.next(thread)? {
+            None => match self.region.next(thread)? {
                 Some(offset_bytes) => offset_bytes,
                 None => return Ok(Begun::Never),
             },
@@ -159,7 +158,7 @@ impl<'a> Pump<'a> {
         self.given += 1;
         let buffer = self.ring.take_buffer(offset_bytes);
         if self.writes {
-            let sequence = self.lane.tally.writes + 1;
+            let sequence = self.region.tally.writes + 1;
             self.ring
                 .payload()
                 .stamp(buffer as usize, offset_bytes, sequence);
@@ -168,7 +167,7 @@ impl<'a> Pump<'a> {
             self.ring.give_back(buffer);
             return Ok(Begun::Never);
         };
-        self.lane.tally.writes += u64::from(self.writes);
+        self.region.tally.writes += u64::from(self.writes);
         let number = self.free.pop().expect("the caller looked");
         self.operations[number as usize] = Operation {
             sequence: thread.begun(),
@@ -189,12 +188,12 @@ impl<'a> Pump<'a> {
     fn collides(&self, offset_bytes: u64) -> bool {
         let collides =
             |other: &Operation| other.is_transferring && other.offset_bytes == offset_bytes;
-        self.writes && self.lane.job.verify && self.operations.iter().any(collides)
+        self.writes && self.region.job.measurement.verify && self.operations.iter().any(collides)
     }
 
     fn transfer(&mut self, number: u32) {
         let operation = &self.operations[number as usize];
-        let transfer = Transfer {
+        let transfer = RecordTransfer {
             writes: self.writes,
             buffer: operation.buffer,
             done_bytes: operation.done_bytes,
@@ -229,9 +228,10 @@ impl<'a> Pump<'a> {
             self.go_on(number);
             return Ok(());
         }
-        if let Some((sync, begin_ns)) = &operation.sync {
+        if let Some((_, begin_ns)) = &operation.sync {
             if result < 0 {
-                return Err(self.lane.fault(sync.name(), reason(result)));
+                let name = sync::name(self.region.job.sync);
+                return Err(self.region.fault(name, reason(result)));
             }
             thread.step(Step::Sync, now_ns - begin_ns);
             self.end(thread, number, now_ns);
@@ -243,10 +243,12 @@ impl<'a> Pump<'a> {
                 0 => format!("it ended after {} bytes", operation.done_bytes),
                 _ => reason(result).to_string(),
             };
-            return Err(self.lane.record_fault(what, operation.offset_bytes, reason));
+            return Err(self
+                .region
+                .record_fault(what, operation.offset_bytes, reason));
         }
         operation.done_bytes += result as u32;
-        if u64::from(operation.done_bytes) < self.lane.job.record_bytes {
+        if u64::from(operation.done_bytes) < self.region.job.record_bytes {
             self.go_on(number);
             return Ok(());
         }
@@ -259,7 +261,7 @@ impl<'a> Pump<'a> {
             return;
         }
         match &self.operations[number as usize].sync {
-            Some((sync, _)) => self.ring.sync(sync, u64::from(number)),
+            Some((sync, _)) => self.ring.push(sync.clone(), u64::from(number)),
             None => self.transfer(number),
         }
     }
@@ -270,14 +272,14 @@ impl<'a> Pump<'a> {
         number: u32,
         now_ns: u64,
     ) -> std::result::Result<(), Fault> {
-        let job = &self.lane.job;
+        let job = &self.region.job;
         let operation = &mut self.operations[number as usize];
         operation.is_transferring = false;
         let step = if self.writes { Step::Write } else { Step::Read };
         thread.step(step, now_ns - operation.begin_ns);
         let due = if self.writes {
             let range = self.group.wrote(operation.offset_bytes, job.record_bytes);
-            range.and_then(|range| SyncEntry::of(job.sync, range))
+            range.and_then(|range| Some((sync::entry(job.sync, &range)?, range)))
         } else {
             None
         };
@@ -286,29 +288,18 @@ impl<'a> Pump<'a> {
             // It would not be durable, so it did not succeed.
             Some(_) if self.fault.is_some() => {}
             // A polled ring takes no sync.
-            Some(sync) if job.polled => {
-                let end_ns = self.sync_now(thread, sync, now_ns)?;
+            Some((_, range)) if job.polled => {
+                let end_ns = with_call!(job.sync, call => {
+                    self.region.sync(thread, &call, range, now_ns)?
+                });
                 self.end(thread, number, end_ns);
             }
-            Some(sync) => {
-                self.ring.sync(&sync, u64::from(number));
+            Some((sync, _)) => {
+                self.ring.push(sync.clone(), u64::from(number));
                 operation.sync = Some((sync, now_ns));
             }
         }
         Ok(())
-    }
-
-    fn sync_now(
-        &self,
-        thread: &mut Thread<'_>,
-        sync: SyncEntry,
-        begin_ns: u64,
-    ) -> std::result::Result<u64, Fault> {
-        match sync {
-            SyncEntry::Fsync => self.lane.sync(thread, &Fsync, 0..0, begin_ns),
-            SyncEntry::Fdatasync => self.lane.sync(thread, &Fdatasync, 0..0, begin_ns),
-            SyncEntry::FileRange(range) => self.lane.sync(thread, &FileRange, range, begin_ns),
-        }
     }
 
     fn end(&mut self, thread: &mut Thread<'_>, number: u32, end_ns: u64) {
@@ -319,10 +310,10 @@ impl<'a> Pump<'a> {
             ..
         } = &self.operations[number as usize];
         thread.step(Step::Total, end_ns - begin_ns);
-        thread.end(begin_ns, end_ns, self.lane.job.record_bytes);
-        if !self.writes && self.lane.job.verify {
+        thread.end(begin_ns, end_ns, self.region.job.record_bytes);
+        if !self.writes && self.region.job.measurement.verify {
             let record = self.ring.payload().slot(buffer as usize);
-            self.lane.compare_read(record, offset_bytes);
+            self.region.compare_read(record, offset_bytes);
         }
         self.ring.give_back(buffer);
         self.free.push(number);
@@ -330,33 +321,10 @@ impl<'a> Pump<'a> {
 
     /// Nothing is under way any more.
     fn finish(self, thread: &mut Thread<'_>) -> std::result::Result<(), Fault> {
-        match self.lane.job.sync {
-            _ if !self.writes => Ok(()),
-            Sync::Fsync => self.lane.finish(thread, &Fsync, self.group),
-            Sync::Fdatasync => self.lane.finish(thread, &Fdatasync, self.group),
-            Sync::SyncFileRange => self.lane.finish(thread, &FileRange, self.group),
-            _ => self.lane.finish(thread, &NoCall, self.group),
+        if !self.writes {
+            return Ok(());
         }
-    }
-}
-
-impl SyncEntry {
-    /// What a sync mode calls for a group of writes; `None` where nothing is called.
-    fn of(sync: Sync, range: Range<u64>) -> Option<SyncEntry> {
-        match sync {
-            Sync::Fsync => Some(SyncEntry::Fsync),
-            Sync::Fdatasync => Some(SyncEntry::Fdatasync),
-            Sync::SyncFileRange => Some(SyncEntry::FileRange(range)),
-            _ => None,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            SyncEntry::Fsync => Fsync::NAME,
-            SyncEntry::Fdatasync => Fdatasync::NAME,
-            SyncEntry::FileRange(_) => FileRange::NAME,
-        }
+        with_call!(self.region.job.sync, call => self.region.finish(thread, &call, self.group, &Fsync))
     }
 }
 

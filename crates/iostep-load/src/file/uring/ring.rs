@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::types::{Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
 use crate::error::{Error, Result};
@@ -36,7 +35,7 @@ pub struct Ring {
 
 /// A read or write of (the rest of) a record.
 #[derive(Clone, Copy, Debug)]
-pub struct Transfer {
+pub struct RecordTransfer {
     pub writes: bool,
     /// The buffer.
     pub buffer: u32,
@@ -46,15 +45,6 @@ pub struct Transfer {
     pub offset_bytes: u64,
     /// `RWF_` flags.
     pub flags: i32,
-}
-
-/// A sync call.
-#[derive(Clone, Debug)]
-pub enum SyncEntry {
-    Fsync,
-    Fdatasync,
-    /// `sync_file_range(2)`, waiting before and after.
-    FileRange(Range<u64>),
 }
 
 /// Until when to wait.
@@ -175,8 +165,8 @@ impl Ring {
     }
 
     /// Adds a transfer; its completion will have this number.
-    pub fn transfer(&mut self, transfer: Transfer, number: u64) {
-        let Transfer {
+    pub fn transfer(&mut self, transfer: RecordTransfer, number: u64) {
+        let RecordTransfer {
             writes,
             buffer,
             done_bytes,
@@ -213,27 +203,8 @@ impl Ring {
         self.push(entry, number);
     }
 
-    /// Adds a sync call; its completion will have this number.
-    pub fn sync(&mut self, sync: &SyncEntry, number: u64) {
-        let entry = match sync {
-            SyncEntry::Fsync => opcode::Fsync::new(FILE).build(),
-            SyncEntry::Fdatasync => opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build(),
-            SyncEntry::FileRange(range) => {
-                let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-                    | libc::SYNC_FILE_RANGE_WRITE
-                    | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-                // 0 is everything up to the end, for what 32 bits do not hold.
-                let length = u32::try_from(range.end - range.start).unwrap_or(0);
-                opcode::SyncFileRange::new(FILE, length)
-                    .offset(range.start)
-                    .flags(flags)
-                    .build()
-            }
-        };
-        self.push(entry, number);
-    }
-
-    fn push(&mut self, entry: squeue::Entry, number: u64) {
+    /// Adds an entry on the file; its completion will have this number.
+    pub fn push(&mut self, entry: squeue::Entry, number: u64) {
         // SAFETY: the file stays open, and the buffers stay until nothing is under way.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(number)) };
         pushed.expect("an operation has one entry at a time, and there is room for all");

@@ -133,7 +133,7 @@ fn reads_bring_what_was_written() {
         for access in [Access::Read, Access::RandomRead] {
             let (run, _) = run(Engine::Uring, depth, |job| {
                 job.access = access;
-                job.verify = true;
+                job.measurement.verify = true;
             });
             assert_eq!((run.state, run.operations), (RunState::Complete, 100));
             assert_eq!(run.bytes, 100 * 4096);
@@ -151,8 +151,8 @@ fn writes_to_one_place_that_are_verified_keep_their_order() {
             job.access = access;
             job.file_bytes = 20 * 4096;
             job.overlap_percent = if access.random() { 60.0 } else { 0.0 };
-            job.verify = true;
-            job.limits.time_ns = Some(100_000_000);
+            job.measurement.verify = true;
+            job.measurement.limits.time_ns = Some(100_000_000);
         });
         assert_eq!(run.state, RunState::Complete);
         assert!(run.operations > 64);
@@ -166,7 +166,7 @@ fn an_append_that_starts_over_leaves_only_its_last_pass() {
     let (run, files) = run(Engine::Uring, 8, |job| {
         job.access = Access::Append;
         job.file_bytes = 10 * 4096;
-        job.limits = Limits {
+        job.measurement.limits = Limits {
             time_ns: Some(200_000_000),
             ramp_ns: 0,
         };
@@ -186,10 +186,7 @@ fn an_append_that_starts_over_leaves_only_its_last_pass() {
 fn a_rate_is_kept_while_operations_are_under_way() {
     let (run, _) = run(Engine::Uring, 8, |job| {
         job.sync = Sync::Fdatasync;
-        job.pace = Pace {
-            operations_per_second: Some(500.0),
-            think_ns: 0,
-        };
+        job.measurement.pace.operations_per_second = Some(500.0);
     });
     assert_eq!(counts(&run).3[&Step::Lateness], 100);
     assert!(run.elapsed_ns >= 198_000_000, "{}", run.elapsed_ns);
@@ -199,7 +196,7 @@ fn a_rate_is_kept_while_operations_are_under_way() {
 fn whoever_asks_for_the_end_gets_what_was_done() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut job = job(directory.path(), Engine::Uring, 16);
-    job.limits.time_ns = Some(3_600_000_000_000);
+    job.measurement.limits.time_ns = Some(3_600_000_000_000);
     let interrupted = AtomicBool::new(false);
     let mut bench = Bench::open(&job, &interrupted, &mut Nobody).expect("a bench");
     interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -229,22 +226,22 @@ fn records_of_any_size_are_transferred() {
     }
 }
 
-/// Of a lane on a file that is not as the job presumes.
+/// Of a region on a file that is not as the job presumes.
 mod faults {
     use super::*;
 
     use std::fs::File;
     use std::sync::Arc;
 
-    use crate::engine::Crew;
-    use crate::file::lane::{Lane, Tally};
+    use crate::engine::Pool;
     use crate::file::offsets::Offsets;
+    use crate::file::region::{Region, Tally};
     use crate::file::uring::Uring;
 
     fn run_on(file: File, depth: u32, change: impl Fn(&mut FileJob)) -> Run {
         let mut job = job(Path::new("/nowhere"), Engine::Uring, depth);
         change(&mut job);
-        let lane = Lane {
+        let region = Region {
             offsets: Offsets::new(&job, 0, 0, &Arc::default()),
             file,
             path: "/mnt/x".into(),
@@ -254,13 +251,13 @@ mod faults {
             job,
         };
         let interrupted = AtomicBool::new(false);
-        let crew = Crew {
+        let pool = Pool {
             cpus: &[],
             limits: Limits::default(),
             pace: Pace::default(),
             interrupted: &interrupted,
         };
-        crew.run(&mut [Uring::new(lane)], &mut Nobody)
+        pool.run(&mut [Uring::new(region)], &mut Nobody)
             .expect("a run")
     }
 

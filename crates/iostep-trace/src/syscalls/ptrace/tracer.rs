@@ -14,12 +14,12 @@ use super::capture::{self, Begun};
 use super::filter;
 use super::tracee::{self, At, Call, Resume, Stop};
 use crate::error::{Error, Result};
-use crate::session::mono_ns;
 use crate::syscalls::keeper::Keeper;
 use crate::syscalls::received;
 use crate::syscalls::record::{self, Record};
 use crate::syscalls::requests;
 use crate::syscalls::spool;
+use iostep_model::clock::mono_ns;
 
 /// How long a command that was asked to end may take.
 const TERMINATION: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use iostep_analyze::advise::Place;
-use iostep_load::{Error, sqlite::facts};
+use iostep_load::{Error, transactions::facts};
 use iostep_model::database::DatabaseFacts;
 use iostep_model::directory;
 use iostep_trace::mounts::Superblock;

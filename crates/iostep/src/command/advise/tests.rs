@@ -1,6 +1,6 @@
 use super::*;
 use clap::Parser;
-use iostep_load::sqlite::facts;
+use iostep_load::transactions::facts;
 
 #[derive(Debug, Parser)]
 struct Command {

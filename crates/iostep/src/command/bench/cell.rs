@@ -164,10 +164,6 @@ mod tests {
                 "j.toml: job 1 (x): journal: no such flag of file",
             ),
             (
-                "sync = ['fsync', 'f']",
-                "j.toml: job 1 (x): invalid value 'f' for '--sync <MODE>'",
-            ),
-            (
                 "shared = 'yes'",
                 "j.toml: job 1 (x): unexpected value 'yes' for '--shared'",
             ),
@@ -176,10 +172,6 @@ mod tests {
                 "j.toml: job 1 (x): a value is required for '--size <SIZE>'",
             ),
             ("time = 0", "j.toml: job 1 (x): --time 0"),
-            (
-                "until-spread = 1\nrepeat = 2",
-                "j.toml: job 1 (x): --repeat 2",
-            ),
             (
                 "help = true",
                 "j.toml: job 1 (x): help: no setting of a job",

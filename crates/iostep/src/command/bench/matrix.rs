@@ -77,7 +77,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let results = Results::open(&args.results)?;
     let complaints = run_all(&cells, &results, &interrupt)?;
-    let rows: Vec<Row> = cells
+    let rows: Vec<CellOutcome> = cells
         .iter()
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
@@ -106,7 +106,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// A cell with what came of it.
 #[derive(Debug, Serialize)]
-struct Row {
+struct CellOutcome {
     /// Number of the job in its file, from 1.
     job: usize,
     /// The job's name.
@@ -126,16 +126,16 @@ struct Row {
     document: Option<Document>,
 }
 
-fn json(rows: &[Row]) -> String {
+fn json(rows: &[CellOutcome]) -> String {
     serde_json::to_string_pretty(rows).expect("a row has only JSON's types")
 }
 
 /// A table for each job, since jobs need not have settings in common.
-fn tables(rows: &[Row]) -> String {
+fn tables(rows: &[CellOutcome]) -> String {
     let tables: Vec<String> = rows
         .chunk_by(|a, b| a.job == b.job)
         .map(|rows| {
-            let cells: Vec<_> = rows.iter().filter_map(Row::cell).collect();
+            let cells: Vec<_> = rows.iter().filter_map(CellOutcome::cell).collect();
             bench::matrix(&cells).text(Detail::Full, terminal::style())
         })
         .filter(|table| !table.is_empty())
@@ -143,7 +143,7 @@ fn tables(rows: &[Row]) -> String {
     tables.join("\n")
 }
 
-impl Row {
+impl CellOutcome {
     fn cell(&self) -> Option<bench::Cell<'_>> {
         Some(bench::Cell {
             name: &self.name,
@@ -255,7 +255,7 @@ impl Results {
     }
 
     /// Everything that there is, as a page.
-    fn page(&self, rows: &[Row]) -> String {
+    fn page(&self, rows: &[CellOutcome]) -> String {
         let files = rows.iter().filter_map(|row| row.file.as_ref());
         let found: Vec<(Document, Summary)> = files
             .filter_map(|file| Document::read(&self.directory.join(file)).ok())
@@ -268,7 +268,7 @@ impl Results {
     }
 
     /// The cell's result, or what there is of one.
-    fn row(&self, cell: &Planned, complaint: Option<&String>) -> Row {
+    fn row(&self, cell: &Planned, complaint: Option<&String>) -> CellOutcome {
         let read = |name: &PathBuf| Document::read(&self.directory.join(name)).ok();
         let complete = read(&cell.result());
         let is_complete = complete.is_some();
@@ -281,7 +281,7 @@ impl Results {
         if let Some(document) = &mut document {
             document.runs.clear();
         }
-        Row {
+        CellOutcome {
             job: cell.job,
             name: cell.name.clone(),
             arguments: cell.arguments.clone(),

@@ -1,59 +1,32 @@
-//! Flags that every workload has: how it is measured, and where results go.
+//! Flags that are no part of a job: how it is repeated, and where results go.
 
 use std::path::PathBuf;
 
 use iostep_load::{Error, Result};
-use iostep_model::bench::{Limits, Pace};
-use iostep_model::units;
+use iostep_model::bench::MEASUREMENT;
 
-use super::value::{self, CpuList, Rate};
 use crate::terminal;
 
 /// Repetitions at least, and at most if no number is given, until the spread is small enough.
 pub const UNTIL_SPREAD_RUNS: (u32, u32) = (3, 30);
 
-/// How a workload is run and repeated.
+/// What a generator is asked beside its job.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Measurement")]
+pub struct Arguments<J: clap::Args> {
+    #[command(flatten)]
+    pub job: J,
+
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How a job is repeated, and what is counted.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = MEASUREMENT)]
 pub struct MeasureArgs {
-    /// Run for this long, starting over as needed: 10, 500ms, 2m
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
-    time: Option<u64>,
-
-    /// Do not count what happens before this time
-    #[arg(long, value_name = "DURATION", default_value = "0",
-          value_parser = units::parse_duration_ns)]
-    ramp: u64,
-
-    /// Issue this many operations a second, or bytes: 500, 4MiB/s
-    #[arg(long, value_name = "RATE")]
-    rate: Option<Rate>,
-
-    /// Pause of a thread after each operation
-    #[arg(long, value_name = "DURATION", default_value = "0",
-          value_parser = units::parse_duration_ns)]
-    think: u64,
-
-    /// Pin the threads to these CPUs in turn: 0-3,6
-    #[arg(long, value_name = "LIST")]
-    cpus: Option<CpuList>,
-
-    /// Seed of offsets, keys and payload
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-
-    /// Read everything back at the end and compare
-    #[arg(long)]
-    pub verify: bool,
-
-    /// Use what an earlier run left with --keep, if it fits
-    #[arg(long)]
-    pub reuse: bool,
-
-    /// Leave the files or databases behind
-    #[arg(long)]
-    pub keep: bool,
-
     /// Count this device too: the external journal of the filesystem
     #[arg(long, value_name = "DEVICE")]
     pub journal_device: Option<PathBuf>,
@@ -63,7 +36,7 @@ pub struct MeasureArgs {
     repeat: Option<u32>,
 
     /// Repeat, 3 to --repeat times (30), until the spread is under this
-    #[arg(long, value_name = "PERCENT", value_parser = value::bound)]
+    #[arg(long, value_name = "PERCENT", value_parser = bound)]
     until_spread: Option<f64>,
 }
 
@@ -79,45 +52,6 @@ pub struct Repetition {
 }
 
 impl MeasureArgs {
-    /// When the run ends.
-    ///
-    /// Errors: `Usage` for a time of nothing.
-    pub fn limits(&self) -> Result<Limits> {
-        if self.time == Some(0) {
-            return Err(usage("--time 0: nothing would be measured", "name a time"));
-        }
-        Ok(Limits {
-            time_ns: self.time,
-            ramp_ns: self.ramp,
-        })
-    }
-
-    /// How fast it goes, with operations of `record_bytes` if they have a length.
-    ///
-    /// Errors: `Usage` for a rate in bytes of operations that have no length.
-    pub fn pace(&self, record_bytes: Option<u64>) -> Result<Pace> {
-        let operations_per_second = match (self.rate, record_bytes) {
-            (Some(Rate::Bytes(_)), None) => {
-                return Err(usage(
-                    "--rate in bytes: a transaction has no length",
-                    "name transactions a second, as 500",
-                ));
-            }
-            (Some(Rate::Bytes(rate)), Some(record)) => Some(rate as f64 / record.max(1) as f64),
-            (Some(Rate::Operations(rate)), _) => Some(rate),
-            (None, _) => None,
-        };
-        Ok(Pace {
-            operations_per_second,
-            think_ns: self.think,
-        })
-    }
-
-    /// CPUs that the threads are pinned to.
-    pub fn cpus(&self) -> Vec<u32> {
-        self.cpus.clone().unwrap_or_default().0
-    }
-
     /// How often it is run.
     ///
     /// Errors: `Usage` if a spread could never be computed.
@@ -144,6 +78,16 @@ impl MeasureArgs {
             spread_bound: Some(percent / 100.0),
         })
     }
+}
+
+/// A percentage that is more than 0, and may be more than 100.
+fn bound(text: &str) -> std::result::Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    number
+        .parse::<f64>()
+        .ok()
+        .filter(|percent| percent.is_finite() && *percent > 0.0)
+        .ok_or_else(|| format!("{text}: expected a percentage of more than 0"))
 }
 
 /// Where results go.

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use iostep_analyze::bench::{RunSummary, Summary};
 use iostep_load::Error;
@@ -133,36 +134,16 @@ enum Test {
 }
 
 impl Test {
-    const FILE: [Test; 4] = [
-        Test::SeqWrite,
-        Test::SeqRead,
-        Test::RandWrite,
-        Test::RandRead,
-    ];
-    const SQLITE: [Test; 3] = [Test::Insert, Test::Update, Test::Delete];
-
-    /// As the application shows it.
-    fn title(self) -> &'static str {
+    /// What the application calls it, and what `iostep bench` does for it.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Test::SeqWrite => "Seq.Write",
-            Test::SeqRead => "Seq.Read",
-            Test::RandWrite => "Rand.Write",
-            Test::RandRead => "Rand.Read",
-            Test::Insert => "SQLite.Insert",
-            Test::Update => "SQLite.Update",
-            Test::Delete => "SQLite.Delete",
-        }
-    }
-
-    fn access(self) -> &'static str {
-        match self {
-            Test::SeqWrite => "write",
-            Test::SeqRead => "read",
-            Test::RandWrite => "random-write",
-            Test::RandRead => "random-read",
-            Test::Insert => "insert",
-            Test::Update => "update",
-            Test::Delete => "delete",
+            Test::SeqWrite => ("Seq.Write", "write"),
+            Test::SeqRead => ("Seq.Read", "read"),
+            Test::RandWrite => ("Rand.Write", "random-write"),
+            Test::RandRead => ("Rand.Read", "random-read"),
+            Test::Insert => ("SQLite.Insert", "insert"),
+            Test::Update => ("SQLite.Update", "update"),
+            Test::Delete => ("SQLite.Delete", "delete"),
         }
     }
 }
@@ -218,11 +199,14 @@ impl ProfileArgs {
             ));
         }
         let mut tests = match self.button {
-            Button::All => [&Test::FILE[..], &Test::SQLITE].concat(),
-            Button::File => Test::FILE.to_vec(),
-            Button::Sqlite => Test::SQLITE.to_vec(),
             Button::Custom => self.tests.clone(),
+            _ => Test::value_variants().to_vec(),
         };
+        tests.retain(|test| match self.button {
+            Button::File => *test < Test::Insert,
+            Button::Sqlite => *test >= Test::Insert,
+            Button::All | Button::Custom => true,
+        });
         tests.sort();
         tests.dedup();
         Ok(tests)
@@ -268,7 +252,7 @@ impl ProfileArgs {
         };
         Ok(vec![
             "file".into(),
-            format!("--access={}", test.access()),
+            format!("--access={}", test.words().1),
             format!("--size={}", records * self.record),
             format!("--record={}", self.record),
             format!("--threads={}", self.threads),
@@ -278,7 +262,7 @@ impl ProfileArgs {
     fn sqlite(&self, test: Test) -> Vec<String> {
         let mut arguments = vec![
             "sqlite".into(),
-            format!("--operation={}", test.access()),
+            format!("--operation={}", test.words().1),
             format!("--transactions={}", self.transactions),
             format!("--journal={}", self.journal),
             format!("--synchronous={}", self.synchronous),
@@ -327,7 +311,7 @@ impl ProfileArgs {
         };
         let machine = run.cpu.machine.as_ref();
         vec![
-            test.title().into(),
+            test.words().0.into(),
             format!("{value:.0} {unit}"),
             percent(machine.map(|shares| shares.active)),
             percent(machine.map(|shares| shares.iowait)),

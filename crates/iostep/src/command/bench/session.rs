@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use iostep_analyze::bench::spread;
-use iostep_load::engine::clock::wall_ns;
 use iostep_load::environment::Before;
-use iostep_load::{Error, file, sqlite};
+use iostep_load::{Error, file, transactions};
 use iostep_model::bench::{
     Document, Failure, Job, Run, RunState, SCHEMA_VERSION, SqliteLibrary, Warning,
 };
+use iostep_model::clock::wall_ns;
 
+use super::location::Location;
 use super::measure_args::Repetition;
-use super::place::Place;
 use super::watcher::Watcher;
 use crate::interrupt::Interrupt;
 use crate::terminal::say;
@@ -61,7 +61,7 @@ impl Measured {
 /// Either generator, made ready.
 enum Bench<'a> {
     File(Box<file::Bench<'a>>),
-    Sqlite(Box<sqlite::Bench<'a>>),
+    Sqlite(Box<transactions::Bench<'a>>),
 }
 
 impl<'a> Bench<'a> {
@@ -72,9 +72,11 @@ impl<'a> Bench<'a> {
     ) -> iostep_load::Result<Bench<'a>> {
         Ok(match job {
             Job::File(job) => Bench::File(Box::new(file::Bench::open(job, interrupted, watcher)?)),
-            Job::Sqlite(job) => {
-                Bench::Sqlite(Box::new(sqlite::Bench::open(job, interrupted, watcher)?))
-            }
+            Job::Sqlite(job) => Bench::Sqlite(Box::new(transactions::Bench::open(
+                job,
+                interrupted,
+                watcher,
+            )?)),
         })
     }
 
@@ -104,7 +106,7 @@ pub fn run(
     interrupt: &Interrupt,
     log: Option<&mut dyn Write>,
 ) -> anyhow::Result<Measured> {
-    let place = Place::of(&job, journal)?;
+    let place = Location::of(&job, journal)?;
     let log = log.map(|out| out as &mut dyn Write);
     let mut watcher = Watcher::new(&job, repetition.most, place.devices(), log);
     let mut bench = Bench::open(&job, interrupt.flag(), &mut watcher)?;

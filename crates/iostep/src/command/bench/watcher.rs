@@ -143,14 +143,11 @@ impl Observer for Watcher<'_> {
 
 impl Goal {
     fn of(job: &Job) -> Goal {
-        let (limits, operations) = match job {
-            Job::File(job) => (job.limits, file_operations(job)),
-            Job::Sqlite(job) => {
-                let threads = u64::from(job.threads);
-                (job.limits, job.transactions.saturating_mul(threads))
-            }
+        let operations = match job {
+            Job::File(job) => file_operations(job),
+            Job::Sqlite(job) => job.transactions.saturating_mul(job.threads.into()),
         };
-        match limits {
+        match job.measurement().limits {
             Limits {
                 time_ns: Some(time_ns),
                 ramp_ns,

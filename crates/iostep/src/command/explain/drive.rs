@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use iostep_analyze::explain::{Asked, Edge, Experiment, NotRun, Run, Step, Subject};
-use iostep_load::sql::{
+use iostep_load::script::{
     Database, Driver, Opened, Outcome, Settings, Transaction, copy, exchanged, held_path, own_mode,
 };
 use iostep_model::directory::{Directory, Temporary, give_to_caller};

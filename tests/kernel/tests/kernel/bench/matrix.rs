@@ -24,7 +24,6 @@ pub fn cases() -> Vec<Case> {
         ),
         Case::new("a killed matrix goes on where it was", TMPFS, killed_matrix),
         Case::new("a failed cell is marked", TMPFS, failed_cell),
-        Case::new("a job file with a mistake runs nothing", TMPFS, mistakes),
     ]
 }
 
@@ -278,33 +277,5 @@ fn failed_cell() -> anyhow::Result<()> {
         .collect();
     anyhow::ensure!(complete == [false, true], "{rows}");
     anyhow::ensure!(place.results()?.len() == 1, "a failed cell has a result");
-    Ok(())
-}
-
-fn mistakes() -> anyhow::Result<()> {
-    let file = |rest: &str| format!("[[job]]\nname = \"x\"\nworkload = \"file\"\n{rest}\n");
-    let bad = [
-        (file("acess = \"read\""), "acess"),
-        ("[[job]]\nworkload = \"tape\"\n".to_owned(), "tape"),
-        (file("access = \"sideways\""), "sideways"),
-        (file("threads = []"), "threads"),
-        (file("output = \"/etc/passwd\""), "output"),
-        ("[[job]\n".to_owned(), "jobs.toml"),
-        (format!("{0}{0}", file("seed = 2")), "same"),
-        (String::new(), "no job"),
-    ];
-    for (jobs, object) in bad {
-        let place = Place::new()?;
-        // What comes before a mistake is not run either.
-        let jobs = match jobs.is_empty() {
-            true => jobs,
-            false => format!("{}{jobs}", file("size = \"64KiB\"")),
-        };
-        iostep::run(place.words(&jobs)?)?.refused(&[2], object)?;
-        let ran = place.results().is_ok_and(|found| !found.is_empty());
-        anyhow::ensure!(!ran, "{object}: a cell ran");
-        let used = std::fs::read_dir(place.target())?.count();
-        anyhow::ensure!(used == 0, "{object}: something was made");
-    }
     Ok(())
 }
