@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use iostep_calls::Tracker;
-use iostep_calls::import::{Format, Input};
+use iostep_calls::import::Format;
+use iostep_calls::input::Input;
 use iostep_model::syscall::Recording;
 
 /// Reads the script, and checks that each line is accounted for and each path said once.

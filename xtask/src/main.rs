@@ -1,6 +1,7 @@
 //! The project's own chores; `cargo xtask ci` is the whole check.
 
 mod commands;
+mod contributing;
 mod format;
 mod javascript;
 mod licences;
@@ -28,6 +29,7 @@ usage: cargo xtask TASK
   doc            rustdoc, warnings are errors
   build          the command and every test
   commands       every command has its page in docs
+  contributing   what the pages of docs/contributing say, done in a copy of the tree
   waldio         the SQLite extension's tests: two SQLites, sanitizers, languages
   kernels        the tests that run in guests, on every kernel that scripts/setup unpacks
   test           unit tests, then the tests that need root and a real kernel
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["lint"] => Plan::new().then("lint", suites::lint),
         ["doc"] => Plan::new().then("doc", suites::doc),
         ["build"] => Plan::new().then("build", suites::build),
+        ["contributing"] => Plan::new().then("contributing", contributing::check),
         ["commands"] => Plan::new().then("commands", commands::check),
         ["waldio"] => Plan::new().then("waldio", waldio::test),
         ["kernels"] => Plan::new().then("kernels", suites::kernels),
@@ -84,6 +87,7 @@ fn ci() -> Result<Plan> {
         .then("doc", suites::doc)?
         .then("build", suites::build)?
         .then("commands", commands::check)?
+        .then("contributing", contributing::check)?
         .then("waldio", waldio::test)?
         .then("test", suites::test)?;
     plan.summarise();

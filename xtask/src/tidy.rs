@@ -5,6 +5,7 @@ mod compiled;
 mod functions;
 mod layers;
 mod manifests;
+mod modules;
 mod pages;
 mod sizes;
 mod text;
@@ -27,6 +28,7 @@ pub fn check() -> Result<()> {
         manifests::check(source, &mut findings);
         sizes::check(source, &mut findings);
     }
+    modules::check(&sources, &mut findings)?;
     pages::check(&sources, &mut findings);
     layers::check(&crate::metadata::read()?.packages, &mut findings);
     if findings.is_empty() {

@@ -8,7 +8,6 @@ pub enum Error {
     /// The operating system refused: `what` names the attempt, `path` the object.
     #[error("{path}: cannot {what}: {source}", path = path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// What was attempted, as a verb phrase.
         what: &'static str,
@@ -18,7 +17,6 @@ pub enum Error {
     /// The text is not what it was taken for.
     #[error("{path}: {what}; {hint}", path = path.display())]
     Foreign {
-        /// The file.
         path: PathBuf,
         /// What was found.
         what: String,

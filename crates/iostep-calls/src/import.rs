@@ -4,17 +4,12 @@
 //! header is, and then tells events in the order in which the calls ended. Each line of the text
 //! ends in exactly one event, so that the tracker's ledger accounts for all of them.
 
-use std::io::BufRead;
-use std::path::{Path, PathBuf};
-
 use iostep_model::syscall::Header;
 use iostep_model::syscall::raw::Event;
 
 use crate::error::Result;
+use crate::input::Input;
 use crate::{mobigen, strace};
-
-/// How much of a text is looked at to guess what it is, bytes.
-pub const GUESS_BYTES: usize = 4096;
 
 /// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +18,6 @@ pub enum Format {
     Mobigen,
     /// A text of strace.
     Strace,
-}
-
-/// A text and the name for errors.
-pub struct Input<'a> {
-    /// Its file.
-    pub path: PathBuf,
-    /// What it says.
-    pub text: Box<dyn BufRead + 'a>,
 }
 
 /// An import that was opened.
@@ -43,7 +30,7 @@ pub enum Import<'a> {
 }
 
 impl Format {
-    /// What a text that begins with `start` (as much as [`GUESS_BYTES`]) is, if it is one of ours.
+    /// What a text that begins with `start` (as much as [`crate::input::GUESS_BYTES`]) is, if it is one of ours.
     pub fn guess(start: &[u8]) -> Option<Format> {
         if mobigen::looks_like(start) {
             return Some(Format::Mobigen);
@@ -78,22 +65,6 @@ impl Import<'_> {
         match self {
             Import::Mobigen(import) => import.events(each),
             Import::Strace(import) => import.events(each),
-        }
-    }
-}
-
-impl std::fmt::Debug for Input<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Input").field("path", &self.path).finish()
-    }
-}
-
-impl<'a> Input<'a> {
-    /// A text under a name.
-    pub fn new(path: impl AsRef<Path>, text: impl BufRead + 'a) -> Input<'a> {
-        Input {
-            path: path.as_ref().to_owned(),
-            text: Box::new(text),
         }
     }
 }

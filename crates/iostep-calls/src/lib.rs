@@ -7,7 +7,10 @@
 //! Nothing is dropped without being counted.
 
 pub mod error;
+#[cfg(test)]
+mod fixture;
 pub mod import;
+pub mod input;
 pub mod mobigen;
 pub mod sink;
 pub mod strace;

@@ -28,7 +28,7 @@ use iostep_model::syscall::raw::{Action, Descriptor, Event, Path, Returned};
 use iostep_model::syscall::{Clock, Direction, Header, OpenFlags, Operation, Syscall, Target};
 
 use crate::error::{Error, Result};
-use crate::import::Input;
+use crate::input::Input;
 use line::{Call, Line};
 use sort::{PART_BYTES, Sorted, Sorter};
 
@@ -45,7 +45,7 @@ pub struct Import {
 
 /// True if the first lines of a text are lines of a script.
 pub(crate) fn looks_like(start: &[u8]) -> bool {
-    let cut = start.len() >= crate::import::GUESS_BYTES;
+    let cut = start.len() >= crate::input::GUESS_BYTES;
     let mut lines = start.split(|byte| *byte == b'\n').collect::<Vec<_>>();
     if cut {
         lines.pop();

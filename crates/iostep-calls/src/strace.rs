@@ -26,7 +26,7 @@ use iostep_model::syscall::raw::Returned;
 use iostep_model::syscall::{Clock as TraceClock, Header};
 
 use crate::error::{Error, Result};
-use crate::import::Input;
+use crate::input::Input;
 use clock::Clock;
 use follow::{Each, Follow, Place};
 use line::Body;
@@ -44,7 +44,6 @@ pub struct Import<'a> {
     base_ns: u64,
 }
 
-/// A text.
 struct Source<'a> {
     lines: Lines<'a>,
     start: Start,

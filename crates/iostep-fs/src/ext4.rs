@@ -113,12 +113,23 @@ impl<S: ReadAt> Ext4<S> {
     ///
     /// Errors: `Io`, `Corrupt`.
     pub fn block_map(&self, inode: &Inode) -> Result<BlockMap> {
-        MapReader::new(&self.source, &self.superblock).read(inode)
+        map(&mut MapReader::new(&self.source, &self.superblock), inode)
     }
 
     /// The class of the blocks of an inode's map.
     fn tree_class(&self, inode: u32) -> Result<Class> {
         Ok(tree_class(&self.inode(inode)?))
+    }
+}
+
+/// The blocks of an inode; empty if it has none of its own.
+///
+/// Errors: `Io`, `Corrupt`.
+fn map<S: ReadAt>(reader: &mut MapReader<'_, S>, inode: &Inode) -> Result<BlockMap> {
+    match inode.storage() {
+        Storage::Extents => extent::read(reader, inode),
+        Storage::Indirect => indirect::read(reader, inode),
+        Storage::None => Ok(BlockMap::default()),
     }
 }
 

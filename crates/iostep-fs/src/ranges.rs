@@ -6,7 +6,6 @@ use iostep_model::manifest::LayoutRange;
 /// Two claims on one block.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
-    /// The block.
     pub(crate) block: u64,
     /// Who has it.
     pub(crate) first: Class,

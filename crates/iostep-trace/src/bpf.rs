@@ -8,7 +8,6 @@ mod decode;
 mod flags;
 mod symbols;
 mod tracepoints;
-pub(crate) mod words;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,9 +26,11 @@ use crate::check::{Ending, Waiting};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::{Ledger, Old};
+use crate::libbpf_log;
 use crate::rights::check_rights;
 use crate::ring::Ring;
 use crate::stack::Layer;
+use crate::sums::Sums;
 use crate::target::Target;
 pub(crate) use choice::is_preempted;
 use choice::{COUNTING, Choice, Role, looks_at_calls, role_of};
@@ -38,8 +39,6 @@ use symbols::Symbols;
 use tracepoints::of_modules;
 
 #[allow(
-    missing_docs,
-    missing_debug_implementations,
     clippy::all,
     clippy::too_many_lines,
     clippy::undocumented_unsafe_blocks,
@@ -114,64 +113,35 @@ const FIXED_BASES: (u64, u64) = (0xffff_ea00_0000_0000, 0xffff_8880_0000_0000);
 #[cfg(not(target_arch = "x86_64"))]
 const FIXED_BASES: (u64, u64) = (0, 0);
 
-/// Sums at the points of a request's way, from the programs themselves: they count even what
-/// found no room in the ring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
-    /// Bios queued.
-    pub queued: Counters,
-    /// Requests issued, less requeued.
-    pub issued: Counters,
-    /// Requests completed.
-    pub completed: Counters,
-    /// Of the completed, those that were issued before the trace began.
-    pub before: Counters,
-    /// Of the completed, those that were told late and issued before the trace began: they may have
-    /// come back before it, too.
-    pub late_of_before: Counters,
-    /// Of the completed, those that nobody saw go to the driver: a fault.
-    pub unissued: Counters,
-    /// Of the completed, those that came back with another size than they went out: a fault.
-    pub uneven: Counters,
-    /// Bios merged into others' requests.
-    pub merges: u64,
-    /// Bios cut in two.
-    pub splits: u64,
-    /// Completions that were told late: after the fact, because no program saw them.
-    pub late: u64,
-}
-
-impl Sums {
-    /// Those of all CPUs.
-    fn of(all: &[wire_sums]) -> Sums {
-        let groups = SumGroup::GROUP_NONE.0 as usize + 1;
-        let total = |point: SumPoint, group: SumGroup| {
-            let at = point.0 as usize * groups + group.0 as usize;
-            let of = all.iter().map(|sums| sums.of[at]);
-            of.fold(Totals::default(), |total, sum| Totals {
-                ios: total.ios + sum.ios,
-                bytes: total.bytes + sum.bytes,
-            })
-        };
-        let counters = |point| Counters {
-            read: total(point, SumGroup::GROUP_READ),
-            write: total(point, SumGroup::GROUP_WRITE),
-            discard: total(point, SumGroup::GROUP_DISCARD),
-            flush: total(point, SumGroup::GROUP_FLUSH),
-        };
-        let count = |counter: SumCounter| all.iter().map(|s| s.counters[counter.0 as usize]).sum();
-        Sums {
-            queued: counters(SumPoint::POINT_QUEUED),
-            issued: counters(SumPoint::POINT_ISSUED).since(counters(SumPoint::POINT_REQUEUED)),
-            completed: counters(SumPoint::POINT_COMPLETED).and(counters(SumPoint::POINT_LATE)),
-            before: counters(SumPoint::POINT_BEFORE),
-            late_of_before: counters(SumPoint::POINT_LATE_OF_BEFORE),
-            unissued: counters(SumPoint::POINT_UNISSUED),
-            uneven: counters(SumPoint::POINT_UNEVEN),
-            merges: count(SumCounter::COUNTER_MERGES),
-            splits: count(SumCounter::COUNTER_SPLITS),
-            late: count(SumCounter::COUNTER_LATE),
-        }
+/// The sums of all CPUs.
+fn sums_of(all: &[wire_sums]) -> Sums {
+    let groups = SumGroup::GROUP_NONE.0 as usize + 1;
+    let total = |point: SumPoint, group: SumGroup| {
+        let at = point.0 as usize * groups + group.0 as usize;
+        let of = all.iter().map(|sums| sums.of[at]);
+        of.fold(Totals::default(), |total, sum| Totals {
+            ios: total.ios + sum.ios,
+            bytes: total.bytes + sum.bytes,
+        })
+    };
+    let counters = |point| Counters {
+        read: total(point, SumGroup::GROUP_READ),
+        write: total(point, SumGroup::GROUP_WRITE),
+        discard: total(point, SumGroup::GROUP_DISCARD),
+        flush: total(point, SumGroup::GROUP_FLUSH),
+    };
+    let count = |counter: SumCounter| all.iter().map(|s| s.counters[counter.0 as usize]).sum();
+    Sums {
+        queued: counters(SumPoint::POINT_QUEUED),
+        issued: counters(SumPoint::POINT_ISSUED).since(counters(SumPoint::POINT_REQUEUED)),
+        completed: counters(SumPoint::POINT_COMPLETED).and(counters(SumPoint::POINT_LATE)),
+        before: counters(SumPoint::POINT_BEFORE),
+        late_of_before: counters(SumPoint::POINT_LATE_OF_BEFORE),
+        unissued: counters(SumPoint::POINT_UNISSUED),
+        uneven: counters(SumPoint::POINT_UNEVEN),
+        merges: count(SumCounter::COUNTER_MERGES),
+        splits: count(SumCounter::COUNTER_SPLITS),
+        late: count(SumCounter::COUNTER_LATE),
     }
 }
 
@@ -215,7 +185,7 @@ struct Late {
 
 /// True if this kernel has what the programs need: BTF and the tracepoints of the block layer.
 pub fn available() -> Result<()> {
-    let btf = words::listen(|| {
+    let btf = libbpf_log::listen(|| {
         Btf::from_vmlinux().map_err(|error| {
             Error::unsupported(
                 "/sys/kernel/btf/vmlinux",
@@ -398,7 +368,7 @@ impl<'object> Probe<'object> {
     fn own_sums(&self) -> Result<Sums> {
         let values = per_cpu(&self.skel.maps.sums, 0)?;
         let all: Result<Vec<wire_sums>> = values.iter().map(|v| decode::read(v)).collect();
-        Ok(Sums::of(&all?))
+        Ok(sums_of(&all?))
     }
 
     /// Completions that no program saw, of requests that went to the driver before `before_ns`,
@@ -668,9 +638,9 @@ fn load<'object>(
             program.set_autoload(choice.takes(&name) && !idle);
             program.set_autoattach(role_of(&name).1 != Role::Behind);
         }
-        match words::listen(|| open.load().map_err(Error::kernel("load the BPF programs"))) {
+        match libbpf_log::listen(|| open.load().map_err(Error::kernel("load the BPF programs"))) {
             Ok(skel) => return Ok(skel),
-            Err(error) => choice.leave_out(error, &words::said(), &release())?,
+            Err(error) => choice.leave_out(error, &libbpf_log::said(), &release())?,
         }
     }
     Err(Error::unsupported(

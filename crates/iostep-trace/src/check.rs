@@ -7,9 +7,9 @@
 
 use iostep_model::manifest::{Check, Counters, Totals};
 
-use crate::bpf::Sums;
 use crate::counters::Lead;
 use crate::ledger::Events;
+use crate::sums::Sums;
 
 /// One end of a trace.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use iostep_model::manifest::Holds;
 use procfs::process::MountInfo;
 
+use crate::device_number::DeviceNumber;
 use crate::error::{Error, Result};
-use crate::target::DeviceNumber;
 
 /// A device, and what of the filesystem lies on it.
 pub(crate) type Part = (DeviceNumber, Holds);

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::rights::check_rights;
-
 /// What can go wrong with a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -88,18 +86,6 @@ impl Error {
         Error::Usage {
             object: object.to_string(),
             reason: reason.to_string(),
-        }
-    }
-
-    /// Builds the `map_err` closure for a BPF operation.
-    pub(crate) fn kernel(what: impl ToString) -> impl FnOnce(libbpf_rs::Error) -> Error {
-        let what = what.to_string();
-        move |error| match check_rights(&what) {
-            Err(error) => error,
-            Ok(()) => Error::Kernel {
-                what,
-                reason: format!("{error:#}"),
-            },
         }
     }
 }

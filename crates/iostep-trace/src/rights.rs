@@ -69,6 +69,20 @@ pub(crate) fn check_rights(what: &str) -> Result<()> {
     ))
 }
 
+impl Error {
+    /// Builds the `map_err` closure for a BPF operation, which may only have lacked rights.
+    pub(crate) fn kernel(what: impl ToString) -> impl FnOnce(libbpf_rs::Error) -> Error {
+        let what = what.to_string();
+        move |error| match check_rights(&what) {
+            Err(error) => error,
+            Ok(()) => Error::Kernel {
+                what,
+                reason: format!("{error:#}"),
+            },
+        }
+    }
+}
+
 /// Those of `needed` that this process lacks. CAP_SYS_ADMIN stands for those of BPF
 /// (capabilities(7)), and not for CAP_SYSLOG where addresses are asked for (kernel/ksyms_common.c).
 pub(crate) fn missing_rights(needed: &[Right]) -> Option<String> {

@@ -15,13 +15,14 @@ use iostep_model::manifest::{
 };
 use iostep_model::spool;
 
-use crate::bpf::{self, Probe, Sums};
+use crate::bpf::{self, Probe};
 use crate::check::{self, Ending, Snapshot, Waiting};
 use crate::counters::{self, Device, Lead, Reading, Readings};
 use crate::error::{Error, Result};
 use crate::fault::Fault;
 use crate::interrupts;
 use crate::rights;
+use crate::sums::Sums;
 use crate::target::Target;
 use crate::tracefs::{self, Tracefs};
 

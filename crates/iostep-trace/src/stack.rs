@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use iostep_model::manifest::{Device, Holds, TracedDevice};
 
 use crate::device_mapper;
+use crate::device_number::DeviceNumber;
 use crate::error::{Error, Result};
-use crate::target::DeviceNumber;
 
 /// As many devices as the BPF programs have room for (`MAX_DEVICES`, maps.bpf.h).
 pub(crate) const MAX_DEVICES: usize = 16;

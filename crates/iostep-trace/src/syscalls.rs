@@ -7,8 +7,8 @@
 
 mod action;
 pub mod bpf;
+pub mod file_data;
 mod files;
-pub mod keeper;
 mod notes;
 pub mod present;
 pub mod ptrace;
@@ -18,6 +18,17 @@ mod requests;
 pub mod spool;
 pub mod table;
 
+/// The BPF programs, and the types and constants of bpf/wire.h.
+#[allow(
+    clippy::all,
+    clippy::too_many_lines,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used
+)]
+mod programs {
+    include!(concat!(env!("OUT_DIR"), "/calls.skel.rs"));
+}
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,8 +37,8 @@ use iostep_model::syscall::raw::{Action, Event, Path, Returned};
 use iostep_model::syscall::{Clock, Header};
 
 use crate::error::Error;
+use file_data::FileData;
 use iostep_model::clock::mono_ns;
-use keeper::Keeper;
 use present::Present;
 use record::Record;
 use spool::Beginning;
@@ -79,7 +90,7 @@ pub struct Recorded {
     /// Records that were lost, for whatever reason.
     pub lost: u64,
     /// What files held before, if that was kept.
-    pub kept: Option<Keeper>,
+    pub kept: Option<FileData>,
 }
 
 impl Recorded {
@@ -232,7 +243,10 @@ fn each_of<E>(
         each(event(record.tid, told, Returned::Value(0), None))?;
     }
     let returned = record.returned();
-    let (action, seen) = action::of(record, returned);
+    let (action, seen) = match record.number {
+        record::REQUEST => action::with_seen(record, requests::asked(record)),
+        _ => action::of(record, returned),
+    };
     each(event(record.tid, action, returned, seen))
 }
 

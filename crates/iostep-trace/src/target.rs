@@ -7,54 +7,17 @@ use std::path::{Path, PathBuf};
 use iostep_model::manifest::{Device, Holds, TracedDevice};
 use procfs::process::MountInfo;
 
+use crate::device_number::DeviceNumber;
 use crate::devices::{self, Part};
 use crate::error::{Error, Result};
 use crate::mounts;
 use crate::stack::{Layer, Sysfs};
-
-/// A block device's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DeviceNumber {
-    /// Major.
-    pub major: u32,
-    /// Minor.
-    pub minor: u32,
-}
-
-impl DeviceNumber {
-    pub(crate) fn of(rdev: u64) -> DeviceNumber {
-        DeviceNumber {
-            major: rustix::fs::major(rdev),
-            minor: rustix::fs::minor(rdev),
-        }
-    }
-
-    /// The kernel's own `dev_t` (`MKDEV`, include/linux/kdev_t.h), which is not user space's.
-    pub fn kernel_number(self) -> u32 {
-        self.major << 20 | self.minor
-    }
-
-    /// The number as user space has it (`st_rdev`).
-    pub(crate) fn user_number(self) -> u64 {
-        rustix::fs::makedev(self.major, self.minor)
-    }
-
-    /// The number in `MAJ:MIN`.
-    pub(crate) fn parse(text: &str) -> Option<DeviceNumber> {
-        let (major, minor) = text.trim().split_once(':')?;
-        Some(DeviceNumber {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        })
-    }
-}
 
 /// Where a filesystem is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// `ext4`, `xfs`, `btrfs`, ...
     pub kind: String,
-    /// Directory.
     pub point: PathBuf,
     /// Mount options, then the superblock's.
     pub options: String,

@@ -34,8 +34,8 @@ mod writes;
 
 use iostep_model::event::Event;
 
-use crate::bpf::Sums;
 use crate::error::{Error, Result};
+use crate::sums::Sums;
 use crate::target::Target;
 use crate::tracefs::files::Files;
 use crate::tracefs::hooks::Decoders;

@@ -232,7 +232,7 @@ fn sums() -> Outcome {
 }
 
 /// Bios without data become flushes: they complete as writes, but are never issued as such.
-fn empty_flushes(sums: &iostep_trace::bpf::Sums) -> u64 {
+fn empty_flushes(sums: &iostep_trace::sums::Sums) -> u64 {
     sums.completed.write.ios - sums.issued.write.ios
 }
 

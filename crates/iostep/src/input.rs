@@ -6,7 +6,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use iostep_calls::import::{Format, GUESS_BYTES};
+use iostep_calls::import::Format;
+use iostep_calls::input::GUESS_BYTES;
 use iostep_model::bench::SCHEMA_VERSION;
 use iostep_model::manifest;
 use iostep_model::syscall::text as recording;

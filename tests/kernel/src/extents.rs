@@ -89,7 +89,6 @@ pub struct Piece {
     pub physical: u64,
     /// How many sectors.
     pub sectors: u64,
-    /// What it is.
     pub found: Found,
 }
 

@@ -35,7 +35,6 @@ pub struct Truth {
 /// A piece of the filesystem's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogBlock {
-    /// What it is.
     pub class: Class,
     /// jbd2: the transaction.
     pub commit: Option<u64>,

@@ -1,9 +1,9 @@
 //! Scripts, and what they are hostile with.
 
-use iostep_model::syscall::text::write_call;
 use iostep_model::syscall::{Ledger, Recording};
 
 use super::*;
+use crate::fixture::lines;
 use crate::{Finished, Tracker};
 
 mod generated;
@@ -13,15 +13,6 @@ fn clean(script: &[u8]) -> Result<Finished<Recording>> {
     let mut tracker = Tracker::new(Recording::default());
     import.events(&mut |event| tracker.event(event))?;
     Ok(tracker.finish())
-}
-
-fn lines(finished: &Finished<Recording>) -> Vec<String> {
-    let calls = finished.sink.calls.iter().map(|call| {
-        let mut line = String::new();
-        write_call(call, &finished.paths, &mut line);
-        line
-    });
-    calls.collect()
 }
 
 fn left_out(ledger: &Ledger) -> Vec<(&str, u64)> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::import::Input;
+use crate::input::Input;
 
 /// The longest line that is read, bytes: strace -v -s 65536 of a large vector stays below. Longer
 /// ones are counted, and their memory is bounded by this.

@@ -1,9 +1,9 @@
 //! Lines in the forms of many versions of strace, and what becomes of them.
 
-use iostep_model::syscall::text::write_call;
 use iostep_model::syscall::{InitialKind, Ledger, Recording};
 
 use super::*;
+use crate::fixture::lines;
 use crate::{Finished, Tracker};
 
 mod files;
@@ -22,15 +22,6 @@ fn clean_all(texts: &[(&str, &[u8])]) -> Finished<Recording> {
 
 fn clean(text: &str) -> Finished<Recording> {
     clean_all(&[("app.strace", text.as_bytes())])
-}
-
-fn lines(finished: &Finished<Recording>) -> Vec<String> {
-    let calls = finished.sink.calls.iter().map(|call| {
-        let mut line = String::new();
-        write_call(call, &finished.paths, &mut line);
-        line
-    });
-    calls.collect()
 }
 
 /// Calls without times and threads.

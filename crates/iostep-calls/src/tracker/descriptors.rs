@@ -17,7 +17,6 @@ pub(super) enum Opened {
     LeftOut(&'static str),
 }
 
-/// A descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) is: Opened,

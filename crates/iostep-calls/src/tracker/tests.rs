@@ -11,7 +11,7 @@ use iostep_model::syscall::raw::{
     Action, Descriptor, DescriptorKind, Event, Known, Path, Returned,
 };
 use iostep_model::syscall::{
-    Call, Direction, Errno, HandleId, InitialKind, OpenFlags, Operation, Recording, Syscall,
+    Direction, Errno, HandleId, InitialKind, OpenFlags, Operation, Recording, Syscall,
 };
 
 use super::{Finished, Tracker};
@@ -166,13 +166,11 @@ fn transfer<H>(
 
 /// The recording's calls as the trace file has them, without times.
 fn lines(finished: &Finished<Recording>) -> Vec<String> {
-    let calls = finished.sink.calls.iter();
-    let line = |call: &Call| {
-        let mut line = String::new();
-        iostep_model::syscall::text::write_call(call, &finished.paths, &mut line);
-        line.splitn(3, ' ').nth(2).expect("two times").to_owned()
-    };
-    calls.map(line).collect()
+    let lines = crate::fixture::lines(finished).into_iter();
+    let without_times = |line: String| line.splitn(3, ' ').nth(2).map(str::to_owned);
+    lines
+        .map(|line| without_times(line).expect("two times"))
+        .collect()
 }
 
 fn counts(finished: &Finished<Recording>, kept: bool) -> Vec<(&str, u64)> {

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::inode::{Inode, Storage};
+use super::inode::Inode;
 use super::superblock::Superblock;
-use super::{extent, indirect};
 use crate::ReadAt;
 use crate::error::{Place, Result};
 
@@ -59,17 +58,6 @@ impl<'a, S: ReadAt> MapReader<'a, S> {
             source,
             superblock,
             seen: HashSet::new(),
-        }
-    }
-
-    /// The blocks of an inode; empty if it has none of its own.
-    ///
-    /// Errors: `Io`, `Corrupt`.
-    pub(crate) fn read(&mut self, inode: &Inode) -> Result<BlockMap> {
-        match inode.storage() {
-            Storage::Extents => extent::read(self, inode),
-            Storage::Indirect => indirect::read(self, inode),
-            Storage::None => Ok(BlockMap::default()),
         }
     }
 

@@ -98,7 +98,7 @@ impl<S: ReadAt> Walk<'_, S> {
         if inode.attribute_block != 0 && self.attribute_blocks.insert(inode.attribute_block) {
             self.push(inode.attribute_block, 1, number, Class::Attribute)?;
         }
-        let map = self.reader.read(&inode)?;
+        let map = super::map(&mut self.reader, &inode)?;
         for &block in &map.tree {
             self.push(block, 1, number, tree_class(&inode))?;
         }

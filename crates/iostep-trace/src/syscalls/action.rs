@@ -6,9 +6,9 @@ use iostep_model::syscall::constants::{AT_EMPTY_PATH, Names};
 use iostep_model::syscall::raw::{Action, Descriptor, Path, Returned, Seen};
 use iostep_model::syscall::{Arguments, LockKind, OpenFlags, Operation, Reason, Syscall, Target};
 
-use super::record::{EXTRA_LOST, FOREIGN, REQUEST, Record, UNFINISHED};
+use super::record::{EXTRA_LOST, FOREIGN, Record, UNFINISHED};
 use super::table::{self, Entry, Shape};
-use super::{files, plain_path, requests};
+use super::{files, plain_path};
 
 /// Close-on-exec goes by this bit in every call that makes a descriptor: `O_CLOEXEC`,
 /// `SOCK_CLOEXEC`, `EFD_CLOEXEC` and others.
@@ -39,9 +39,6 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
     if record.number == FOREIGN {
         return (left_out("?", "call of a 32-bit program"), None);
     }
-    if record.number == REQUEST {
-        return with_seen(record, requests::asked(record));
-    }
     let Some(entry) = table::by_number(record.number) else {
         return (left_out("?", "unknown system call"), None);
     };
@@ -61,7 +58,8 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
     with_seen(record, action)
 }
 
-fn with_seen<'a>(record: &Record<'a>, action: Action<'a>) -> (Action<'a>, Option<Seen>) {
+/// The file that an action opened, too.
+pub(super) fn with_seen<'a>(record: &Record<'a>, action: Action<'a>) -> (Action<'a>, Option<Seen>) {
     let seen = match action {
         Action::Operation(_, Operation::Open { flags, .. }) => files::seen(record, flags),
         _ => None,

@@ -19,38 +19,22 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, OpenObject};
 
 use super::present::Present;
+use super::programs::types::{loss as Loss, wire_size as Size};
+use super::programs::{CallsLinks, CallsSkel, CallsSkelBuilder, OpenCallsSkel};
 use super::record::{self, Record};
 use super::{Recorded, Start, Subject, received, requests, spool, table};
-use crate::bpf::{has_tracepoint, is_preempted, per_cpu, recursion_misses, release, word, words};
+use crate::bpf::{has_tracepoint, is_preempted, per_cpu, recursion_misses, release, word};
 use crate::error::{Error, Result};
+use crate::libbpf_log;
 use crate::rights;
 use crate::ring::Ring;
 use iostep_model::clock::mono_ns;
 
-#[allow(
-    missing_docs,
-    missing_debug_implementations,
-    clippy::all,
-    clippy::too_many_lines,
-    clippy::undocumented_unsafe_blocks,
-    clippy::unwrap_used
-)]
-mod programs {
-    include!(concat!(env!("OUT_DIR"), "/calls.skel.rs"));
-}
-
-use programs::{CallsLinks, CallsSkel, CallsSkelBuilder, OpenCallsSkel};
-
-#[cfg(test)]
-pub(super) use programs::types::wire_record as WireRecord;
-
 /// How often the ring is emptied. It holds 64 MiB: 600,000 calls, of which the fastest program
 /// makes some 5,000 in this time.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
-/// `LOSSES` of calls.bpf.c.
-const LOSSES: u32 = 2;
-/// `WIRE_REQUEST_WORDS` of wire.h.
-const REQUEST_WORDS: usize = 6;
+const LOSSES: u32 = Loss::LOSSES.0;
+const REQUEST_WORDS: usize = Size::WIRE_REQUEST_WORDS.0 as usize;
 
 /// A recording under way. Dropping it ends it.
 #[derive(Debug)]
@@ -319,7 +303,7 @@ fn load<'object>(
         }
     }
     choose(&mut open, &btf, is_preempted(&release()));
-    words::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))
+    libbpf_log::listen(|| open.load().map_err(Error::kernel("load the BPF programs")))
 }
 
 /// Kernels without io_uring, and old ones, lack some; those that preempt no program need no second

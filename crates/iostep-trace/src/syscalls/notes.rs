@@ -2,23 +2,19 @@
 
 use iostep_model::syscall::raw::Action;
 
+use super::programs::types::wire_shares as Shares;
 use super::record::{self, Record};
-
-/// `enum wire_shares` of bpf/wire.h.
-const PROCESS: u64 = 1;
-const DESCRIPTORS: u64 = 2;
-const DIRECTORY: u64 = 4;
 
 /// What a note says; none for a call.
 pub(super) fn action(record: &Record<'_>) -> Option<Action<'static>> {
-    let shares = |bit| record.word[1] & bit != 0;
+    let shares = |what: Shares| record.word[1] & u64::from(what.0) != 0;
     Some(match record.number {
         record::FORK => Action::Clone {
             name: "clone".into(),
             child: record.word[0] as u32,
-            thread: shares(PROCESS),
-            shares_descriptors: shares(DESCRIPTORS),
-            shares_directory: shares(DIRECTORY),
+            thread: shares(Shares::SHARES_PROCESS),
+            shares_descriptors: shares(Shares::SHARES_FILES),
+            shares_directory: shares(Shares::SHARES_DIRECTORY),
         },
         record::EXEC => Action::Execute {
             name: name(record).into(),

@@ -11,8 +11,8 @@ use iostep_model::syscall::{Content, InitialKind, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use super::at_directory;
+use super::file_data::FileData;
 use super::files::kind_of;
-use super::keeper::Keeper;
 use crate::error::{Error, Result};
 
 /// What a process has open, and where it is.
@@ -26,7 +26,6 @@ pub struct Present {
     threads: Vec<(u32, String)>,
 }
 
-/// A descriptor.
 #[derive(Debug, Serialize, Deserialize)]
 struct Open {
     number: i32,
@@ -82,7 +81,7 @@ impl Present {
     }
 
     /// Keeps the data of the files that are open and have a name.
-    pub(super) fn keep(&self, keeper: &mut Keeper) {
+    pub(super) fn keep(&self, data: &mut FileData) {
         let process = self
             .process
             .map_or("self".to_owned(), |pid| pid.to_string());
@@ -90,7 +89,7 @@ impl Present {
             let link = PathBuf::from(format!("/proc/{process}/fd/{}", open.number));
             // One that was closed meanwhile is not opened by the program either.
             if let Ok(found) = fs::metadata(&link) {
-                keeper.keep(&link, &found);
+                data.keep(&link, &found);
             }
         }
     }

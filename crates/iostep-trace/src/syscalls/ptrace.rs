@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 
 use iostep_model::syscall::Header;
 
-use super::keeper::Keeper;
+use super::file_data::FileData;
 use super::present::Present;
 use super::{Recorded, Start, spool, table};
 use crate::error::{Error, Result};
@@ -29,7 +29,6 @@ use crate::rights;
 use crate::user::User;
 use tracer::{Subject, Tracer};
 
-/// What is run.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The program and its arguments.
@@ -42,7 +41,7 @@ pub struct Command {
 /// recorder, what a filter catches would fail.
 ///
 /// Once `stop` is set, everything is asked to end with SIGTERM, and killed 2 s later. If the calling
-/// process dies, so does all that it traces. `keeper` gets the data of each file before its first
+/// process dies, so does all that it traces. `data` keeps that of each file before its first
 /// open.
 ///
 /// Errors: `Io` if the command cannot be run, and the spool is then gone, or if the spool cannot be
@@ -50,26 +49,26 @@ pub struct Command {
 pub fn command(
     command: &Command,
     (spool, header): (spool::Writer, Header),
-    keeper: Option<Keeper>,
+    data: Option<FileData>,
     stop: &AtomicBool,
 ) -> Result<(Recorded, ExitStatus)> {
     let calls = table::entries().map(|entry| entry.number);
     let caught = calls.chain([libc::SYS_prctl]);
     let filter = filter::catching(caught.filter_map(|number| number.try_into().ok()));
-    filtered(command, filter, (spool, header), keeper, stop)
+    filtered(command, filter, (spool, header), data, stop)
 }
 
 fn filtered(
     command: &Command,
     mut filter: Vec<libc::sock_filter>,
     (mut spool, header): (spool::Writer, Header),
-    mut keeper: Option<Keeper>,
+    mut data: Option<FileData>,
     stop: &AtomicBool,
 ) -> Result<(Recorded, ExitStatus)> {
     let begin = || {
         let present = Present::inherited()?;
-        if let Some(keeper) = &mut keeper {
-            present.keep(keeper);
+        if let Some(data) = &mut data {
+            present.keep(data);
         }
         let launched = launch::launch(command, &mut filter)?;
         spool.begin(&Start::now().beginning(header, present, 0))?;
@@ -83,7 +82,7 @@ fn filtered(
             return Err(error);
         }
     };
-    let mut tracer = Tracer::new(Subject::Command(launched.pid), spool, keeper);
+    let mut tracer = Tracer::new(Subject::Command(launched.pid), spool, data);
     launched.open_gate()?;
     follow(&mut tracer, stop)?;
     if !tracer.runs {
@@ -96,21 +95,21 @@ fn filtered(
 }
 
 /// Records a process and all that it starts from now on, until the last of it ended or `stop` is
-/// set; then it goes on without the recorder. `keeper` as in [`command`].
+/// set; then it goes on without the recorder. `data` as in [`command`].
 ///
 /// Errors: `Unsupported` if it may not be traced or the kernel is older than 5.3, `Io` for a process
 /// that is not there, and the spool is then gone, or if the spool cannot be written.
 pub fn process(
     process: u32,
     (spool, header): (spool::Writer, Header),
-    keeper: Option<Keeper>,
+    data: Option<FileData>,
     stop: &AtomicBool,
 ) -> Result<Recorded> {
-    let mut tracer = Tracer::new(Subject::Process, spool, keeper);
-    let attached = tracer.attach(process, |keeper, spool| {
+    let mut tracer = Tracer::new(Subject::Process, spool, data);
+    let attached = tracer.attach(process, |data, spool| {
         let present = Present::of(process)?;
-        if let Some(keeper) = keeper {
-            present.keep(keeper);
+        if let Some(data) = data {
+            present.keep(data);
         }
         spool.begin(&Start::now().beginning(header, present, 0))
     });

@@ -3,46 +3,46 @@
 use iostep_model::syscall::Errno;
 use iostep_model::syscall::raw::Returned;
 
-/// `WIRE_WORDS`.
-pub const WORDS: usize = 12;
-/// `WIRE_TEXTS`: the lengths of the two texts.
-const TEXTS: usize = 10;
-/// `WIRE_TEXT_BYTES`: the NUL included.
-pub const TEXT_BYTES: usize = 4096;
-const HEADER_BYTES: usize = 32;
+use super::programs::types::{
+    wire_flags as Flag, wire_note as Note, wire_record, wire_size as Size,
+};
+
+pub const WORDS: usize = Size::WIRE_WORDS.0 as usize;
+/// Where the lengths of the two texts are.
+const TEXTS: usize = Size::WIRE_TEXTS.0 as usize;
+/// The NUL included.
+pub const TEXT_BYTES: usize = Size::WIRE_TEXT_BYTES.0 as usize;
+const HEADER_BYTES: usize = size_of::<wire_record>() - WORDS * 8;
 /// The longest record.
 pub const MAX_BYTES: usize = HEADER_BYTES + WORDS * 8 + 2 * TEXT_BYTES;
 
-/// `number` of what is no system call: a new thread or process.
-pub const FORK: u16 = 0x8001;
-/// A successful exec.
-pub const EXEC: u16 = 0x8002;
-/// The end of a thread.
-pub const EXIT: u16 = 0x8003;
-/// A thread's name.
-pub const NAME: u16 = 0x8004;
-/// A call of a 32-bit program.
-pub const FOREIGN: u16 = 0x8005;
-/// A request of io_uring.
-pub const REQUEST: u16 = 0x8006;
-/// The names in a request of io_uring, which comes later.
-pub const REQUEST_NAMES: u16 = 0x8007;
+/// `number` of what is no system call; wire.h says what each is.
+macro_rules! notes {
+    ($($name:ident = $wire:ident,)*) => { $(pub const $name: u16 = Note::$wire.0 as u16;)* };
+}
+notes!(
+    FORK = WIRE_FORK,
+    EXEC = WIRE_EXEC,
+    EXIT = WIRE_EXIT,
+    NAME = WIRE_NAME,
+    FOREIGN = WIRE_FOREIGN,
+    REQUEST = WIRE_REQUEST,
+    REQUEST_NAMES = WIRE_REQUEST_NAMES,
+    RECEIVED = WIRE_RECEIVED,
+);
 
-/// A descriptor that came from another process.
-pub const RECEIVED: u16 = 0x8008;
-
-/// The call never returned.
-pub const UNFINISHED: u8 = 1;
-/// The first text could not be read.
-pub const TEXT_1_LOST: u8 = 2;
-/// The second text could not be read.
-pub const TEXT_2_LOST: u8 = 4;
-/// Another argument in memory could not be read.
-pub const EXTRA_LOST: u8 = 8;
-/// The extra words say which file was opened.
-pub const SEEN: u8 = 16;
-/// What the request of io_uring returned was not told.
-pub const UNTOLD: u8 = 32;
+/// `flags`, which wire.h explains.
+macro_rules! flags {
+    ($($name:ident = $wire:ident,)*) => { $(pub const $name: u8 = Flag::$wire.0 as u8;)* };
+}
+flags!(
+    UNFINISHED = FLAG_UNFINISHED,
+    TEXT_1_LOST = FLAG_TEXT_1_LOST,
+    TEXT_2_LOST = FLAG_TEXT_2_LOST,
+    EXTRA_LOST = FLAG_EXTRA_LOST,
+    SEEN = FLAG_SEEN,
+    UNTOLD = FLAG_UNTOLD,
+);
 
 const ENAMETOOLONG: i64 = 36;
 /// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK` (include/linux/errno.h): no program ever sees them.
@@ -57,7 +57,6 @@ pub struct Record<'a> {
     pub duration_ns: u64,
     /// What it returned, a negative error number if it failed.
     pub result: i64,
-    /// The thread.
     pub tid: u32,
     /// The system call's number on this architecture, or one of the constants above.
     pub number: u16,
@@ -179,14 +178,6 @@ mod tests {
         let mut bytes = sample().bytes();
         bytes[HEADER_BYTES + 8 * TEXTS..][..8].fill(0xff);
         assert_eq!(Record::parse(&bytes), None);
-    }
-
-    #[test]
-    fn the_layout_is_that_of_the_programs() {
-        assert_eq!(
-            size_of::<super::super::bpf::WireRecord>(),
-            HEADER_BYTES + WORDS * 8
-        );
     }
 
     #[test]

@@ -7,15 +7,14 @@ use iostep_model::syscall::{OpenFlags, Operation as O, Syscall};
 
 use super::action::{self, UNREADABLE};
 use super::files;
+use super::programs::types::wire_request as Flag;
 use super::record::{self, Record};
 
-/// `enum wire_request` of bpf/wire.h.
-const REGISTERED: u64 = 1;
-const LOST: u64 = 2;
-const REFUSED: u64 = 4;
-pub(super) const SILENT: u64 = 8;
-/// Handed in, which is all that the recorder saw.
-pub(super) const UNSEEN: u64 = 16;
+const REGISTERED: u64 = Flag::REQUEST_REGISTERED.0 as u64;
+const LOST: u64 = Flag::REQUEST_LOST.0 as u64;
+const REFUSED: u64 = Flag::REQUEST_REFUSED.0 as u64;
+pub(super) const SILENT: u64 = Flag::REQUEST_SILENT.0 as u64;
+pub(super) const UNSEEN: u64 = Flag::REQUEST_UNSEEN.0 as u64;
 
 /// `IORING_FSYNC_DATASYNC` (include/uapi/linux/io_uring.h).
 const DATA_ONLY: u32 = 1;

@@ -8,15 +8,14 @@ use iostep_model::syscall::raw::{Descriptor, DescriptorKind, Path};
 use iostep_model::syscall::{Arguments, LockKind, OpenFlags, Reason, Syscall, Target};
 
 use super::plain_path;
+use super::programs::types::{wire_class as Class, wire_extra as Extra};
 
 /// A call that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its number on this architecture.
     pub number: i64,
-    /// Its name.
     pub name: &'static str,
-    /// What it is.
     pub shape: Shape,
     /// What is read of it.
     pub layout: Layout,
@@ -27,9 +26,7 @@ pub struct Entry {
 pub enum Shape {
     /// One that a trace has.
     Call(Syscall),
-    /// Path.
     ChangeDirectory,
-    /// Descriptor.
     ChangeDirectoryOpen,
     /// Two descriptors at this argument, of this kind.
     Pair {
@@ -50,24 +47,25 @@ pub enum Shape {
     LeftOut(&'static str),
 }
 
-/// Bits of a call's class: `CLASS_` and `enum wire_extra` of bpf/wire.h.
-const TEXT_1: u32 = 4;
-const TEXT_2: u32 = 8;
-const EXTRA: u32 = 12;
-const KNOWN: u32 = 1 << 31;
-pub(super) const OPENED: u32 = 1;
-pub(super) const VECTORS: u32 = 2;
-pub(super) const LOCK: u32 = 3;
-pub(super) const PAIR_AT_0: u32 = 4;
-pub(super) const PAIR_AT_3: u32 = 5;
-pub(super) const OFFSETS: u32 = 6;
-pub(super) const OFFSET_AT_2: u32 = 7;
-pub(super) const OPEN_HOW: u32 = 8;
-pub(super) const MAPPED: u32 = 9;
-pub(super) const FORK: u32 = 10;
-pub(super) const ANSWERED: u32 = 11;
-pub(super) const MESSAGE: u32 = 12;
-pub(super) const RECEIVED: u32 = 13;
+/// What else is read of a call; wire.h says what each is.
+macro_rules! extras {
+    ($($name:ident = $wire:ident,)*) => { $(pub(super) const $name: u32 = Extra::$wire.0;)* };
+}
+extras!(
+    OPENED = EXTRA_OPENED,
+    VECTORS = EXTRA_VECTORS,
+    LOCK = EXTRA_LOCK,
+    PAIR_AT_0 = EXTRA_PAIR_AT_0,
+    PAIR_AT_3 = EXTRA_PAIR_AT_3,
+    OFFSETS = EXTRA_OFFSETS,
+    OFFSET_AT_2 = EXTRA_OFFSET_AT_2,
+    OPEN_HOW = EXTRA_OPEN_HOW,
+    MAPPED = EXTRA_MAPPED,
+    FORK = EXTRA_FORK,
+    ANSWERED = EXTRA_ANSWERED,
+    MESSAGE = EXTRA_MESSAGE,
+    RECEIVED = EXTRA_RECEIVED,
+);
 
 /// What of a call's arguments is read from memory, and how much of a record they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +114,11 @@ impl Layout {
         let [first, second] = self.texts.map(|at| at.map_or(0, |argument| argument + 1));
         // No record is shorter.
         let words = self.words.max(3);
-        KNOWN | self.extra << EXTRA | second << TEXT_2 | first << TEXT_1 | words
+        Class::CLASS_KNOWN.0
+            | self.extra << Class::CLASS_EXTRA_SHIFT.0
+            | second << Class::CLASS_TEXT_2_SHIFT.0
+            | first << Class::CLASS_TEXT_1_SHIFT.0
+            | words
     }
 }
 

@@ -6,7 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::target::{DeviceNumber, Target};
+use crate::device_number::DeviceNumber;
+use crate::target::Target;
 
 /// What a hook's records must belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

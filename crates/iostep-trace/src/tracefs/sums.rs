@@ -3,7 +3,7 @@
 use iostep_model::manifest::{Counters, Totals};
 use iostep_model::operation::Counter;
 
-use crate::bpf::Sums;
+use crate::sums::Sums;
 use crate::tracefs::seen::Range;
 
 /// A point of a request's way.
@@ -53,7 +53,6 @@ impl Tally {
         self.sums.splits += 1;
     }
 
-    /// The sums.
     pub fn sums(&self) -> Sums {
         self.sums
     }

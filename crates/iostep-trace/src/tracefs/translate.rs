@@ -7,7 +7,7 @@ use iostep_model::event::{
 };
 use iostep_model::{Operation, SyncKey, SyncKind};
 
-use crate::bpf::Sums;
+use crate::sums::Sums;
 use crate::tracefs::files::{Files, last_freed};
 use crate::tracefs::flush::Flushes;
 use crate::tracefs::log::Log;
@@ -16,7 +16,7 @@ use crate::tracefs::processes::Processes;
 use crate::tracefs::seen::{Block, OfFile, OfSync, OfTask, Piece, Range, Seen};
 use crate::tracefs::sums::{Point, Tally};
 use crate::tracefs::syncs::Syncs;
-use crate::tracefs::writes::{Told, Writes};
+use crate::tracefs::writes::{DirtyRange, Writes};
 
 /// The table of look-ups starts anew above this: they are told again then.
 const MAX_CACHED: usize = 1 << 16;
@@ -284,7 +284,13 @@ impl Translator {
     }
 
     /// Tells of a write that is news.
-    fn dirty(&mut self, mono_ns: u64, pid: u32, told: Option<Told>, emit: &mut dyn FnMut(Event)) {
+    fn dirty(
+        &mut self,
+        mono_ns: u64,
+        pid: u32,
+        told: Option<DirtyRange>,
+        emit: &mut dyn FnMut(Event),
+    ) {
         let Some(told) = told else {
             return;
         };

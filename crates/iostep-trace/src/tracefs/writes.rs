@@ -27,7 +27,7 @@ struct Written {
 
 /// A part of a file to tell of; 0 bytes stand for a folio of unknown size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct DirtyRange {
     pub inode: u64,
     pub offset_bytes: u64,
     pub bytes: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// A thread wrote a part; returns what is new of that.
-    pub fn wrote(&mut self, mono_ns: u64, pid: u32, part: Part) -> Option<Told> {
+    pub fn wrote(&mut self, mono_ns: u64, pid: u32, part: Part) -> Option<DirtyRange> {
         let last_byte = part.offset_bytes.saturating_add(part.bytes.checked_sub(1)?);
         let written = Written {
             mono_ns,
@@ -69,7 +69,7 @@ impl Writes {
         bound(&mut self.told);
         self.told.insert(part.inode, written);
         let pages = written.last_page - written.first_page + 1;
-        Some(Told {
+        Some(DirtyRange {
             inode: part.inode,
             offset_bytes: written.first_page * PAGE_BYTES,
             bytes: u32::try_from(pages.saturating_mul(PAGE_BYTES)).unwrap_or(u32::MAX),
@@ -77,7 +77,7 @@ impl Writes {
     }
 
     /// A folio became dirty: news, unless the thread's last write explains it.
-    pub fn folio(&mut self, mono_ns: u64, pid: u32, inode: u64, page: u64) -> Option<Told> {
+    pub fn folio(&mut self, mono_ns: u64, pid: u32, inode: u64, page: u64) -> Option<DirtyRange> {
         let explained = self.writing.remove(&pid).is_some_and(|write| {
             write.inode == inode
                 && page <= write.last_page
@@ -87,7 +87,7 @@ impl Writes {
             return None;
         }
         self.told.remove(&inode);
-        Some(Told {
+        Some(DirtyRange {
             inode,
             offset_bytes: page.saturating_mul(PAGE_BYTES),
             bytes: 0,

@@ -13,7 +13,7 @@ use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Clock, Header};
 use iostep_model::units;
 use iostep_trace::rights;
-use iostep_trace::syscalls::keeper::Keeper;
+use iostep_trace::syscalls::file_data::FileData;
 use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace, spool};
 use iostep_trace::user::User;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -122,8 +122,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, [&args.output])?;
     let interrupt = Interrupt::install()?;
     let user = args.user.as_deref().map(User::named).transpose()?;
-    let keep = || Keeper::create(&args.output, args.data_limit);
-    let keeper = args.with_data.then(keep).transpose()?;
+    let keep = || FileData::create(&args.output, args.data_limit);
+    let data = args.with_data.then(keep).transpose()?;
     // Before anything is run: a name that cannot be written to is known now.
     let spool = spool::Writer::create(&args.output)?;
     let partial = spool.path().to_owned();
@@ -136,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let output = (spool, header(args, via));
     let recorded = match via {
         Via::Bpf => record_bpf(args, user.as_ref(), output, &interrupt),
-        Via::Ptrace => record_ptrace(args, user, output, keeper, &interrupt),
+        Via::Ptrace => record_ptrace(args, user, output, data, &interrupt),
     };
     let written = recorded.and_then(|(recorded, ended)| write(args, recorded, ended));
     let summary = written.map_err(|error| kept(error, &partial, &args.output))?;
@@ -234,19 +234,19 @@ fn record_ptrace(
     args: &Args,
     user: Option<User>,
     output: (spool::Writer, Header),
-    keeper: Option<Keeper>,
+    data: Option<FileData>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Recorded, End)> {
     let bar = progress(RECORDING_UNCOUNTED);
     tick(&bar);
     if let Some(pid) = args.pid {
-        let recorded = ptrace::process(pid, output, keeper, interrupt.flag())?;
+        let recorded = ptrace::process(pid, output, data, interrupt.flag())?;
         bar.finish_and_clear();
         return Ok((recorded, End::Whole));
     }
     let words = args.command.iter().map(Into::into).collect();
     let command = ptrace::Command { words, user };
-    let (recorded, status) = ptrace::command(&command, output, keeper, interrupt.flag())?;
+    let (recorded, status) = ptrace::command(&command, output, data, interrupt.flag())?;
     bar.finish_and_clear();
     if let Some(signal) = status.signal() {
         say!("iostep: {}: killed by signal {signal}", args.command[0]);
@@ -340,10 +340,10 @@ fn write(args: &Args, mut recorded: Recorded, end: End) -> anyhow::Result<Summar
         initial,
         ledger,
     } = tracker.finish();
-    let kept = recorded.kept.as_ref().map(Keeper::counts);
+    let kept = recorded.kept.as_ref().map(FileData::counts);
     let summary = Summary::new(&sink, ledger, kept, end == End::Interrupted);
     // First the data: a trace must not name what is not there.
-    recorded.kept.map_or(Ok(()), Keeper::publish)?;
+    recorded.kept.map_or(Ok(()), FileData::publish)?;
     sink.writer.finish(&initial, &summary.ledger, &paths)?;
     recorded.spool.remove();
     Ok(summary)

@@ -2,6 +2,7 @@
 //! the image, the workload and the device's counters say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use iostep_kernel_tests::compare::Comparison;
@@ -32,6 +33,12 @@ pub const WHOLE: [Scenario; 3] = [
     },
     scenario("xfs", Kind::Xfs, &[]),
 ];
+
+/// Where BPF cannot run; the choice is the command's own.
+const BY_CHOICE: Scenario = Scenario {
+    backend: "auto",
+    ..BY_TRACEFS
+};
 
 const BY_TRACEFS: Scenario = Scenario {
     backend: "tracefs",
@@ -91,6 +98,11 @@ pub fn cases() -> Vec<Case> {
     all.flat_map(cases_of).collect()
 }
 
+/// The tests of a kernel whose BTF nobody finds.
+pub fn cases_without_btf() -> Vec<Case> {
+    cases_of(BY_CHOICE)
+}
+
 fn requirements(scenario: &Scenario) -> Vec<Requirement> {
     let mut requirements = stage::requirements(scenario.kind);
     if scenario.kind == Kind::Ext4 && scenario.mount.contains("test_dummy_encryption") {
@@ -148,7 +160,10 @@ fn promises(scenario: &Scenario) -> Vec<(&'static str, Judge)> {
         ),
         ("segments add up to their requests", segments),
     ];
-    if scenario.backend == "tracefs" {
+    if scenario.backend == "auto" {
+        promises.push(("tracefs is chosen, and said", chosen));
+    }
+    if scenario.backend != "bpf" {
         promises.push(("99 % of the data go to their file", files_by_tracefs));
         promises.push(("98 % of the data go to their process", processes_by_tracefs));
         return promises;
@@ -265,6 +280,21 @@ fn by_bpf(recording: &Recording) -> anyhow::Result<()> {
     anyhow::ensure!(manifest.backend == Backend::Bpf, "{:?}", manifest.backend);
     let lost = manifest.check.lost_events;
     anyhow::ensure!(lost == 0, "{lost} events were lost");
+    Ok(())
+}
+
+fn chosen(recording: &Recording) -> anyhow::Result<()> {
+    let btf = Path::new("/sys/kernel/btf/vmlinux");
+    anyhow::ensure!(!btf.exists(), "{} is there", btf.display());
+    let manifest = &recording.trace.manifest;
+    println!("    Linux {}", manifest.kernel);
+    anyhow::ensure!(
+        manifest.backend == Backend::Tracefs,
+        "{:?}",
+        manifest.backend
+    );
+    let said = &recording.outcome.stdout;
+    anyhow::ensure!(said.contains("tracefs"), "nothing of it in:\n{said}");
     Ok(())
 }
 

@@ -21,6 +21,10 @@ pub const INSIDE: &str = "in the guest";
 pub const ON_STACKS: &str = "on stacked devices";
 /// The same for those on each kind of disk.
 const ON_DISKS: &str = "on the guest's disk";
+/// The same for a kernel whose BTF nobody finds. Those that Debian has for guests all have one, so
+/// that it is covered, for everything that runs there.
+const WITHOUT_BTF: &str = "in a guest whose BTF is covered";
+const COVER_BTF: &str = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
 /// How long all of them may take, four times what they do.
 pub const INSIDE_LIMIT: Duration = Duration::from_secs(900);
 /// The one of them that every kernel passes in `make test`.
@@ -135,9 +139,18 @@ pub fn cases() -> Vec<Case> {
             run_inside(&[], &[ON_STACKS], INSIDE_LIMIT)
         }),
     ];
+    let all = all.into_iter().chain([covered(needs(&["mkfs.ext4"]))]);
     let disks = ["nvme", "scsi", "sd"].map(|kind| busy(kind, needs(&[])));
-    let all = all.into_iter().chain(disks);
+    let all = all.chain(disks);
     all.map(|case| case.about("guest")).collect()
+}
+
+fn covered(needs: Vec<Requirement>) -> Case {
+    let name = format!("the tests {WITHOUT_BTF} pass");
+    Case::new(name, needs, || {
+        let cover = ["sh", "-c", COVER_BTF, "sh"];
+        run_inside_by(&cover, &[], &[WITHOUT_BTF], INSIDE_LIMIT)
+    })
 }
 
 /// A kind of disk under load.
@@ -161,6 +174,11 @@ pub fn cases_inside(mut more: Vec<Case>) -> Vec<Case> {
 /// The tests on devices that are made of others; none on the host.
 pub fn cases_on_stacks(all: Vec<Case>) -> Vec<Case> {
     in_a_guest(ON_STACKS, all)
+}
+
+/// The tests without BTF; none on the host.
+pub fn cases_without_btf(all: Vec<Case>) -> Vec<Case> {
+    in_a_guest(WITHOUT_BTF, all)
 }
 
 /// The tests on the guest's own disk; none on the host.
@@ -488,6 +506,16 @@ fn patching() -> anyhow::Result<()> {
 /// Runs this very binary with these arguments in a guest, which has `more` flags than the others.
 /// What is required of the machine is required of the guest.
 pub fn run_inside(more: &[&str], arguments: &[&str], limit: Duration) -> anyhow::Result<()> {
+    run_inside_by(&[], more, arguments, limit)
+}
+
+/// The same, started by the command `by`.
+fn run_inside_by(
+    by: &[&str],
+    more: &[&str],
+    arguments: &[&str],
+    limit: Duration,
+) -> anyhow::Result<()> {
     let own = std::env::current_exe()?;
     let command = iostep::binary()?;
     let binary = format!("IOSTEP_BIN={}", command.display());
@@ -505,7 +533,7 @@ pub fn run_inside(more: &[&str], arguments: &[&str], limit: Duration) -> anyhow:
     let time = ["--time-limit", &seconds];
     let flags = [&variables[..], &sizes, &time, more].concat();
     let outcome = guest(
-        &[&flags[..], &["--", &own], arguments].concat(),
+        &[&flags[..], &["--"], by, &[&own], arguments].concat(),
         limit + LIMIT,
     )?;
     println!("    {}", outcome.stderr.lines().last().unwrap_or_default());

@@ -73,6 +73,7 @@ fn main() {
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
     cases.extend(guest::cases_on_stacks(stacks::cases()));
+    cases.extend(guest::cases_without_btf(attribution::cases_without_btf()));
     cases.extend(guest::cases_on_disks(busy::cases_on_disks()));
     cases.extend(lab::cases());
     cases.extend(names::cases());

@@ -239,20 +239,9 @@ impl Conclusions {
         let Some(inode) = self.exists(from, false) else {
             return;
         };
-        if flags & RENAME_EXCHANGE != 0 {
-            let Some(other) = self.exists(to, false) else {
-                return;
-            };
-            let places = (
-                self.tree.place(from, false, true),
-                self.tree.place(to, false, true),
-            );
-            if let (Some(from), Some(to)) = places {
-                self.tree.hold(inode);
-                self.tree.bind(&from, other);
-                self.tree.bind(&to, inode);
-                self.tree.release(inode);
-            }
+        let exchanges = flags & RENAME_EXCHANGE != 0;
+        let other = exchanges.then(|| self.exists(to, false));
+        if other == Some(None) {
             return;
         }
         let places = (
@@ -262,7 +251,10 @@ impl Conclusions {
         if let (Some(from), Some(to)) = places {
             // Whether rename replaced something there cannot be told.
             self.tree.hold(inode);
-            self.tree.unbind(&from);
+            match other.flatten() {
+                Some(other) => self.tree.bind(&from, other),
+                None => self.tree.unbind(&from),
+            }
             self.tree.bind(&to, inode);
             self.tree.release(inode);
         }

@@ -79,7 +79,6 @@ pub(super) enum Found {
     Untouched,
 }
 
-/// The tree.
 #[derive(Debug)]
 pub(super) struct Tree {
     inodes: Vec<Inode>,

@@ -689,3 +689,17 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	note(task->pid, WIRE_EXIT, 0, last, 0, 0);
 	return 0;
 }
+
+/* Makes these types part of the object's BTF, from which those of Rust are generated. */
+struct wire_types {
+	enum wire_size size;
+	enum wire_note note;
+	enum wire_shares shares;
+	enum wire_request request;
+	enum wire_flags flags;
+	enum wire_class class;
+	enum wire_extra extra;
+	enum loss loss;
+	struct wire_record record;
+};
+struct wire_types wire_types = {};

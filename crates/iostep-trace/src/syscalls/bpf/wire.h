@@ -2,21 +2,23 @@
 /*
  * The records of the recorder of system calls, in the ring buffer and in the spool.
  *
- * This header is the single source of truth for the programs; record.rs reads the same layout,
- * and its tests compare the two. Times are CLOCK_MONOTONIC ns, all numbers little-endian as the
- * machine.
+ * This header is the single source of truth: Rust's types and constants are generated from it.
+ * Times are CLOCK_MONOTONIC ns, all numbers little-endian as the machine.
  */
 #ifndef IOSTEP_CALLS_WIRE_H
 #define IOSTEP_CALLS_WIRE_H
 
-/* System call numbers that can be recorded. */
-#define WIRE_CALLS 512
-/* Words of a record: six arguments, four that were read from memory, the two texts' lengths. */
-#define WIRE_WORDS 12
-#define WIRE_EXTRA 6
-#define WIRE_TEXTS 10
-/* PATH_MAX (include/uapi/linux/limits.h), its NUL included. */
-#define WIRE_TEXT_BYTES 4096
+enum wire_size {
+	/* System call numbers that can be recorded. */
+	WIRE_CALLS = 512,
+	/* Words of a record: six arguments, four that were read from memory, the two texts' lengths. */
+	WIRE_WORDS = 12,
+	WIRE_EXTRA = 6,
+	WIRE_TEXTS = 10,
+	WIRE_REQUEST_WORDS = 6,
+	/* PATH_MAX (include/uapi/linux/limits.h), its NUL included. */
+	WIRE_TEXT_BYTES = 4096,
+};
 
 /* `number` of what is no system call. */
 enum wire_note {
@@ -47,8 +49,6 @@ enum wire_note {
 
 enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
 
-#define WIRE_REQUEST_WORDS 6
-
 enum wire_request {
 	/* The descriptor is an index into the ring's own table, and the program has none of that file. */
 	REQUEST_REGISTERED = 1,
@@ -58,6 +58,8 @@ enum wire_request {
 	REQUEST_REFUSED = 4,
 	/* The program wants to hear of it only if it fails (IOSQE_CQE_SKIP_SUCCESS). */
 	REQUEST_SILENT = 8,
+	/* It was handed in, which is all that the recorder saw (ptrace). */
+	REQUEST_UNSEEN = 16,
 };
 
 enum wire_flags {
@@ -74,14 +76,16 @@ enum wire_flags {
 };
 
 /* What to record of a call, in bits of its class (table.rs has the calls). */
-#define CLASS_WORDS 0xf
-#define CLASS_TEXT_1_SHIFT 4
-#define CLASS_TEXT_2_SHIFT 8
-/* The number of the argument plus one; 0 for none. */
-#define CLASS_TEXT 0xf
-#define CLASS_EXTRA_SHIFT 12
-#define CLASS_EXTRA 0xf
-#define CLASS_KNOWN 0x80000000u
+enum wire_class {
+	CLASS_WORDS = 0xf,
+	CLASS_TEXT_1_SHIFT = 4,
+	CLASS_TEXT_2_SHIFT = 8,
+	/* The number of the argument plus one; 0 for none. */
+	CLASS_TEXT = 0xf,
+	CLASS_EXTRA_SHIFT = 12,
+	CLASS_EXTRA = 0xf,
+	CLASS_KNOWN = 0x80000000u,
+};
 
 enum wire_extra {
 	EXTRA_NONE = 0,

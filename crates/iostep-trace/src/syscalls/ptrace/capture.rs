@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use iostep_model::syscall::Syscall;
 
 use super::tracee::{self, Call};
-use crate::syscalls::keeper::Keeper;
+use crate::syscalls::file_data::FileData;
 use crate::syscalls::received;
 use crate::syscalls::record::{self, Record, TEXT_BYTES};
 use crate::syscalls::table::{self, Entry, Layout, Shape};
@@ -207,7 +207,7 @@ impl Begun {
     }
 
     /// What the call answered in memory, and which file it opened.
-    pub(super) fn read_answer(&mut self, tid: u32, result: i64, keeper: Option<&mut Keeper>) {
+    pub(super) fn read_answer(&mut self, tid: u32, result: i64, data: Option<&mut FileData>) {
         let Some(layout) = self.entry.map(|entry| entry.layout) else {
             return;
         };
@@ -229,7 +229,7 @@ impl Begun {
             table::OFFSET_AT_2 => read(6, 2),
             table::ANSWERED => self.read_answered(tid, layout, result),
             table::OPENED | table::OPEN_HOW if result >= 0 => {
-                self.see(tid, result as u64, keeper);
+                self.see(tid, result as u64, data);
             }
             _ => {}
         }
@@ -249,7 +249,7 @@ impl Begun {
     }
 
     /// The file of a descriptor that the call gave.
-    fn see(&mut self, tid: u32, number: u64, keeper: Option<&mut Keeper>) {
+    fn see(&mut self, tid: u32, number: u64, data: Option<&mut FileData>) {
         let link = descriptor(tid, number);
         let (Ok(file), Ok(filesystem)) = (fs::metadata(&link), rustix::fs::statfs(&link)) else {
             return;
@@ -262,8 +262,8 @@ impl Begun {
             Before::Absent => (0, CREATED),
             Before::Size(size) => (size, 0),
         };
-        if let (Some(keeper), Before::Absent) = (keeper, self.before) {
-            keeper.made(&file);
+        if let (Some(data), Before::Absent) = (data, self.before) {
+            data.made(&file);
         }
         self.flags |= record::SEEN;
         let filesystem = u64::from(filesystem.f_type as u32);
@@ -277,8 +277,8 @@ impl Begun {
         ]);
     }
 
-    /// Looks at the file that an open may make or cut; with a keeper at every file.
-    fn look_before(&mut self, tid: u32, shape: Shape, keeper: Option<&mut Keeper>) {
+    /// Looks at the file that an open may make or cut; at every file if its data is kept.
+    fn look_before(&mut self, tid: u32, shape: Shape, data: Option<&mut FileData>) {
         let flags = match shape {
             Shape::Call(Syscall::Open) => self.word[1],
             Shape::Call(Syscall::Openat | Syscall::Openat2) => self.word[2],
@@ -287,7 +287,7 @@ impl Begun {
         };
         let has = |flag: libc::c_int| flags & flag as u64 == flag as u64;
         let changes = has(libc::O_CREAT) || has(libc::O_TRUNC);
-        if self.text[0].is_empty() || has(libc::O_PATH) || !(changes || keeper.is_some()) {
+        if self.text[0].is_empty() || has(libc::O_PATH) || !(changes || data.is_some()) {
             return;
         }
         if has(libc::O_TMPFILE) {
@@ -304,8 +304,8 @@ impl Begun {
             false => fs::metadata(&path),
             true => fs::symlink_metadata(&path),
         };
-        if let (Some(keeper), Ok(found)) = (keeper, &found) {
-            keeper.keep(&path, found);
+        if let (Some(data), Ok(found)) = (data, &found) {
+            data.keep(&path, found);
         }
         if !changes {
             return;
@@ -319,7 +319,7 @@ impl Begun {
 }
 
 /// What of a call is to be recorded, read from a thread that is about to make it. None: nothing.
-pub(super) fn begin(tid: u32, call: &Call, keeper: Option<&mut Keeper>) -> Option<Begun> {
+pub(super) fn begin(tid: u32, call: &Call, data: Option<&mut FileData>) -> Option<Begun> {
     let number = u16::try_from(call.number).ok()?;
     let entry = table::by_number(number)?;
     if entry.layout.extra == table::MAPPED && call.arguments[3] & libc::MAP_ANONYMOUS as u64 != 0 {
@@ -331,7 +331,7 @@ pub(super) fn begin(tid: u32, call: &Call, keeper: Option<&mut Keeper>) -> Optio
     };
     begun.word[..6].copy_from_slice(&call.arguments);
     begun.read_arguments(tid, entry.layout);
-    begun.look_before(tid, entry.shape, keeper);
+    begun.look_before(tid, entry.shape, data);
     Some(begun)
 }
 

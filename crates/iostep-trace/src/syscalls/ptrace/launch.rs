@@ -16,7 +16,6 @@ use crate::user::User;
 /// A command of which nothing ran yet.
 #[derive(Debug)]
 pub(super) struct Launched {
-    /// Its process.
     pub(super) pid: u32,
     name: PathBuf,
     gate: PipeWriter,

@@ -14,7 +14,8 @@ use super::capture::{self, Begun};
 use super::filter;
 use super::tracee::{self, At, Call, Resume, Stop};
 use crate::error::{Error, Result};
-use crate::syscalls::keeper::Keeper;
+use crate::syscalls::file_data::FileData;
+use crate::syscalls::programs::types::wire_shares as Shares;
 use crate::syscalls::received;
 use crate::syscalls::record::{self, Record};
 use crate::syscalls::requests;
@@ -25,10 +26,6 @@ use iostep_model::clock::mono_ns;
 const TERMINATION: Duration = Duration::from_secs(2);
 /// `IORING_MAX_ENTRIES` (io_uring/io_uring.h): no call hands in more.
 const MAX_REQUESTS: i64 = 32_768;
-/// `enum wire_shares` of bpf/wire.h.
-const SHARES_PROCESS: u64 = 1;
-const SHARES_FILES: u64 = 2;
-const SHARES_DIRECTORY: u64 = 4;
 
 /// Whose calls are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +53,7 @@ pub(super) struct Tracer {
     kill_at: Option<Instant>,
     spool: spool::Writer,
     /// Takes what files hold before they are opened.
-    keeper: Option<Keeper>,
+    data: Option<FileData>,
     /// Nothing is recorded from then on; what is traced goes on unharmed.
     failed: Option<Error>,
 }
@@ -69,7 +66,7 @@ struct Thread {
 
 impl Tracer {
     /// Of nothing yet.
-    pub(super) fn new(subject: Subject, spool: spool::Writer, keeper: Option<Keeper>) -> Tracer {
+    pub(super) fn new(subject: Subject, spool: spool::Writer, data: Option<FileData>) -> Tracer {
         let mut threads = HashMap::new();
         if let Subject::Command(process) = subject {
             let call = None;
@@ -88,7 +85,7 @@ impl Tracer {
             detaching: false,
             kill_at: None,
             spool,
-            keeper,
+            data,
             failed: None,
         }
     }
@@ -96,10 +93,10 @@ impl Tracer {
     /// What was recorded, and what was kept.
     ///
     /// Errors: what made the recording stop early.
-    pub(super) fn recorded(self) -> Result<(spool::Writer, Option<Keeper>)> {
+    pub(super) fn recorded(self) -> Result<(spool::Writer, Option<FileData>)> {
         match self.failed {
             Some(error) => Err(error),
-            None => Ok((self.spool, self.keeper)),
+            None => Ok((self.spool, self.data)),
         }
     }
 
@@ -115,12 +112,12 @@ impl Tracer {
     pub(super) fn attach<T>(
         &mut self,
         process: u32,
-        stopped: impl FnOnce(Option<&mut Keeper>, &mut spool::Writer) -> Result<T>,
+        stopped: impl FnOnce(Option<&mut FileData>, &mut spool::Writer) -> Result<T>,
     ) -> Result<T> {
         let mut held = HashMap::new();
         let attached = self
             .hold_all(process, &mut held)
-            .and_then(|()| stopped(self.keeper.as_mut(), &mut self.spool));
+            .and_then(|()| stopped(self.data.as_mut(), &mut self.spool));
         if attached.is_err() {
             self.detaching = true;
         }
@@ -354,7 +351,7 @@ impl Tracer {
                 let names = call.arguments[0] == libc::PR_SET_NAME as u64;
                 names.then(|| Begun::plain(record::NAME))
             }
-            _ => capture::begin(tid, call, self.keeper.as_mut()),
+            _ => capture::begin(tid, call, self.data.as_mut()),
         };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.call = begun;
@@ -381,7 +378,7 @@ impl Tracer {
                 if i64::from(begun.number) == libc::SYS_io_uring_enter {
                     self.count_requests(tid, end_ns, result);
                 }
-                begun.read_answer(tid, result, self.keeper.as_mut());
+                begun.read_answer(tid, result, self.data.as_mut());
                 begun.ended(tid, end_ns, result, |record| self.push(record));
             }
         }
@@ -393,8 +390,8 @@ impl Tracer {
             let Some((link, found, bytes)) = received::found(tid, *number, now_ns) else {
                 continue;
             };
-            if let Some(keeper) = &mut self.keeper {
-                keeper.keep(&link, &found);
+            if let Some(data) = &mut self.data {
+                data.keep(&link, &found);
             }
             if let Some(record) = Record::parse(&bytes) {
                 self.push(&record);
@@ -437,14 +434,14 @@ impl Tracer {
         };
         let start_ns = thread.call.as_ref().map_or(now, |begun| begun.start_ns);
         let shares = [
-            (libc::CLONE_THREAD, SHARES_PROCESS),
-            (libc::CLONE_FILES, SHARES_FILES),
-            (libc::CLONE_FS, SHARES_DIRECTORY),
+            (libc::CLONE_THREAD, Shares::SHARES_PROCESS),
+            (libc::CLONE_FILES, Shares::SHARES_FILES),
+            (libc::CLONE_FS, Shares::SHARES_DIRECTORY),
         ];
         let set = |flag: i32| flags & flag as u64 != 0;
         let shares = shares.iter().filter(|(flag, _)| set(*flag));
-        let shares = shares.fold(0, |all, (_, share)| all | share);
-        let process = match shares & SHARES_PROCESS {
+        let shares = shares.fold(0, |all, (_, share)| all | u64::from(share.0));
+        let process = match shares & u64::from(Shares::SHARES_PROCESS.0) {
             0 => child,
             _ => thread.process,
         };

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
-use iostep_calls::import::{Format, GUESS_BYTES, Input};
+use iostep_calls::import::Format;
+use iostep_calls::input::{GUESS_BYTES, Input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::command::bad_input;

@@ -6,7 +6,7 @@ use iostep_calls::Sink;
 use iostep_model::printable;
 use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread, kept};
-use iostep_trace::syscalls::keeper::Counts;
+use iostep_trace::syscalls::file_data::Counts;
 
 /// A trace file that counts what goes into it.
 #[derive(Debug)]

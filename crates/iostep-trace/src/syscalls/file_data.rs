@@ -17,7 +17,7 @@ type Identity = (u64, u64);
 
 /// Keeps the data of each file that is opened, once.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct FileData {
     writer: Writer,
     /// What files held, as long as it is known; none for what the program made itself.
     files: HashMap<Identity, Option<Held>>,
@@ -52,12 +52,12 @@ pub struct Counts {
     pub unreadable: u64,
 }
 
-impl Keeper {
+impl FileData {
     /// Keeps data beside the trace file `trace`, at most `limit_bytes` of it.
     ///
     /// Errors: those of [`Writer::create`].
-    pub fn create(trace: &Path, limit_bytes: u64) -> Result<Keeper> {
-        Ok(Keeper {
+    pub fn create(trace: &Path, limit_bytes: u64) -> Result<FileData> {
+        Ok(FileData {
             writer: Writer::create(trace, limit_bytes)?,
             files: HashMap::new(),
             counts: Counts::default(),
@@ -191,16 +191,16 @@ mod tests {
 
     struct Place {
         directory: tempfile::TempDir,
-        keeper: Keeper,
+        data: FileData,
     }
 
     impl Place {
         fn new(limit_bytes: u64) -> Place {
             let directory = tempfile::tempdir().expect("a directory");
-            let keeper = Keeper::create(&directory.path().join("trace"), limit_bytes);
+            let data = FileData::create(&directory.path().join("trace"), limit_bytes);
             Place {
                 directory,
-                keeper: keeper.expect("a keeper"),
+                data: data.expect("a directory for it"),
             }
         }
 
@@ -212,7 +212,7 @@ mod tests {
 
         fn keep(&mut self, name: &str, found: &Metadata) {
             let path = self.directory.path().join(name);
-            self.keeper.keep(&path, found);
+            self.data.keep(&path, found);
         }
 
         /// What is told of a file that has 3 bytes now.
@@ -223,7 +223,7 @@ mod tests {
                 kind: InitialKind::File { size, content },
                 open_file: 0,
             };
-            self.keeper.tell(&mut seen);
+            self.data.tell(&mut seen);
             match seen.kind {
                 InitialKind::File { size, content } => (size, content),
                 other => panic!("{other:?}"),
@@ -239,9 +239,9 @@ mod tests {
         place.write("a", b"afterwards");
         place.keep("a", &found);
         assert_eq!(place.told(&found), (6, Content::Kept(1)));
-        let counts = place.keeper.counts();
+        let counts = place.data.counts();
         assert_eq!((counts.files, counts.bytes), (1, 6));
-        place.keeper.publish().expect("a place");
+        place.data.publish().expect("a place");
         let data = kept::directory_of(&place.directory.path().join("trace"));
         let mut bytes = Vec::new();
         let mut read = kept::open(&data, 1).expect("data");
@@ -253,13 +253,13 @@ mod tests {
     fn what_the_program_made_or_is_too_much_is_data_that_nobody_knows() {
         let mut place = Place::new(10);
         let made = place.write("made", b"new");
-        place.keeper.made(&made);
+        place.data.made(&made);
         place.keep("made", &made);
         assert_eq!(place.told(&made), (3, Content::Data));
         let large = place.write("large", &[1; 11]);
         place.keep("large", &large);
         assert_eq!(place.told(&large), (11, Content::Data));
-        let counts = place.keeper.counts();
+        let counts = place.data.counts();
         assert_eq!((counts.files, counts.too_much), (0, 1));
     }
 
@@ -275,7 +275,7 @@ mod tests {
         place.keep("empty", &empty);
         assert_eq!(place.told(&empty), (0, Content::Hole));
         // A filesystem without holes has too much data there.
-        let holds = match place.keeper.counts().too_much {
+        let holds = match place.data.counts().too_much {
             0 => Content::Hole,
             _ => Content::Data,
         };
@@ -289,6 +289,6 @@ mod tests {
         place.write("two", b"22");
         place.keep("two", &one);
         assert_eq!(place.told(&one), (1, Content::Data));
-        assert_eq!(place.keeper.counts().unreadable, 1);
+        assert_eq!(place.data.counts().unreadable, 1);
     }
 }
