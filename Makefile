@@ -95,8 +95,8 @@ bench-labs: ## Run the built-in labs and print them into docs/lab-results.md (ro
 .PHONY: bench-waldio
 bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10 min)
 	scripts/setup test
-	cargo build --release --package iostep --package waldio-bench
-	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(BENCH_WALDIO)
+	cargo build --release --package iostep
+	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(or $(WALDIO),/var/tmp/iostep-waldio) $(BENCH_WALDIO)
 
 .PHONY: bench-clean
 bench-clean: ## Measure how fast clean reads and replay loads, and the memory (2 min)

@@ -1,10 +1,6 @@
 /*
- * What the drivers of bench/waldio have in common: the clock, the device's counters, and the line
- * that each prints at its end.
- *
- *   {"commits":N,"elapsed_ns":N,"p50_ns":N,"p99_ns":N,"slowest_ns":N,"bytes":N,"flushes":N}
- *
- * bytes and flushes are what the kernel counted for the disk meanwhile, null where there is none.
+ * What the drivers of bench/waldio have in common: the clock, the device's counters, and the answer
+ * that each prints at its end as a command of a lab (docs/lab.md).
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -21,11 +17,11 @@
 enum { VALUE_BYTES = 100 };
 
 /* /sys/dev/block/M:N/stat, Documentation/block/stat.rst: the columns that are used, from 0. */
-enum { STAT_WRITE_SECTORS = 6, STAT_FLUSHES = 15, STAT_COLUMNS = 17 };
+enum { STAT_WRITES = 4, STAT_WRITE_SECTORS = 6, STAT_FLUSHES = 15, STAT_COLUMNS = 17 };
 
 struct counters {
 	int known;
-	uint64_t bytes, flushes;
+	uint64_t writes, bytes, flushes;
 };
 
 /*
@@ -66,6 +62,7 @@ static inline struct counters read_counters(const char *path)
 			errx(1, "%s: %d columns", name, i);
 	fclose(file);
 	counters.known = 1;
+	counters.writes = column[STAT_WRITES];
 	counters.bytes = column[STAT_WRITE_SECTORS] * 512;
 	counters.flushes = column[STAT_FLUSHES];
 	return counters;
@@ -97,14 +94,16 @@ static inline void print_result(struct latencies *all, uint64_t elapsed_ns, stru
 	qsort(all->ns, all->count, sizeof(*all->ns), ascending);
 	if (all->slowest_ns < all->ns[all->count - 1])
 		all->slowest_ns = all->ns[all->count - 1];
-	printf("{\"commits\":%zu,\"elapsed_ns\":%lu,\"p50_ns\":%u,\"p99_ns\":%u,\"slowest_ns\":%u,",
-	       all->count, elapsed_ns, all->ns[all->count / 2], all->ns[all->count * 99 / 100],
-	       all->slowest_ns);
+	printf("{\"operations\":%zu,\"elapsed_ns\":%lu,\"latency\":{\"count\":%zu,\"p50_ns\":%u,"
+	       "\"p99_ns\":%u,\"max_ns\":%u},\"device\":",
+	       all->count, elapsed_ns, all->count, all->ns[all->count / 2],
+	       all->ns[all->count * 99 / 100], all->slowest_ns);
 	if (before.known)
-		printf("\"bytes\":%lu,\"flushes\":%lu}\n", after.bytes - before.bytes,
+		printf("{\"writes\":%lu,\"written_bytes\":%lu,\"flushes\":%lu}}\n",
+		       after.writes - before.writes, after.bytes - before.bytes,
 		       after.flushes - before.flushes);
 	else
-		printf("\"bytes\":null,\"flushes\":null}\n");
+		printf("null}\n");
 }
 
 #endif

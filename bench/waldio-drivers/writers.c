@@ -1,16 +1,16 @@
 /*
  * Threads or processes that insert rows into one database, each row a transaction of its own.
  *
- *   writers FILE VFS PRAGMAS threads|processes COUNT steady|again RAMP_MS MILLISECONDS
+ *   writers [--engine=stock|waldio] [--writers=N] [--processes] [--again] [--ms=N]
  *
- * FILE is made anew. VFS is a name, or "waldio=EXTENSION" for the one of that extension. PRAGMAS
- * are run on every connection. Before the start the log becomes as long as it gets: in a session
- * that goes on (steady), or in one before (again). What happens in the first RAMP_MS is not counted.
- * Keys ascend over all writers, so that a row is a page, and the pages of a log are few.
+ * The database is made in the working directory, waldio is the extension waldio.so. Before the
+ * start the log becomes as long as it gets: in a session that goes on, or in one before (--again).
+ * In a session that goes on, half as much time passes before any is counted. Keys ascend over all writers, so that a row is a page, and the pages of a log are few.
  */
 #define _GNU_SOURCE
 #include "driver.h"
 
+#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -19,6 +19,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#define DATABASE "writers.db"
+#define PRAGMAS "PRAGMA journal_mode=wal; PRAGMA synchronous=full"
 #define OPEN_FLAGS (SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
 /*
  * Commits, each a frame or two, that make the log as long as writers need that never pause: waldio
@@ -39,10 +41,14 @@ struct shared {
 
 struct writer {
 	int number;
-	char **argv;
 	pthread_t thread;
 	pid_t process;
 };
+
+/* What was asked for. */
+static struct {
+	int waldio, count, processes, again, ms;
+} job = { .count = 1, .ms = 400 };
 
 static struct shared *shared;
 
@@ -55,8 +61,9 @@ static void execute(sqlite3 *db, const char *sql)
 }
 
 /* Loading an extension needs a connection; that of another database will do. */
-static void load(const char *extension)
+static void load(void)
 {
+	static const char extension[] = "waldio.so";
 	char *message = NULL;
 	sqlite3 *db;
 
@@ -68,18 +75,16 @@ static void load(const char *extension)
 	sqlite3_close(db);
 }
 
-static sqlite3 *open_database(char **argv)
+static sqlite3 *open_database(void)
 {
-	static const char prefix[] = "waldio=";
-	int waldio = strncmp(argv[2], prefix, strlen(prefix)) == 0;
 	sqlite3 *db;
 
-	if (waldio)
-		load(argv[2] + strlen(prefix));
-	if (sqlite3_open_v2(argv[1], &db, OPEN_FLAGS, waldio ? "waldio" : argv[2]) != SQLITE_OK)
-		errx(1, "%s: %s", argv[1], sqlite3_errmsg(db));
+	if (job.waldio)
+		load();
+	if (sqlite3_open_v2(DATABASE, &db, OPEN_FLAGS, job.waldio ? "waldio" : "unix") != SQLITE_OK)
+		errx(1, "%s: %s", DATABASE, sqlite3_errmsg(db));
 	sqlite3_busy_timeout(db, 60000);
-	execute(db, argv[3]);
+	execute(db, PRAGMAS);
 	return db;
 }
 
@@ -90,7 +95,7 @@ static void insert(sqlite3_stmt *statement)
 }
 
 /* Stock SQLite deletes the log when nobody uses it, so whoever does this stays. */
-static void lengthen_log(sqlite3_stmt *statement, const char *pragmas)
+static void lengthen_log(sqlite3_stmt *statement)
 {
 	sqlite3 *db = sqlite3_db_handle(statement);
 
@@ -98,7 +103,7 @@ static void lengthen_log(sqlite3_stmt *statement, const char *pragmas)
 	for (int i = 0; i < COMMITS_BEFORE; i++)
 		insert(statement);
 	execute(db, "PRAGMA wal_checkpoint; PRAGMA wal_autocheckpoint = 1000");
-	execute(db, pragmas);
+	execute(db, PRAGMAS);
 }
 
 static sqlite3_stmt *prepare(sqlite3 *db)
@@ -113,21 +118,16 @@ static sqlite3_stmt *prepare(sqlite3 *db)
 	return statement;
 }
 
-static int is_steady(char **argv)
-{
-	return strcmp(argv[6], "steady") == 0;
-}
-
 static void *insert_rows(void *argument)
 {
 	struct writer *writer = argument;
-	sqlite3 *db = open_database(writer->argv);
+	sqlite3 *db = open_database();
 	sqlite3_stmt *statement = prepare(db);
 	uint64_t begin_ns, end_ns, count = 0;
 	uint32_t latency_ns;
 
-	if (writer->number == 0 && is_steady(writer->argv))
-		lengthen_log(statement, writer->argv[3]);
+	if (writer->number == 0 && !job.again)
+		lengthen_log(statement);
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->go, __ATOMIC_SEQ_CST))
 		usleep(100);
@@ -161,15 +161,15 @@ static void sleep_until(uint64_t ns)
 }
 
 /* In a process of its own, like every other use of SQLite here: nothing of it survives a fork. */
-static void make_database(char **argv)
+static void make_database(void)
 {
-	sqlite3 *db = open_database(argv);
+	sqlite3 *db = open_database();
 
 	execute(db, "CREATE TABLE t0 (key INTEGER PRIMARY KEY, value BLOB NOT NULL)");
-	if (!is_steady(argv)) {
+	if (job.again) {
 		sqlite3_stmt *statement = prepare(db);
 
-		lengthen_log(statement, argv[3]);
+		lengthen_log(statement);
 		sqlite3_finalize(statement);
 	}
 	if (sqlite3_close(db) != SQLITE_OK)
@@ -194,14 +194,9 @@ static pid_t start(void)
 	return child;
 }
 
-static int are_threads(char **argv)
-{
-	return strcmp(argv[4], "threads") == 0;
-}
-
 static void start_writer(struct writer *writer)
 {
-	if (are_threads(writer->argv)) {
+	if (!job.processes) {
 		if (pthread_create(&writer->thread, NULL, insert_rows, writer))
 			errx(1, "thread");
 		return;
@@ -215,38 +210,52 @@ static void start_writer(struct writer *writer)
 
 static void wait_for_writer(struct writer *writer)
 {
-	if (!are_threads(writer->argv))
+	if (job.processes)
 		wait_for(writer->process);
 	else if (pthread_join(writer->thread, NULL))
 		errx(1, "thread");
 }
 
 /* Lets all of them begin; the answer is what the device did in the measured time. */
-static void measure(int count, char **argv, struct counters *before, struct counters *after)
+static void measure(struct counters *before, struct counters *after)
 {
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < (uint32_t)count) {
+	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < (uint32_t)job.count) {
 		if (waitpid(-1, NULL, WNOHANG) > 0)
 			errx(1, "a process failed");
 		usleep(1000);
 	}
-	shared->start_ns = now_ns() + strtoull(argv[7], NULL, 10) * 1000000;
-	shared->end_ns = shared->start_ns + strtoull(argv[8], NULL, 10) * 1000000;
+	shared->start_ns = now_ns() + (job.again ? 0 : job.ms / 2) * 1000000ull;
+	shared->end_ns = shared->start_ns + job.ms * 1000000ull;
 	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
 	sleep_until(shared->start_ns);
-	*before = read_counters(argv[1]);
+	*before = read_counters(DATABASE);
 	sleep_until(shared->end_ns);
-	*after = read_counters(argv[1]);
+	*after = read_counters(DATABASE);
 }
 
-static void remove_all(const char *path)
+static void read_options(int argc, char **argv)
 {
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	char name[4096];
+	static const struct option options[] = {
+		{ "engine", required_argument, NULL, 'e' },
+		{ "writers", required_argument, NULL, 'w' },
+		{ "ms", required_argument, NULL, 'm' },
+		{ "processes", no_argument, &job.processes, 1 },
+		{ "again", no_argument, &job.again, 1 },
+		{ 0 },
+	};
+	int option;
 
-	for (int i = 0; i < 3; i++) {
-		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-		unlink(name);
-	}
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (option == 'e')
+			job.waldio = strcmp(optarg, "waldio") == 0;
+		else if (option == 'w')
+			job.count = atoi(optarg);
+		else if (option == 'm')
+			job.ms = atoi(optarg);
+		else if (option)
+			exit(2);
+	if (job.count < 1 || job.count > MAX_WRITERS || job.ms < 1 || optind < argc)
+		errx(2, "1 to %d writers, 1 ms or more, and nothing else", MAX_WRITERS);
 }
 
 int main(int argc, char **argv)
@@ -255,39 +264,31 @@ int main(int argc, char **argv)
 	struct counters before, after;
 	struct writer writers[MAX_WRITERS];
 	pid_t maker;
-	int count;
 
-	if (argc != 9)
-		errx(2, "usage: writers FILE VFS PRAGMAS threads|processes COUNT steady|again "
-			"RAMP_MS MS");
-	count = atoi(argv[5]);
-	if (count < 1 || count > MAX_WRITERS)
-		errx(2, "1 to %d writers", MAX_WRITERS);
+	read_options(argc, argv);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
 		err(1, "mmap");
-	remove_all(argv[1]);
 	maker = start();
 	if (maker == 0) {
-		make_database(argv);
+		make_database();
 		return 0;
 	}
 	wait_for(maker);
-	for (int i = 0; i < count; i++) {
-		writers[i] = (struct writer){ .number = i, .argv = argv };
+	for (int i = 0; i < job.count; i++) {
+		writers[i] = (struct writer){ .number = i };
 		start_writer(&writers[i]);
 	}
-	measure(count, argv, &before, &after);
-	for (int i = 0; i < count; i++)
+	measure(&before, &after);
+	for (int i = 0; i < job.count; i++)
 		wait_for_writer(&writers[i]);
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < job.count; i++) {
 		if (all.slowest_ns < shared->of[i].slowest_ns)
 			all.slowest_ns = shared->of[i].slowest_ns;
 		for (uint64_t n = 0; n < shared->of[i].count; n++)
 			count_latency(&all, shared->of[i].ns[n]);
 	}
 	print_result(&all, shared->end_ns - shared->start_ns, before, after);
-	remove_all(argv[1]);
 	return 0;
 }

@@ -7,7 +7,7 @@
 //! setting         how a database is set up, and as what bench is asked to measure it
 //! mount_option    options of the filesystem that need no mkfs
 //! candidate       the settings that are worth measuring
-//! turns           in which order, and what came of each
+//! turns           what came of each run
 //! gain            how much faster, with its interval
 //! lines           what to put into the application
 //! advice          all of it, ranked
@@ -31,5 +31,5 @@ pub use candidate::{Candidate, candidates};
 pub use gain::{Gain, Verdict};
 pub use mount_option::{MountOption, is_in_force, mount_options};
 pub use setting::Setting;
-pub use turns::{Observation, Setback, Turn, Turns, order};
+pub use turns::{Observation, Setback, Turn, Turns};
 pub use workload::Workload;

@@ -49,6 +49,8 @@ pub struct Report {
     pub cells: usize,
     /// Those without a complete result.
     pub incomplete: Vec<Incomplete>,
+    /// Those whose log waldio left to SQLite.
+    pub stock_logs: Vec<Incomplete>,
     pub grids: Vec<Grid>,
     /// Block patterns, if the lab keeps them.
     pub patterns: Vec<Pattern>,
@@ -67,7 +69,7 @@ pub struct GroundUse {
     pub cells: usize,
 }
 
-/// A cell without a complete result.
+/// A cell without a complete result, or not quite with what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Incomplete {
     /// Its key.
@@ -98,6 +100,7 @@ impl Report {
             tools: tools(&ordered),
             cells: lab.cells.len(),
             incomplete: incomplete(lab, &ordered),
+            stock_logs: ordered.iter().filter_map(stock_log).collect(),
             grids: views
                 .iter()
                 .filter_map(|view| Grid::of(view, &shown.papers, found))
@@ -223,6 +226,17 @@ fn incomplete(lab: &Lab, results: &[CellResult]) -> Vec<Incomplete> {
         })
     });
     missing.collect()
+}
+
+fn stock_log(result: &CellResult) -> Option<Incomplete> {
+    let mut runs = result.runs.iter();
+    let reason = runs.find_map(|run| run.waldio.as_ref()?.reasons.first())?;
+    Some(Incomplete {
+        key: result.cell.key.clone(),
+        cell: label(&result.cell),
+        reason: reason.clone(),
+        not_applicable: false,
+    })
 }
 
 /// A cell as people read it: what varies, with names where values alone say nothing.

@@ -15,6 +15,7 @@ use iostep_model::lab::{Cell, CellResult, Lab, State};
 
 use crate::error::{Error, Result};
 use crate::guest::{self, Device, Options, Output};
+use crate::plan::in_turns;
 use crate::results;
 
 mod disks;
@@ -169,7 +170,10 @@ impl Guests<'_> {
             analysis: Default::default(),
         };
         lab.write(&results::lab_path(share))?;
-        let watch = Watch::new(self.interrupted, self.time_limit + SLACK);
+        // Those that take turns have their results together.
+        let together = in_turns(cells).iter().map(Vec::len).max().unwrap_or(1);
+        let limit = self.time_limit * u32::try_from(together).unwrap_or(u32::MAX);
+        let watch = Watch::new(self.interrupted, limit + SLACK);
         let disks = disks(cells, MEMORY_BYTES)?;
         let qemu = guest::qemu();
         let mut keep = |mut result: CellResult| {
@@ -252,14 +256,8 @@ fn filesystems(cells: &[&Cell]) -> Vec<&'static str> {
 }
 
 fn failed(cell: &Cell, reason: &str) -> CellResult {
-    CellResult {
-        cell: cell.clone(),
-        state: State::Failed {
-            reason: reason.to_owned(),
-        },
-        environment: None,
-        runs: Vec::new(),
-    }
+    let reason = reason.to_owned();
+    CellResult::without_runs(cell, State::Failed { reason })
 }
 
 fn fault(ended: Result<guest::Exit>, watch: &Watch<'_>, complaints: &Tail) -> Fault {

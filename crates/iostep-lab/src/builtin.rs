@@ -31,6 +31,7 @@ labs!(
     "combined",
     "polling",
     "waldio",
+    "waldio-peers",
     "replay",
 );
 

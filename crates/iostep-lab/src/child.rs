@@ -47,7 +47,7 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end, without input and output. It is asked to end when `interrupted`
+/// Runs a command to its end, without input; its output goes where the caller says. It is asked to end when `interrupted`
 /// becomes true and after `limit`, killed if it does not, and ended by the kernel if this process
 /// dies.
 ///
@@ -60,7 +60,6 @@ pub fn run(
     // A group of its own, so that what it started can be killed with it.
     command
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .process_group(0);
     let mut child = with_parent(command).spawn()?;

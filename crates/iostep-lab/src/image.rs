@@ -1,6 +1,7 @@
 //! A file that looks like a disk.
 
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,18 @@ impl LoopImage {
     /// `/dev/loopN`.
     pub fn device(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes zeros to all of it. In a sparse file each first write to a block makes the filesystem
+    /// below allocate one, and a flush makes it journal that.
+    ///
+    /// Errors: `Io`.
+    pub(crate) fn fill(&self) -> Result<()> {
+        let length = self.backing.metadata().map(|file| file.len());
+        let mut zeros = io::repeat(0).take(length.map_err(Error::io(&self.path, "inspect"))?);
+        io::copy(&mut zeros, &mut &self.device)
+            .and_then(|_| self.device.sync_all())
+            .map_err(Error::io(&self.path, "fill"))
     }
 
     /// Errors: `Usage` if the device is not, or not any more, bound to this value's own file.

@@ -16,6 +16,7 @@
 pub mod batch;
 pub mod builtin;
 pub mod child;
+mod command_result;
 mod cpu_load;
 pub mod disk;
 pub mod environment;

@@ -39,6 +39,8 @@ pub struct Mkfs {
     /// Arguments that have it write at once what the kernel would write some seconds after the
     /// mount, into somebody's counters.
     pub at_once: &'static [&'static str],
+    /// Arguments that have it leave the blocks of an image where they are.
+    pub no_discard: &'static [&'static str],
     /// Makes it tell its version, among other things.
     version_argument: &'static str,
 }
@@ -51,23 +53,36 @@ pub fn tool(kind: Kind) -> Mkfs {
         smallest_bytes,
         first_arguments,
         at_once: &[],
+        no_discard: &[],
         version_argument: "-V",
     };
     let ext = |program| Mkfs {
         at_once: &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        // The last of several -E holds.
+        no_discard: &["-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
         ..mkfs(program, "e2fsprogs", 8 << 20, &["-q", "-F"])
     };
     match kind {
         Kind::Ext2 => ext("mkfs.ext2"),
         Kind::Ext3 => ext("mkfs.ext3"),
         Kind::Ext4 => ext("mkfs.ext4"),
-        Kind::Xfs => mkfs("mkfs.xfs", "xfsprogs", 300 << 20, &["-q", "-f"]),
+        Kind::Xfs => Mkfs {
+            no_discard: &["-K"],
+            ..mkfs("mkfs.xfs", "xfsprogs", 300 << 20, &["-q", "-f"])
+        },
         Kind::Btrfs => Mkfs {
+            no_discard: &["-K"],
             version_argument: "--version",
             ..mkfs("mkfs.btrfs", "btrfs-progs", 256 << 20, &["-q", "-f"])
         },
-        Kind::F2fs => mkfs("mkfs.f2fs", "f2fs-tools", 128 << 20, &["-q", "-f"]),
-        Kind::Nilfs2 => mkfs("mkfs.nilfs2", "nilfs-tools", 256 << 20, &["-q", "-f"]),
+        Kind::F2fs => Mkfs {
+            no_discard: &["-t", "0"],
+            ..mkfs("mkfs.f2fs", "f2fs-tools", 128 << 20, &["-q", "-f"])
+        },
+        Kind::Nilfs2 => Mkfs {
+            no_discard: &["-K"],
+            ..mkfs("mkfs.nilfs2", "nilfs-tools", 256 << 20, &["-q", "-f"])
+        },
         // 65525 clusters make it FAT32; mkfs.fat takes 512 bytes a cluster here. It has no
         // argument for its version, but tells it before it finds that there is no such file.
         Kind::Fat => Mkfs {

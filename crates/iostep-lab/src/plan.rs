@@ -24,7 +24,7 @@ mod tests;
 
 use draft::Draft;
 pub use draft::OWN_KEYS;
-pub use select::{Shard, not_applicable, select, with_repeat};
+pub use select::{Shard, in_turns, not_applicable, select, with_repeat};
 
 /// Checks the arguments of a workload, which follow its name and its place: what is wrong, and
 /// what would be right.
@@ -120,7 +120,9 @@ impl Reader<'_> {
         let name = matrix::take_text(&mut block, "name").map_err(own)?;
         let name = name.unwrap_or_else(|| format!("cells-{number}"));
         check_name(&name).map_err(own)?;
-        join_options(&mut block, "mkfs-options").map_err(own)?;
+        for key in ["mkfs-options", "env"] {
+            join_options(&mut block, key).map_err(own)?;
+        }
         let all = matrix::combinations(block, self.room).map_err(own)?;
         all.into_iter()
             .map(|chosen| self.cell(&name, &chosen))
@@ -151,6 +153,8 @@ impl Reader<'_> {
             trace: draft.trace,
             pattern: draft.pattern,
             cpu_load: draft.cpu_load,
+            environment: draft.environment,
+            turns: draft.turns,
             repeat: draft.repeat,
         };
         cell.key = key(&cell, content);
@@ -158,7 +162,7 @@ impl Reader<'_> {
     }
 }
 
-/// A list of mkfs-options is one value, not several cells.
+/// A list of options is one value, not several cells.
 fn join_options(block: &mut Table, key: &str) -> Result<(), Problem> {
     let Some(Value::Array(values)) = block.get(key) else {
         return Ok(());
@@ -175,9 +179,12 @@ fn axes(chosen: &[Choice], draft: &Draft<'_>) -> Vec<(String, String)> {
         ("filesystem".to_owned(), draft.filesystem.name().to_owned()),
         ("switches".to_owned(), draft.switches.to_string()),
     ];
+    // A word that is no flag is there to be shown.
+    let is_shown = |choice: &&Choice| choice.varies || ["turns", "label"].contains(&&*choice.key);
     let others = chosen
         .iter()
-        .filter(|choice| choice.varies && !["filesystem", "switches"].contains(&&*choice.key));
+        .filter(is_shown)
+        .filter(|choice| !["filesystem", "switches"].contains(&&*choice.key));
     axes.extend(others.map(|choice| (choice.key.clone(), choice.text.clone())));
     axes
 }
@@ -185,11 +192,16 @@ fn axes(chosen: &[Choice], draft: &Draft<'_>) -> Vec<(String, String)> {
 /// A hash of everything that makes the cell, in an order that does not depend on the file's.
 fn key(cell: &Cell, content: u64) -> String {
     let mut flags: Vec<&str> = cell.workload.arguments.iter().map(String::as_str).collect();
-    if cell.workload.kind == WorkloadKind::Replay {
-        // The same recording may lie elsewhere on another machine.
+    if matches!(
+        cell.workload.kind,
+        WorkloadKind::Replay | WorkloadKind::Command
+    ) {
+        // The same recording or program may lie elsewhere on another machine.
         flags.remove(0);
     }
-    flags.sort_unstable();
+    if cell.workload.kind != WorkloadKind::Command {
+        flags.sort_unstable();
+    }
     let storage = &cell.storage;
     let parts = [
         storage.filesystem.name().to_owned(),
@@ -205,8 +217,11 @@ fn key(cell: &Cell, content: u64) -> String {
         cell.cpu_load.to_string(),
         cell.repeat.to_string(),
     ];
+    // Cells from before there were these keep their results.
+    let later = [cell.environment.join(" "), cell.turns.clone()];
+    let later = later.into_iter().filter(|part| !part.is_empty());
     let mut hasher = XxHash64::with_seed(0);
-    for part in parts {
+    for part in parts.into_iter().chain(later) {
         hasher.write(part.as_bytes());
         // No part can be taken for the end of the one before.
         hasher.write(b"\0\0");

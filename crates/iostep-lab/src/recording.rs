@@ -88,6 +88,8 @@ mod tests {
             trace: false,
             pattern: 0,
             cpu_load: 0,
+            environment: Vec::new(),
+            turns: String::new(),
             repeat: 1,
         }
     }

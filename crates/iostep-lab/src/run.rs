@@ -1,22 +1,25 @@
-//! One cell: its storage, its workload as a child process, and what came of it.
+//! Cells: their storage, their workloads as child processes, and what came of them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use iostep_model::bench::{Document, RunState};
-use iostep_model::host::Host;
+use iostep_model::bench::{self, Document, RunState};
+use iostep_model::directory::Temporary;
 use iostep_model::lab::{Cell, CellResult, Environment, Place, Run, State, Tool, WorkloadKind};
+use iostep_model::manifest::Counters;
 use iostep_model::store;
 use iostep_model::table::Trace;
+use iostep_model::turns::order;
 
 use crate::child::{self, Cut, Ended};
 use crate::cpu_load::CpuLoad;
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 use crate::storage::{Ground, Mounted};
-use crate::{measure, recording, replay_result};
+use crate::{command_result, measure, recording, replay_result};
 
 /// What runs cells on this machine.
 #[derive(Debug)]
@@ -31,6 +34,10 @@ pub struct Runner<'a> {
     pub time_limit: Duration,
     /// Set in a guest of the lab: true if its processor is emulated.
     pub guest: Option<bool>,
+    /// What the kernel counted for the devices below a directory.
+    pub counters: fn(&Path) -> Option<Counters>,
+    /// This machine, with the filesystem and the device of a directory.
+    pub environment: fn(&Path) -> bench::Environment,
 }
 
 /// What cells lie on.
@@ -76,49 +83,91 @@ struct Left {
     ended: Ended,
     document: Option<Document>,
     trace: Option<Trace>,
-    replays: Vec<Run>,
+    /// Of what leaves no document.
+    others: Vec<Run>,
 }
 
 impl Runner<'_> {
-    /// Runs a cell. Whatever goes wrong is in the answer, and whatever was made is gone.
+    /// Runs a cell, or cells that take turns. Whatever goes wrong is in the answers, and whatever
+    /// was made is gone.
     ///
     /// Storage is made only in mounts of the caller's own ([`crate::enter_private_mounts`]).
-    pub fn run(&self, cell: &Cell, site: Site<'_>) -> CellResult {
+    pub fn run(&self, cells: &[&Cell], site: Site<'_>) -> Vec<CellResult> {
         let start = SystemTime::now().duration_since(UNIX_EPOCH);
         let start_wall_ns = start.map_or(0, |since| since.as_nanos() as u64);
-        let mut result = CellResult {
-            cell: cell.clone(),
-            state: State::Complete,
-            environment: None,
-            runs: Vec::new(),
+        let results = cells.iter();
+        let results = results.map(|cell| CellResult::without_runs(cell, State::Complete));
+        let mut results: Vec<CellResult> = results.collect();
+        let Some(first) = cells.first() else {
+            return results;
         };
-        if let Err(error) = self.attempt(&mut result, site, start_wall_ns) {
-            // A terminal's Ctrl-C reaches mkfs, too.
-            result.state = match self.interrupted.load(Ordering::Relaxed) {
-                true => State::Interrupted,
-                false => State::Failed {
-                    reason: one_line(&error.to_string()),
-                },
-            };
+        let made = match site {
+            Site::Made(ground, _) => {
+                let filled = !first.turns.is_empty();
+                let mounted = Mounted::make(&first.storage, ground, filled);
+                mounted.map(|mounted| Held::Made(Box::new(mounted)))
+            }
+            Site::Directory(path) => Ok(Held::Directory(path)),
+        };
+        match made {
+            Ok(held) => self.rounds(&mut results, &held, site, start_wall_ns),
+            Err(error) => {
+                let failed = self.failed(&error);
+                results.iter_mut().for_each(|r| r.state = failed.clone());
+            }
         }
-        result
+        results
     }
 
-    fn attempt(&self, result: &mut CellResult, site: Site<'_>, start_wall_ns: u64) -> Result<()> {
-        let cell = &result.cell;
-        let held = match site {
-            Site::Made(ground, _) => Held::Made(Box::new(Mounted::make(&cell.storage, ground)?)),
-            Site::Directory(path) => Held::Directory(path),
-        };
+    /// A round is each cell once. A cell that fails has no further turn.
+    fn rounds(&self, results: &mut [CellResult], held: &Held<'_>, site: Site<'_>, start: u64) {
+        let most = results.iter().map(|result| rounds(&result.cell)).max();
+        for round in 0..most.unwrap_or(0) {
+            for number in order(results.len(), round) {
+                let result = &mut results[number];
+                if result.state != State::Complete || round >= rounds(&result.cell) {
+                    continue;
+                }
+                let turn = self.turn(result, held, site, start);
+                result.state = turn.unwrap_or_else(|error| self.failed(&error));
+            }
+        }
+    }
+
+    fn failed(&self, error: &Error) -> State {
+        // A terminal's Ctrl-C reaches mkfs, too.
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => State::Interrupted,
+            false => State::Failed {
+                reason: one_line(&error.to_string()),
+            },
+        }
+    }
+
+    /// Adds the runs of a turn; a cell that runs alone has all of its repetitions in one.
+    fn turn(
+        &self,
+        result: &mut CellResult,
+        held: &Held<'_>,
+        site: Site<'_>,
+        start: u64,
+    ) -> Result<State> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Ok(State::Interrupted);
+        }
         held.settle()?;
-        let left = self.measure(cell, &held)?;
-        result.environment = Some(self.environment(&left, &held, site, start_wall_ns));
-        result.runs = match &left.document {
+        let cell = &result.cell;
+        let left = self.measure(cell, held)?;
+        let environment = result.environment.take();
+        result.environment =
+            Some(environment.unwrap_or_else(|| self.environment(&left, held, site, start)));
+        let runs = match &left.document {
             Some(document) => measure::runs(document, left.trace.as_ref(), cell.pattern),
-            None => left.replays.clone(),
+            None => left.others.clone(),
         };
-        result.state = state(cell, &left, result.runs.len(), self.time_limit);
-        Ok(())
+        let state = state(cell, &left, runs.len(), self.time_limit);
+        result.runs.extend(runs);
+        Ok(state)
     }
 
     /// Runs the children, and reads what they leave.
@@ -131,14 +180,16 @@ impl Runner<'_> {
         let trace = scratch.path().join("trace");
         let load = CpuLoad::start(cell.cpu_load)
             .map_err(Error::io(&self.program, "start a load beside"))?;
+        if cell.workload.kind == WorkloadKind::Command {
+            return self.command(cell, held, &output);
+        }
         let mut command = match cell.workload.kind {
             WorkloadKind::Replay => self.replay(cell, held, scratch.path())?,
-            WorkloadKind::Sqlite | WorkloadKind::File => self.bench(cell, held, &trace),
+            _ => self.bench(cell, held, &trace),
         };
-        command.arg("--repeat").arg(cell.repeat.to_string());
+        command.arg("--repeat").arg(repeat(cell).to_string());
         command.arg("-o").arg(&output);
-        let ended = child::run(&mut command, self.interrupted, Some(self.time_limit))
-            .map_err(Error::io(&self.program, "run"))?;
+        let ended = self.child(cell, command.stdout(Stdio::null()))?;
         drop(load);
         let is_bench = cell.workload.kind != WorkloadKind::Replay;
         let traced = cell.trace && is_bench && ended.cut.is_none();
@@ -147,7 +198,7 @@ impl Runner<'_> {
                 true => Document::read(&output).ok(),
                 false => None,
             },
-            replays: match is_bench {
+            others: match is_bench {
                 true => Vec::new(),
                 false => replay_result::read(&output),
             },
@@ -156,6 +207,47 @@ impl Runner<'_> {
                 false => None,
             },
             ended,
+        })
+    }
+
+    fn child(&self, cell: &Cell, command: &mut Command) -> Result<Ended> {
+        let variables = cell.environment.iter().filter_map(|v| v.split_once('='));
+        let program = PathBuf::from(command.get_program());
+        child::run(
+            command.envs(variables),
+            self.interrupted,
+            Some(self.time_limit),
+        )
+        .map_err(Error::io(program, "run"))
+    }
+
+    /// A program in an empty directory of the filesystem. What the kernel counts is what it counts
+    /// from its start to its end.
+    fn command(&self, cell: &Cell, held: &Held<'_>, output: &Path) -> Result<Left> {
+        let directory = Temporary::new(held.root(), "iostep-command-")?;
+        held.settle()?;
+        let answer = File::create(output).map_err(Error::io(output, "create"))?;
+        let (program, arguments) = cell.workload.arguments.split_first().unzip();
+        let mut command = Command::new(program.map_or("", String::as_str));
+        command.args(arguments.unwrap_or_default());
+        command
+            .current_dir(directory.directory().name())
+            .stdout(answer);
+        let before = (self.counters)(held.root());
+        let begin = Instant::now();
+        let ended = self.child(cell, &mut command)?;
+        let elapsed_ns = begin.elapsed().as_nanos() as u64;
+        let counted = before.zip((self.counters)(held.root()));
+        let counted = counted.map(|(before, after)| after.since(before));
+        let others = match ended.status.success() && ended.cut.is_none() {
+            true => vec![command_result::read(output, elapsed_ns, counted)?],
+            false => Vec::new(),
+        };
+        Ok(Left {
+            ended,
+            document: None,
+            trace: None,
+            others,
         })
     }
 
@@ -196,12 +288,14 @@ impl Runner<'_> {
         start_wall_ns: u64,
     ) -> Environment {
         let found = left.document.as_ref().map(|document| &document.environment);
-        let device = found.and_then(|found| found.device.clone());
+        let found = found.cloned();
+        let found = found.unwrap_or_else(|| (self.environment)(held.root()));
+        let device = found.device.clone();
         let (commands, tools): (&[String], &[Tool]) = match held {
             Held::Made(mounted) => (mounted.commands(), mounted.tools()),
             Held::Directory(_) => (&[], &[]),
         };
-        let mounted = found.and_then(|found| found.filesystem.as_ref());
+        let mounted = found.filesystem.as_ref();
         Environment {
             place: match (self.guest, site) {
                 (Some(_), _) => Place::Guest,
@@ -209,7 +303,7 @@ impl Runner<'_> {
                 (None, Site::Directory(_)) => Place::Directory,
             },
             emulated: self.guest.unwrap_or(false),
-            host: found.map_or_else(Host::running, |found| found.host.clone()),
+            host: found.host.clone(),
             device_model: device
                 .as_ref()
                 .map_or(String::new(), |device| model(&device.name)),
@@ -219,15 +313,25 @@ impl Runner<'_> {
             tools: tools.to_vec(),
             iostep_version: self.version.0.to_owned(),
             iostep_commit: self.version.1.map(str::to_owned),
-            sqlite_version: found
-                .and_then(|found| found.sqlite.as_ref())
-                .map(|sqlite| sqlite.version.clone()),
+            sqlite_version: found.sqlite.as_ref().map(|sqlite| sqlite.version.clone()),
             start_wall_ns,
         }
     }
 }
 
-/// What a cell that was tried has come to.
+/// How many times a cell has its turn: one that takes turns, or whose program runs but once, as
+/// often as it is repeated.
+fn rounds(cell: &Cell) -> u32 {
+    let is_alone = cell.turns.is_empty() && cell.workload.kind != WorkloadKind::Command;
+    if is_alone { 1 } else { cell.repeat }
+}
+
+/// How many times its workload runs in a turn.
+fn repeat(cell: &Cell) -> u32 {
+    cell.repeat / rounds(cell)
+}
+
+/// What a turn has come to.
 fn state(cell: &Cell, left: &Left, whole: usize, limit: Duration) -> State {
     let failed = |reason: String| State::Failed {
         reason: one_line(&reason),
@@ -246,7 +350,7 @@ fn state(cell: &Cell, left: &Left, whole: usize, limit: Duration) -> State {
     if left.document.as_ref().is_some_and(interrupted) {
         return State::Interrupted;
     }
-    if whole == 0 || whole < cell.repeat as usize || !left.ended.status.success() {
+    if whole == 0 || whole < repeat(cell) as usize || !left.ended.status.success() {
         return failed(left.ended.reason());
     }
     match (&left.trace, cell.trace && left.document.is_some()) {

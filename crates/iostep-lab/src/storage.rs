@@ -58,13 +58,17 @@ impl Disk for AnyDisk {
 }
 
 impl AnyDisk {
-    fn image(directory: &Path, bytes: u64) -> Result<AnyDisk> {
+    fn image(directory: &Path, bytes: u64, filled: bool) -> Result<AnyDisk> {
         let options = Options {
             bytes,
             directory: Some(directory.to_owned()),
             ..Options::default()
         };
-        LoopImage::create(&options).map(AnyDisk::Image)
+        let image = LoopImage::create(&options)?;
+        if filled {
+            image.fill()?;
+        }
+        Ok(AnyDisk::Image(image))
     }
 
     fn given(path: &Path, bytes: u64) -> Result<AnyDisk> {
@@ -75,14 +79,21 @@ impl AnyDisk {
 }
 
 impl Mounted {
-    /// Makes and mounts what `storage` says.
+    /// Makes and mounts what `storage` says. Images are `filled` where times are compared that a
+    /// filesystem below would otherwise lengthen with each block that is written for the first time.
     ///
     /// Errors: those of the devices, and `Unsupported` without room for images, before anything is
     /// written; those of [`mkfs::mkfs`] and [`Mount::new`].
-    pub fn make(storage: &Storage, ground: Ground<'_>) -> Result<Mounted> {
-        let (disk, journal) = disks(storage, ground)?;
-        let recipe = Recipe::of(storage, journal.as_ref().map(Disk::device));
+    pub fn make(storage: &Storage, ground: Ground<'_>, filled: bool) -> Result<Mounted> {
+        let (disk, journal) = disks(storage, ground, filled)?;
+        let mut recipe = Recipe::of(storage, journal.as_ref().map(Disk::device));
         let kind = recipe.kind;
+        if filled {
+            let own = storage.mkfs_options.len();
+            let first = recipe.mkfs.len() - own;
+            let kept = tool(kind).no_discard.iter().map(|word| (*word).to_owned());
+            recipe.mkfs.splice(first..first, kept);
+        }
         let mut commands = Vec::new();
         if let (Kind::Ext4, Some(journal)) = (kind, &journal) {
             make_journal(journal)?;
@@ -134,7 +145,11 @@ impl Mounted {
     }
 }
 
-fn disks(storage: &Storage, ground: Ground<'_>) -> Result<(AnyDisk, Option<AnyDisk>)> {
+fn disks(
+    storage: &Storage,
+    ground: Ground<'_>,
+    filled: bool,
+) -> Result<(AnyDisk, Option<AnyDisk>)> {
     let wants_journal = storage.external_journal;
     Ok(match ground {
         Ground::Images(directory) => {
@@ -142,9 +157,9 @@ fn disks(storage: &Storage, ground: Ground<'_>) -> Result<(AnyDisk, Option<AnyDi
             let more = journal_bytes.unwrap_or(0);
             room::check(directory, storage.device_bytes.saturating_add(more))?;
             (
-                AnyDisk::image(directory, storage.device_bytes)?,
+                AnyDisk::image(directory, storage.device_bytes, filled)?,
                 journal_bytes
-                    .map(|bytes| AnyDisk::image(directory, bytes))
+                    .map(|bytes| AnyDisk::image(directory, bytes, filled))
                     .transpose()?,
             )
         }

@@ -33,6 +33,7 @@ pub mod store;
 pub mod sync;
 pub mod syscall;
 pub mod table;
+pub mod turns;
 pub mod unit;
 pub mod units;
 

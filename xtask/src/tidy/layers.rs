@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 /// Crates that glue or test the others.
-const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "waldio-bench", "xtask"];
+const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "xtask"];
 
 /// Names every dependency that points the wrong way, and every crate without a place.
 pub fn check(packages: &[Package], findings: &mut Vec<Finding>) {

@@ -1,4 +1,4 @@
-//! The order in which settings are measured, and what came of each run.
+//! What came of each run of a setting, by turns with the present one.
 
 use iostep_model::bench::{Document, RunState, Step, Warning};
 use serde::Serialize;
@@ -128,16 +128,6 @@ impl Turns {
     }
 }
 
-/// The order of so many candidates in a round, from 0: every other round goes backwards, so that
-/// none is always the last.
-pub fn order(candidates: usize, round: u32) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..candidates).collect();
-    if round % 2 == 1 {
-        order.reverse();
-    }
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,12 +164,5 @@ mod tests {
             document.warnings.push(Warning::StockLog { reason });
         });
         assert!(matches!(stock, Setback::NotApplicable(why) if why.contains("tmpfs")));
-    }
-
-    #[test]
-    fn every_other_round_goes_backwards() {
-        assert_eq!(order(3, 0), [0, 1, 2]);
-        assert_eq!(order(3, 1), [2, 1, 0]);
-        assert_eq!(order(0, 1), [0; 0]);
     }
 }

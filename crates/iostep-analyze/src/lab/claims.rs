@@ -54,10 +54,11 @@ fn answer(condition: &Condition, results: Results<'_>, at: &At<'_>, value: &str)
         } => pair(condition, series, sides, [from, value]),
         Condition {
             over: Some(from), ..
-        } => series.ratio(from, value, holds),
+        } => series.ratio(from, value, &condition.allowed_by, holds),
         Condition { share_of, .. } if !share_of.is_empty() => {
             share(results, at, condition.measure, share_of, holds)
         }
+        Condition { less, .. } if !less.is_empty() => series.above(value, less, holds),
         _ => series.alone(value, holds),
     }
 }

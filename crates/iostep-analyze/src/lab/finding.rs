@@ -45,6 +45,9 @@ pub struct Number {
     pub measure: Option<Measure>,
     /// In the unit of its measure.
     pub value: f64,
+    /// The least and the greatest of the rounds that it is the median of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<(f64, f64)>,
 }
 
 impl Number {
@@ -54,6 +57,7 @@ impl Number {
             name: name.to_owned(),
             measure: None,
             value,
+            rounds: None,
         }
     }
 }

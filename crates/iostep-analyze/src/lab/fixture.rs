@@ -58,7 +58,14 @@ pub fn cell(axes: &[(&str, &str)]) -> CellResult {
             .find(|(axis, _)| *axis == name)
             .map(|(_, value)| *value)
     };
-    let own = ["filesystem", "switches", "workload", "cpu-load", "traced"];
+    let own = [
+        "filesystem",
+        "switches",
+        "workload",
+        "cpu-load",
+        "traced",
+        "turns",
+    ];
     let flags = axes.iter().filter(|(axis, _)| !own.contains(axis));
     let filesystem: Filesystem = value("filesystem")
         .unwrap_or("ext4")
@@ -99,6 +106,8 @@ pub fn cell(axes: &[(&str, &str)]) -> CellResult {
         trace: value("traced") == Some("yes"),
         pattern: 0,
         cpu_load: value("cpu-load").map_or(0, |load| load.parse().expect("a number")),
+        environment: Vec::new(),
+        turns: value("turns").unwrap_or_default().to_owned(),
         repeat: 1,
     };
     CellResult {

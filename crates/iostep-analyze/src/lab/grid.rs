@@ -53,9 +53,12 @@ pub struct Entry {
     pub key: String,
     /// What was measured.
     pub value: Option<Value>,
-    /// The median over that of the baseline; `None` also where times of different places would
-    /// be compared.
+    /// The median over that of the baseline, or the median over the rounds of cells that took
+    /// turns; `None` also where times of different places would be compared.
     pub ratio: Option<f64>,
+    /// The ratio's least and greatest of the rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_rounds: Option<(f64, f64)>,
     /// The paper's number.
     pub paper: Option<PaperValue>,
     /// The paper's ratio to its baseline.
@@ -161,10 +164,15 @@ impl<'a> Source<'a> {
         let measure = column.measure;
         let base = self.baseline_of(place);
         let paper = papers::find(self.papers, &result.cell, measure);
+        let rounds = base
+            .filter(|base| base.cell.key != result.cell.key)
+            .and_then(|base| Value::by_turns(measure, &[result, base], |both| both[0] / both[1]));
+        let medians = || base.and_then(|base| ratio(result, base, measure));
         Some(Entry {
             key: result.cell.key.clone(),
             value: Value::of(measure, result),
-            ratio: base.and_then(|base| ratio(result, base, measure)),
+            ratio: rounds.map(|rounds| rounds.median).or_else(medians),
+            ratio_rounds: rounds.map(|rounds| (rounds.minimum, rounds.maximum)),
             paper_ratio: paper
                 .as_ref()
                 .and_then(|paper| self.paper_ratio(paper, base?, measure)),

@@ -1,6 +1,7 @@
-//! Comparing cells that differ on one axis.
+//! Comparing cells that differ on one axis. Those that took turns are compared round by round, and
+//! the median of the rounds decides.
 
-use iostep_model::lab::{Measure, State};
+use iostep_model::lab::{CellResult, Measure, State};
 
 use super::Value;
 use super::finding::{Answer, Evidence, Gap, Number};
@@ -28,16 +29,19 @@ pub(super) struct Series<'a> {
 struct Named<'a> {
     name: &'a str,
     value: Value,
-    ground: Option<Ground>,
+    result: &'a CellResult,
 }
 
 /// A ratio of two numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Factor {
-    /// Of the medians.
+    /// Of the medians, or the median of the rounds.
     pub median: f64,
-    /// The least and the greatest that the runs allow; the median itself for a count.
+    /// The least and the greatest that the runs allow; the median itself for a count, and of cells
+    /// that took turns.
     pub range: (f64, f64),
+    /// Over the rounds, if they took turns.
+    rounds: Option<Value>,
 }
 
 impl Factor {
@@ -45,6 +49,13 @@ impl Factor {
     fn decide(self, holds: impl Fn(f64) -> bool) -> Option<bool> {
         let (low, high) = self.range;
         (holds(low) == holds(high)).then(|| holds(self.median))
+    }
+
+    fn named(self, name: &str) -> Number {
+        Number {
+            rounds: self.rounds.map(|rounds| (rounds.minimum, rounds.maximum)),
+            ..Number::ratio(name, self.median)
+        }
     }
 }
 
@@ -66,9 +77,7 @@ pub(super) fn both(
     Ok(Evidence {
         holds: holds(one.1.median, other.1.median),
         place,
-        numbers: [one, other]
-            .map(|(name, factor)| Number::ratio(name, factor.median))
-            .into(),
+        numbers: [one, other].map(|(name, factor)| factor.named(name)).into(),
     })
 }
 
@@ -79,7 +88,7 @@ impl<'a> Series<'a> {
     fn number(&self, name: &'a str) -> Result<Named<'a>, Gap> {
         let at: Vec<(&str, &str)> = self.at.iter().copied().chain([(self.axis, name)]).collect();
         let found = self.results.value(&at, self.measure);
-        let (value, ground) = found.ok_or_else(|| Gap {
+        let (value, result) = found.ok_or_else(|| Gap {
             place: words(&at),
             reason: match self.results.first(&at) {
                 None => "no result".to_owned(),
@@ -89,13 +98,13 @@ impl<'a> Series<'a> {
         Ok(Named {
             name,
             value,
-            ground,
+            result,
         })
     }
 
     /// Times of different places say nothing about each other.
     fn comparable(&self, a: &Named<'_>, b: &Named<'_>) -> Result<(), Gap> {
-        match (&a.ground, &b.ground) {
+        match (Ground::of_result(a.result), Ground::of_result(b.result)) {
             (Some(one), Some(other)) if self.measure.is_time() && one != other => Err(Gap {
                 place: words(self.at),
                 reason: format!(
@@ -103,7 +112,7 @@ impl<'a> Series<'a> {
                     label(a.name),
                     one.kind(),
                     label(b.name),
-                    other.kind_beside(one)
+                    other.kind_beside(&one)
                 ),
             }),
             _ => Ok(()),
@@ -123,16 +132,19 @@ impl<'a> Series<'a> {
             }
             let compared = self.number(other).and_then(|second| {
                 self.comparable(&first, &second)?;
+                let rounds = self.by_turns(&[&first, &second], |both| both[0] - both[1]);
                 match self.measure.is_time() && overlap(&first.value, &second.value) {
-                    true => Err(self.too_far_apart()),
-                    false => Ok(second),
+                    true if rounds.is_none() => Err(self.too_far_apart()),
+                    _ => Ok((second, rounds)),
                 }
             });
             match compared {
-                Ok(second) => {
+                Ok((second, rounds)) => {
+                    let above = first.value.median - second.value.median;
+                    let above = rounds.map_or(above, |rounds| rounds.median);
                     holds &= match extreme {
-                        Extreme::Least => first.value.median < second.value.median,
-                        Extreme::Greatest => first.value.median > second.value.median,
+                        Extreme::Least => above < 0.0,
+                        Extreme::Greatest => above > 0.0,
                     };
                     numbers.push(self.numbered(&second));
                 }
@@ -156,18 +168,73 @@ impl<'a> Series<'a> {
         found.is_some_and(|result| !matches!(result.state, State::NotApplicable { .. }))
     }
 
-    /// Whether `to` has a number of `from`'s times a factor that `holds`.
-    pub fn ratio(&self, from: &'a str, to: &'a str, holds: impl Fn(f64) -> bool) -> Answer {
+    /// Whether `to` has a number of `from`'s times a factor that `holds`. Beside a ratio of
+    /// throughputs stands what it would be for a program that does what all of `allowed` do, one
+    /// after the other.
+    pub fn ratio(
+        &self,
+        from: &'a str,
+        to: &'a str,
+        allowed: &'a [String],
+        holds: impl Fn(f64) -> bool,
+    ) -> Answer {
         let base = self.number(from)?;
         let found = self.number(to)?;
         let factor = self.over(&base, &found)?;
         let holds = factor.decide(holds).ok_or_else(|| self.too_far_apart())?;
-        let numbers = vec![
+        let mut numbers = vec![
             self.numbered(&base),
             self.numbered(&found),
-            Number::ratio("ratio", factor.median),
+            factor.named("ratio"),
         ];
+        if !allowed.is_empty() {
+            let most = self.beside(&base, allowed, |rates| {
+                let seconds: f64 = rates[1..].iter().map(|rate| 1.0 / rate).sum();
+                1.0 / seconds / rates[0]
+            })?;
+            numbers.push(Number::ratio("the floor allows", most.median));
+        }
         Ok(self.evidence(holds, numbers))
+    }
+
+    /// Whether what the number of `value` has more than those of `others` together `holds`.
+    pub fn above(
+        &self,
+        value: &'a str,
+        others: &'a [String],
+        holds: impl Fn(f64) -> bool,
+    ) -> Answer {
+        let found = self.number(value)?;
+        let sum = |numbers: &[f64]| numbers[0] - numbers[1..].iter().sum::<f64>();
+        let more = self.beside(&found, others, sum)?;
+        let above = Number {
+            measure: Some(self.measure),
+            rounds: Some((more.minimum, more.maximum)),
+            ..Number::ratio(&format!("above {}", others.join(" and ")), more.median)
+        };
+        let numbers = vec![self.numbered(&found), above];
+        Ok(self.evidence(holds(more.median), numbers))
+    }
+
+    /// Cells that took turns, and what is made of their numbers.
+    fn beside(
+        &self,
+        first: &Named<'a>,
+        others: &'a [String],
+        combine: impl Fn(&[f64]) -> f64,
+    ) -> Result<Value, Gap> {
+        let named = others.iter().map(|other| self.number(other));
+        let named: Vec<Named<'_>> = named.collect::<Result<_, _>>()?;
+        let all: Vec<&Named<'_>> = std::iter::once(first).chain(&named).collect();
+        self.by_turns(&all, combine).ok_or_else(|| Gap {
+            place: words(self.at),
+            reason: "they did not take turns".to_owned(),
+        })
+    }
+
+    fn by_turns(&self, all: &[&Named<'_>], combine: impl Fn(&[f64]) -> f64) -> Option<Value> {
+        let results: Vec<&CellResult> = all.iter().map(|named| named.result).collect();
+        Value::by_turns(self.measure, &results, combine)
     }
 
     /// Whether the number of `value` itself `holds`.
@@ -184,6 +251,7 @@ impl<'a> Series<'a> {
 
     fn over(&self, base: &Named<'_>, found: &Named<'_>) -> Result<Factor, Gap> {
         self.comparable(base, found)?;
+        let rounds = self.by_turns(&[found, base], |both| both[0] / both[1]);
         let (base, name, found) = (&base.value, label(base.name), &found.value);
         let is_time = self.measure.is_time();
         let least = if is_time { base.minimum } else { base.median };
@@ -193,12 +261,16 @@ impl<'a> Series<'a> {
                 reason: format!("{name} has none"),
             });
         }
-        let median = found.median / base.median;
-        let range = match is_time {
+        let median = rounds.map_or(found.median / base.median, |rounds| rounds.median);
+        let range = match is_time && rounds.is_none() {
             true => (found.minimum / base.maximum, found.maximum / base.minimum),
             false => (median, median),
         };
-        Ok(Factor { median, range })
+        Ok(Factor {
+            median,
+            range,
+            rounds,
+        })
     }
 
     fn too_far_apart(&self) -> Gap {
@@ -213,6 +285,7 @@ impl<'a> Series<'a> {
             name: label(named.name).to_owned(),
             measure: Some(self.measure),
             value: named.value.median,
+            rounds: None,
         }
     }
 

@@ -51,10 +51,10 @@ impl<'a> Results<'a> {
         values
     }
 
-    /// A number of the first cell with these values, and where it was measured.
-    pub fn value(self, at: &At<'_>, measure: Measure) -> Option<(Value, Option<Ground>)> {
+    /// A number of the first cell with these values, and the cell.
+    pub fn value(self, at: &At<'_>, measure: Measure) -> Option<(Value, &'a CellResult)> {
         let result = self.first(at)?;
-        Some((Value::of(measure, result)?, Ground::of_result(result)))
+        Some((Value::of(measure, result)?, result))
     }
 }
 

@@ -248,6 +248,76 @@ fn a_gain_is_judged_by_the_runs_least_and_greatest() {
     assert_eq!(verdict([80, 90]), Verdict::DoesNotHold);
 }
 
+/// Cells that took turns, with so many operations a second in each round.
+fn by_turns(rates: &[(&str, [u64; 3])]) -> Vec<CellResult> {
+    let result = |(label, rates): &(&str, [u64; 3])| {
+        let mut result = cell(&[("filesystem", "ext4"), ("turns", "peers"), ("label", label)]);
+        result.cell.axes.push(("turns".into(), "peers".into()));
+        result.runs = rates.map(|rate| run(rate, 1, 4096)).into();
+        result
+    };
+    rates.iter().map(result).collect()
+}
+
+#[test]
+fn cells_that_took_turns_are_judged_by_the_median_of_the_rounds() {
+    // The machine got faster: rounds overlap as a whole, and each by itself does not.
+    let rates = [
+        ("LMDB", [100, 150, 400]),
+        ("RocksDB, sync", [100, 250, 150]),
+        ("stock WAL, FULL", [100, 200, 300]),
+        ("waldio, FULL", [210, 360, 400]),
+    ];
+    let results = by_turns(&rates);
+    let report = report("waldio-peers", &results);
+    let numbers = |name: &str| finding(&report, name).evidence[0].clone();
+    let lmdb = numbers("peers-lmdb");
+    assert_eq!(lmdb.numbers[2].value, 2.1);
+    assert_eq!(lmdb.numbers[2].rounds, Some((1.0, 2.4)));
+    assert!(lmdb.holds && numbers("peers-rocksdb").holds);
+    assert_eq!(
+        finding(&report, "peers-lmdb").verdict,
+        Verdict::DoesNotHold,
+        "its bytes"
+    );
+    let waldio = report.grids[0].rows[3].entries[0].as_ref().expect("a cell");
+    assert_eq!(
+        (waldio.ratio, waldio.ratio_rounds),
+        (Some(1.8), Some((4.0 / 3.0, 2.1)))
+    );
+    let mut later = results.clone();
+    later[0].environment.as_mut().expect("it ran").start_wall_ns = 1;
+    let report = Report::of(&lab("waldio-peers", &later), &later);
+    let missing = &finding(&report, "peers-lmdb").missing[0];
+    assert_eq!(
+        missing.reason, "the runs differ too much to tell",
+        "other rounds"
+    );
+}
+
+#[test]
+fn a_number_is_set_beside_the_sum_of_others_round_by_round() {
+    let mut results = by_turns(&[
+        ("floor: O_DIRECT, fdatasync", [100, 200, 100]),
+        ("stock WAL, NORMAL", [400, 200, 400]),
+        ("stock WAL, FULL", [50, 50, 50]),
+        ("waldio, FULL", [80, 100, 80]),
+    ]);
+    for result in &mut results {
+        result.cell.turns = "steady".into();
+        result.cell.axes.last_mut().expect("an axis").1 = "steady".into();
+    }
+    let report = report("waldio-peers", &results);
+    let evidence = |name: &str| &finding(&report, name).evidence[0];
+    let above = &evidence("steady-p50").numbers[1];
+    assert_eq!(above.value, 0.0);
+    assert!(evidence("steady-p50").holds);
+    let allowed = &evidence("steady").numbers[3];
+    assert_eq!(allowed.name, "the floor allows");
+    assert!((allowed.value - 1.6).abs() < 1e-9, "{allowed:?}");
+    assert!(evidence("steady").holds && evidence("steady-bytes").holds);
+}
+
 #[test]
 fn polling_divides_context_switches_or_does_not() {
     let polled = |switches: &'static str, voluntary: u64| {

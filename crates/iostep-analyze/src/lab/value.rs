@@ -21,18 +21,41 @@ impl Value {
     /// Of a cell; `None` if no run has the number. Runs of a cell that failed or was interrupted
     /// count: each was complete itself.
     pub fn of(measure: Measure, result: &CellResult) -> Option<Value> {
-        let values: Vec<f64> = result
-            .runs
-            .iter()
-            .filter_map(|run| measure.of(run))
-            .filter(|value| value.is_finite())
-            .collect();
+        let numbers = result.runs.iter().filter_map(|run| measure.of(run));
+        Value::of_numbers(&numbers.collect::<Vec<f64>>())
+    }
+
+    fn of_numbers(numbers: &[f64]) -> Option<Value> {
+        let values = numbers.iter().copied().filter(|value| value.is_finite());
+        let values: Vec<f64> = values.collect();
         Some(Value {
             median: median(&values)?,
             minimum: values.iter().copied().fold(f64::INFINITY, f64::min),
             maximum: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             runs: values.len() as u64,
         })
+    }
+
+    /// What `combine` makes of the numbers of cells that took turns, round by round; `None` if they
+    /// did not, or if a run lacks the number.
+    pub(super) fn by_turns(
+        measure: Measure,
+        results: &[&CellResult],
+        combine: impl Fn(&[f64]) -> f64,
+    ) -> Option<Value> {
+        let (first, others) = results.split_first()?;
+        let together = others.iter().all(|other| other.shares_rounds_with(first));
+        let rounds = results.iter().map(|result| result.runs.len()).min()?;
+        let round = |number: usize| -> Option<Vec<f64>> {
+            let runs = results
+                .iter()
+                .map(|result| measure.of(&result.runs[number]));
+            runs.collect()
+        };
+        let values: Option<Vec<f64>> = (0..rounds)
+            .map(|number| round(number).map(|numbers| combine(&numbers)))
+            .collect();
+        Value::of_numbers(&values.filter(|_| together)?)
     }
 
     /// Half of the range over the median: how far apart the runs were. `None` for a single run and

@@ -39,11 +39,18 @@ pub fn document(report: &Report) -> Document {
         )),
     }
     body.push(Block::Lines(lines(report)));
-    let mut found = Section::new("What the papers found");
+    let is_own = report.findings.iter().all(|f| f.source.is_empty());
+    let title = if is_own {
+        "Claims"
+    } else {
+        "What the papers found"
+    };
+    let mut found = Section::new(title);
     found.push(Block::Items(report.findings.iter().map(finding).collect()));
     let not_applicable = missing("Not applicable", &report.incomplete, true);
     let open = missing("No complete result", &report.incomplete, false);
-    let together = [found, not_applicable, open].into_iter();
+    let stock = missing("Logs that waldio left to SQLite", &report.stock_logs, false);
+    let together = [found, not_applicable, open, stock].into_iter();
     let together = together.filter(|section| !section.blocks.is_empty());
     body.push(Block::Together(together.map(Block::Section).collect()));
     let grids = report.grids.iter();
@@ -98,9 +105,13 @@ fn finding(finding: &Finding) -> Item {
     if finding.verdict == Verdict::DoesNotHold && !finding.explanation.is_empty() {
         details.push(format!("why: {}", finding.explanation));
     }
+    let source = match finding.source.as_str() {
+        "" => String::new(),
+        source => format!(" ({source})"),
+    };
     Item {
         verdict: Some((standing, finding.verdict.name())),
-        text: format!("{}: {} ({})", finding.name, finding.claim, finding.source),
+        text: format!("{}: {}{source}", finding.name, finding.claim),
         details,
     }
 }
@@ -118,17 +129,32 @@ fn absent(missing: &Missing) -> String {
 /// `ext4, insert: wal 2.01, delete 5.03`.
 fn numbers(evidence: &Evidence) -> String {
     let numbers = evidence.numbers.iter().map(|number| {
-        let value = match number.measure {
-            Some(measure) => measure.unit().show(number.value),
-            None => factor(number.value),
+        let show = |value: f64| match number.measure {
+            // A difference may be below 0.
+            Some(measure) if value < 0.0 => format!("-{}", measure.unit().show(-value)),
+            Some(measure) => measure.unit().show(value),
+            None => factor(value),
         };
-        format!("{} {value}", number.name)
+        let rounds = number
+            .rounds
+            .map(|rounds| format!(" ({})", ends(rounds, show)));
+        format!(
+            "{} {}{}",
+            number.name,
+            show(number.value),
+            rounds.unwrap_or_default()
+        )
     });
     let numbers = numbers.collect::<Vec<_>>().join(", ");
     match evidence.place.as_str() {
         "" => numbers,
         place => format!("{place}: {numbers}"),
     }
+}
+
+/// `1.91x to 3.14x`.
+fn ends((least, greatest): (f64, f64), show: impl Fn(f64) -> String) -> String {
+    format!("{} to {}", show(least), show(greatest))
 }
 
 /// Cells without a complete result by their reason.
@@ -246,6 +272,9 @@ fn measured(entry: &Entry, measure: Measure) -> Cell {
             cell.text += &entry
                 .ratio
                 .map_or_else(String::new, |ratio| format!(" {}", factor(ratio)));
+            if let Some(rounds) = entry.ratio_rounds {
+                title.push(format!("ratios of the rounds: {}", ends(rounds, factor)));
+            }
             let [least, greatest] = [value.minimum, value.maximum].map(|end| unit.show(end));
             title.push(format!("{least} to {greatest}, {} runs", value.runs));
             title.push(format!("cell {}", entry.key));

@@ -26,6 +26,8 @@ fn cell(number: u64) -> Cell {
         trace: false,
         pattern: 0,
         cpu_load: 0,
+        environment: Vec::new(),
+        turns: String::new(),
         repeat: 1,
     }
 }

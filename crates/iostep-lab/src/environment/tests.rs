@@ -23,6 +23,8 @@ fn cell(filesystem: Filesystem, switches: &str, kind: WorkloadKind) -> Cell {
         trace: false,
         pattern: 0,
         cpu_load: 0,
+        environment: Vec::new(),
+        turns: String::new(),
         repeat: 1,
     }
 }

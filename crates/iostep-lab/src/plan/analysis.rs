@@ -1,6 +1,6 @@
 //! What a lab shows beside its numbers: tables, claims, and the numbers of papers.
 
-use iostep_model::lab::{Analysis, Bounds, Cell, Condition};
+use iostep_model::lab::{Analysis, Bounds, Cell, Condition, Measure};
 use serde::de::DeserializeOwned;
 use toml::Table;
 
@@ -103,6 +103,15 @@ fn missing(condition: &Condition) -> Option<&'static str> {
     }
     if is_share && (condition.over.is_some() || condition.pair.is_some()) {
         return Some("with share-of takes neither over nor pair");
+    }
+    if !condition.less.is_empty() && (condition.is == Bounds::default() || condition.over.is_some())
+    {
+        return Some("with less needs is, and takes no over");
+    }
+    if !condition.allowed_by.is_empty()
+        && (condition.over.is_none() || condition.measure != Measure::Throughput)
+    {
+        return Some("with allowed-by needs over and the measure throughput");
     }
     if condition.order.is_some() && condition.pair.is_none() {
         return Some("with order needs pair");

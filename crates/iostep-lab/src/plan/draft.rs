@@ -11,11 +11,15 @@ use crate::builtin;
 use crate::matrix::{Choice, Problem, shown};
 
 /// Keys of a block that are not flags of the workload.
-pub const OWN_KEYS: [&str; 12] = [
+pub const OWN_KEYS: [&str; 16] = [
     "filesystem",
     "switches",
     "workload",
     "recording",
+    "command",
+    "env",
+    "turns",
+    "label",
     "device-size",
     "mkfs-options",
     "mount-options",
@@ -56,6 +60,9 @@ pub(super) struct Draft<'a> {
     pub switches: Switches,
     pub workload: WorkloadKind,
     recording: Option<String>,
+    command: Option<String>,
+    pub environment: Vec<String>,
+    pub turns: String,
     pub device_bytes: u64,
     pub mkfs_options: Vec<String>,
     pub mount_options: String,
@@ -91,6 +98,9 @@ impl<'a> Draft<'a> {
             switches: parsed("switches", value("switches").unwrap_or_default())?,
             workload: named("workload", value("workload"))?,
             recording: value("recording").map(str::to_owned),
+            command: value("command").map(str::to_owned),
+            environment: environment(value("env").unwrap_or_default())?,
+            turns: value("turns").unwrap_or_default().to_owned(),
             device_bytes,
             mkfs_options: words(value("mkfs-options").unwrap_or_default()),
             mount_options: value("mount-options").unwrap_or_default().to_owned(),
@@ -104,10 +114,15 @@ impl<'a> Draft<'a> {
             let what = "pattern: nothing is traced".to_owned();
             return Err((what, "write trace = true"));
         }
+        if draft.trace && draft.workload == WorkloadKind::Command {
+            let what = "trace: a command is not traced".to_owned();
+            return Err((what, "leave it out; iostep trace records any command"));
+        }
         Ok(draft)
     }
 
-    /// The workload's arguments without its place, and a number for what a recording holds.
+    /// The workload's arguments without its place, and a number for what a recording holds, or for
+    /// a program's name.
     pub fn arguments(&self, directory: &Path) -> Result<(Vec<String>, u64), Problem> {
         let flags = self
             .flags
@@ -118,6 +133,10 @@ impl<'a> Draft<'a> {
             let what = "recording: only a replay has one".to_owned();
             return Err((what, "write workload = \"replay\""));
         }
+        if self.command.is_some() && self.workload != WorkloadKind::Command {
+            let what = "command: another workload is asked for".to_owned();
+            return Err((what, "write workload = \"command\""));
+        }
         match self.workload {
             WorkloadKind::Sqlite => self.sqlite(&mut arguments)?,
             WorkloadKind::File => self.file(&mut arguments)?,
@@ -126,6 +145,7 @@ impl<'a> Draft<'a> {
                 arguments.insert(0, path);
                 return Ok((arguments, content));
             }
+            WorkloadKind::Command => return self.command(directory, arguments),
         }
         Ok((arguments, 0))
     }
@@ -186,6 +206,23 @@ impl<'a> Draft<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The program, its own arguments, and flags. A program without a slash is looked for where the
+    /// shell would, any other beside the lab.
+    fn command(&self, directory: &Path, flags: Vec<String>) -> Result<(Vec<String>, u64), Problem> {
+        let hint = "write a program and its arguments in command";
+        let mut words = words(self.command.as_deref().unwrap_or_default());
+        let program = words.first_mut();
+        let program = program.ok_or(("command: missing".to_owned(), hint))?;
+        let content = XxHash64::oneshot(0, program.as_bytes());
+        if program.contains('/') {
+            let bad = |error: std::io::Error| (format!("command: {error}"), hint);
+            let path = std::path::absolute(directory.join(&*program)).map_err(bad)?;
+            *program = path.to_string_lossy().into_owned();
+        }
+        words.extend(flags);
+        Ok((words, content))
     }
 
     fn recording(&self, directory: &Path) -> Result<(String, u64), Problem> {
@@ -278,6 +315,20 @@ fn bytes(key: &str, text: &str) -> Result<u64, Problem> {
                 "write it as 512MiB",
             )
         })
+}
+
+fn environment(text: &str) -> Result<Vec<String>, Problem> {
+    let words = words(text);
+    match words
+        .iter()
+        .find(|word| word.find('=').is_none_or(|at| at == 0))
+    {
+        None => Ok(words),
+        Some(word) => {
+            let what = format!("env: {}: no NAME=value", shown(word));
+            Err((what, "write variables with blanks between them"))
+        }
+    }
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -45,7 +45,7 @@ impl std::str::FromStr for Shard {
 }
 
 /// The cells to run, in the order of the lab: those of a share, or with one of `keys` if there are
-/// any.
+/// any, and with each those it takes turns with.
 ///
 /// Errors: `Usage` for a key that no cell has.
 pub fn select<'a>(lab: &'a Lab, shard: Option<Shard>, keys: &[String]) -> Result<Vec<&'a Cell>> {
@@ -70,12 +70,35 @@ pub fn select<'a>(lab: &'a Lab, shard: Option<Shard>, keys: &[String]) -> Result
             position % shard.of as usize == shard.index as usize - 1
         })
     };
-    let chosen = lab
-        .cells
-        .iter()
-        .filter(|cell| keys.is_empty() || keys.contains(&cell.key))
-        .filter(|cell| in_shard(cell));
-    Ok(chosen.collect())
+    let is_chosen = |cells: &Vec<&Cell>| {
+        let named = cells.iter().any(|cell| keys.contains(&cell.key));
+        (keys.is_empty() || named) && in_shard(cells[0])
+    };
+    let all: Vec<&Cell> = lab.cells.iter().collect();
+    Ok(in_turns(&all)
+        .into_iter()
+        .filter(is_chosen)
+        .flatten()
+        .collect())
+}
+
+/// Cells with those that they take turns with, each of which is in the list once.
+pub fn in_turns<'a>(cells: &[&'a Cell]) -> Vec<Vec<&'a Cell>> {
+    let mut groups: Vec<Vec<&Cell>> = Vec::new();
+    for cell in cells {
+        let same = |group: &&mut Vec<&Cell>| group[0].takes_turns_with(cell);
+        let is_alone = cell.turns.is_empty();
+        let known = if is_alone {
+            None
+        } else {
+            groups.iter_mut().find(same)
+        };
+        match known {
+            Some(group) => group.push(cell),
+            None => groups.push(vec![cell]),
+        }
+    }
+    groups
 }
 
 /// Why a combination means nothing, whatever machine it is run on; `None` if it does.
@@ -104,6 +127,9 @@ pub fn not_applicable(cell: &Cell) -> Option<String> {
              that were recorded"
                 .into(),
         ),
+        WorkloadKind::Command if switches.polled || switches.wal || switches.waldio => {
+            Some("a command does what it does".into())
+        }
         WorkloadKind::Replay if switches.wal || switches.waldio => {
             Some("a replay makes the calls that were recorded".into())
         }

@@ -26,6 +26,7 @@ fn refused(text: &str) -> String {
 }
 
 const SQLITE: &str = "[[cells]]\nfilesystem='ext4'\nworkload='sqlite'\n";
+const COMMAND: &str = "[[cells]]\nfilesystem='ext4'\nworkload='command'\ncommand='sync now'\n";
 const FILE: &str = "[[cells]]\nfilesystem='ext4'\nworkload='file'\n";
 
 #[test]
@@ -128,6 +129,16 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
         (sqlite("batch-atomic=true"), "batch-atomic: switch A"),
         (sqlite("output='x'"), "output: no setting of a cell"),
         (sqlite("keep=true"), "keep: no setting of a cell"),
+        (sqlite("command='true'"), "command: another workload"),
+        (sqlite("env=['A=1', '=2']"), "env: =2: no NAME=value"),
+        (
+            COMMAND.replace("command='sync now'", ""),
+            "command: missing",
+        ),
+        (
+            format!("{COMMAND}trace=true"),
+            "trace: a command is not traced",
+        ),
         (sqlite("device-size='big'"), "device-size: big: no size"),
         (sqlite("device-size=0"), "device-size: 0: no size"),
         (sqlite("repeat=0"), "repeat: 0: no number from 1 to"),
@@ -211,6 +222,8 @@ fn a_key_is_the_cells_and_not_its_places() {
         "journal='off'",
         "repeat=2",
         "trace=true",
+        "env='A=1'",
+        "turns='x'",
     ] {
         let (name, _) = other.split_once('=').expect("a setting");
         let text = "filesystem='xfs'\nworkload='sqlite'\njournal='wal'\nrecord=10\n";
@@ -242,6 +255,55 @@ fn a_recording_is_known_by_its_content() {
     for none in ["d", "/dev/zero", "."] {
         assert!(cell(none).is_err(), "{none}");
     }
+}
+
+#[test]
+fn a_command_has_its_own_arguments_and_flags_and_lies_on_the_path_or_beside_the_lab() {
+    let found = arguments(&format!("{COMMAND}writers=[1, 2]\nagain=true"));
+    assert_eq!(
+        found,
+        [
+            "sync now --writers=1 --again",
+            "sync now --writers=2 --again"
+        ]
+    );
+    let beside = "[[cells]]\nfilesystem='ext4'\nworkload='command'\ncommand='./a/b c'";
+    let found = lab(beside).cells.remove(0).workload.arguments;
+    let path = std::path::absolute("dir/a/b").expect("a path");
+    assert_eq!(Path::new(&found[0]), path);
+    assert_eq!(found[1], "c");
+    let key = |text: &str| {
+        parse(Path::new(text), beside, &accept)
+            .expect("a lab")
+            .cells[0]
+            .key
+            .clone()
+    };
+    assert_eq!(key("x/mine.toml"), key("y/mine.toml"));
+}
+
+#[test]
+fn cells_that_take_turns_are_chosen_together() {
+    let text = format!(
+        "{SQLITE}turns='a'\nlabel='one'\nseed=[1, 2]\n{SQLITE}seed=3\n\
+         [[cells]]\nfilesystem=['ext4', 'xfs']\nworkload='sqlite'\nturns='a'\nseed=4\n"
+    );
+    let lab = lab(&text);
+    assert_eq!(lab.cells[0].value("label").as_deref(), Some("one"));
+    assert_eq!(lab.cells[0].value("turns").as_deref(), Some("a"));
+    let all: Vec<&Cell> = lab.cells.iter().collect();
+    let together = [vec![all[0], all[1], all[3]], vec![all[2]], vec![all[4]]];
+    assert_eq!(in_turns(&all), together);
+    let chosen = select(&lab, None, &[all[3].key.clone()]).expect("cells");
+    assert_eq!(chosen, together[0]);
+    let parts = ["1/2", "2/2"].map(|text| select(&lab, text.parse().ok(), &[]).expect("cells"));
+    let whole = |part: &Vec<&Cell>| [0, 1, 3].map(|number| part.contains(&all[number]));
+    assert!(
+        parts
+            .iter()
+            .all(|part| whole(part) == [part.contains(&all[0]); 3])
+    );
+    assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), 5);
 }
 
 #[test]

@@ -22,6 +22,8 @@ fn cell(number: u32) -> Cell {
         trace: false,
         pattern: 0,
         cpu_load: 0,
+        environment: Vec::new(),
+        turns: String::new(),
         repeat: 1,
     }
 }
@@ -36,12 +38,7 @@ fn lab(numbers: &[u32]) -> Lab {
 }
 
 fn result(number: u32, state: State) -> CellResult {
-    CellResult {
-        cell: cell(number),
-        state,
-        environment: None,
-        runs: Vec::new(),
-    }
+    CellResult::without_runs(&cell(number), state)
 }
 
 fn failed() -> State {

@@ -97,6 +97,14 @@ pub struct Condition {
     pub greatest_of: Option<Vec<String>>,
     /// Its ratio to the number of this value is judged, not the number.
     pub over: Option<String>,
+    /// By how much it is above the sum of the numbers of these values is judged; they have to take
+    /// turns with it.
+    #[serde(default)]
+    pub less: Vec<String>,
+    /// Values whose operations take as long, one after the other, as those of the fastest program
+    /// that could be: what `over` would be for it is told beside the ratio of a throughput.
+    #[serde(default)]
+    pub allowed_by: Vec<String>,
     /// Its share of the sum of these measures is judged, at the place itself.
     #[serde(default)]
     pub share_of: Vec<Measure>,

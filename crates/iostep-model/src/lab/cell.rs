@@ -31,6 +31,13 @@ pub struct Cell {
     pub pattern: u32,
     /// Processes that spin beside the workload.
     pub cpu_load: u32,
+    /// Further variables of the workload's environment, as `NAME=value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<String>,
+    /// Whom it takes turns with: cells with this word and the same storage are run in rounds on one
+    /// filesystem, and [`Cell::repeat`] counts the rounds. Empty for a cell that runs alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub turns: String,
     /// How many times the workload runs.
     pub repeat: u32,
 }
@@ -55,6 +62,12 @@ impl Cell {
             },
             _ => self.axis(axis).or_else(|| self.argument(axis))?.into(),
         })
+    }
+
+    /// True if both are run in the same rounds; a cell is with itself.
+    pub fn takes_turns_with(&self, other: &Cell) -> bool {
+        let together = self.turns == other.turns && self.storage == other.storage;
+        self.key == other.key || (!self.turns.is_empty() && together)
     }
 
     /// True if it has each of the values; where it has none, the empty text stands.
@@ -102,11 +115,12 @@ pub struct Storage {
 pub struct Workload {
     /// Which command.
     pub kind: WorkloadKind,
-    /// Its flags, as `--journal=wal`, without the place; for a replay the recording comes first.
+    /// Its flags, as `--journal=wal`, without the place; for a replay the recording comes first,
+    /// for a command the program and its own arguments.
     pub arguments: Vec<String>,
 }
 
-/// The command that makes a cell's load.
+/// What makes a cell's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WorkloadKind {
     /// `iostep bench sqlite`.
@@ -115,6 +129,8 @@ pub enum WorkloadKind {
     File,
     /// `iostep replay`.
     Replay,
+    /// A program that says what it did.
+    Command,
 }
 
 named!(
@@ -123,6 +139,7 @@ named!(
     Sqlite = "sqlite",
     File = "file",
     Replay = "replay",
+    Command = "command",
 );
 
 #[cfg(test)]
@@ -150,6 +167,8 @@ mod tests {
             trace: false,
             pattern: 0,
             cpu_load: 0,
+            environment: Vec::new(),
+            turns: String::new(),
             repeat: 1,
         };
         assert_eq!(cell.argument("fsync"), Some(""));

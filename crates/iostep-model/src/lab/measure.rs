@@ -17,6 +17,8 @@ pub enum Measure {
     Elapsed,
     /// Half of the operations took at most this, nanoseconds.
     OperationP50,
+    /// The longest operation, nanoseconds.
+    OperationMax,
     /// Half of the sync calls took at most this, nanoseconds.
     SyncP50,
     /// Writes by the kernel's counters for an operation, flushes that come alone among them.
@@ -58,6 +60,7 @@ impl Measure {
             Measure::Throughput => "throughput",
             Measure::Elapsed => "time",
             Measure::OperationP50 => "p50",
+            Measure::OperationMax => "slowest",
             Measure::SyncP50 => "sync p50",
             Measure::Ios => "I/Os each",
             Measure::Writes => "writes each",
@@ -81,7 +84,9 @@ impl Measure {
     pub fn unit(self) -> Unit {
         match self {
             Measure::Throughput => Unit::PerSecond,
-            Measure::Elapsed | Measure::OperationP50 | Measure::SyncP50 => Unit::Nanoseconds,
+            Measure::Elapsed | Measure::OperationP50 | Measure::OperationMax | Measure::SyncP50 => {
+                Unit::Nanoseconds
+            }
             Measure::WrittenBytes
             | Measure::TotalWrittenBytes
             | Measure::BytesPerWrite
@@ -107,6 +112,7 @@ impl Measure {
             Measure::Throughput
                 | Measure::Elapsed
                 | Measure::OperationP50
+                | Measure::OperationMax
                 | Measure::SyncP50
                 | Measure::CpuActive
         )
@@ -118,6 +124,7 @@ impl Measure {
             Measure::Throughput => (run.elapsed_ns > 0).then(|| run.per_second()),
             Measure::Elapsed => Some(run.elapsed_ns as f64),
             Measure::OperationP50 => run.latency.map(|latency| latency.p50_ns as f64),
+            Measure::OperationMax => run.latency.map(|latency| latency.max_ns as f64),
             Measure::SyncP50 => run.sync_latency.map(|latency| latency.p50_ns as f64),
             Measure::Ios => each(run, run.device?.write.ios),
             Measure::Writes => each(run, run.write_requests?),

@@ -19,8 +19,26 @@ pub struct CellResult {
     pub state: State,
     /// Where; `None` where nothing was made ready, as for a cell that is not applicable.
     pub environment: Option<Environment>,
-    /// What was measured, one for each repetition.
+    /// What was measured, one for each repetition or round.
     pub runs: Vec<Run>,
+}
+
+impl CellResult {
+    /// What came of a cell for which nothing was made.
+    pub fn without_runs(cell: &Cell, state: State) -> CellResult {
+        CellResult {
+            cell: cell.clone(),
+            state,
+            environment: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// True if the runs of both are of the same rounds, each at its place of the list.
+    pub fn shares_rounds_with(&self, other: &CellResult) -> bool {
+        let start = |result: &CellResult| result.environment.as_ref().map(|e| e.start_wall_ns);
+        self.cell.takes_turns_with(&other.cell) && start(self) == start(other)
+    }
 }
 
 /// Whether a cell was done.
@@ -120,7 +138,8 @@ pub struct Environment {
     pub iostep_commit: Option<String>,
     /// `sqlite3_libversion`, if SQLite ran.
     pub sqlite_version: Option<String>,
-    /// `CLOCK_REALTIME` when the cell began, nanoseconds since the epoch.
+    /// `CLOCK_REALTIME` when the cell, or the first of those it takes turns with, began:
+    /// nanoseconds since the epoch.
     pub start_wall_ns: u64,
 }
 
@@ -138,7 +157,8 @@ pub struct Tool {
 pub struct Run {
     /// Length of the measured part.
     pub elapsed_ns: u64,
-    /// Operations that succeeded: reads and writes, transactions, or replayed calls.
+    /// Operations that succeeded: reads and writes, transactions, replayed calls, or whatever a
+    /// command counts.
     pub operations: u64,
     /// From an operation's beginning to its end, its sync included.
     pub latency: Option<Latency>,

@@ -19,6 +19,7 @@ use indicatif::ProgressBar;
 
 pub(super) use cell::{check_arguments, complaint};
 use generator::Generator;
+pub(super) use location::Location;
 use matrix::RunArgs;
 use mobibench::ProfileArgs;
 pub(super) use single::{check_parent, show};

@@ -10,13 +10,14 @@ use iostep_model::directory::Temporary;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use iostep_analyze::advise::{
-    Candidate, Observation, Place, Planned, Setback, Setting, Turn, Turns, order,
+    Candidate, Observation, Place, Planned, Setback, Setting, Turn, Turns,
 };
 use iostep_analyze::bench::Summary;
 use iostep_load::Error;
 use iostep_model::bench::{Document, Environment, Warning};
 use iostep_model::pragma::Journal;
 use iostep_model::printable;
+use iostep_model::turns::order;
 
 use super::remount::Remounted;
 use crate::command::bench::{bar, child};

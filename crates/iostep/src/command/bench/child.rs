@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use iostep_lab::child::{self, Ended};
@@ -24,6 +24,7 @@ pub(in crate::command) fn run<A: AsRef<OsStr>>(
     command
         .arg("bench")
         .args(arguments)
-        .args([OsString::from("--quiet"), output_flag]);
+        .args([OsString::from("--quiet"), output_flag])
+        .stdout(Stdio::null());
     child::run(&mut command, interrupt.flag(), None).context("cannot run iostep bench")
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use iostep_load::environment;
 use iostep_model::bench::{Environment, Job, Target as JobTarget};
-use iostep_model::manifest::Filesystem;
+use iostep_model::manifest::{Counters, Filesystem};
+use iostep_trace::counters;
 use iostep_trace::stack::Layer;
 use iostep_trace::target::{Mount, Target};
 
@@ -39,14 +40,19 @@ impl Location {
             },
             Job::Sqlite(job) => (&job.directory, false),
         };
-        let target = Target::resolve(path).ok();
         if is_device {
             return Location {
-                target,
+                target: Target::resolve(path).ok(),
                 journal: None,
                 filesystem: None,
             };
         }
+        Location::in_directory(path)
+    }
+
+    /// A directory. What cannot be found is left out.
+    pub fn in_directory(path: &Path) -> Location {
+        let target = Target::resolve(path).ok();
         let mount = target.as_ref().and_then(|target| target.mount.clone());
         Location {
             target,
@@ -74,6 +80,16 @@ impl Location {
         // A mounted filesystem names its journal's device itself.
         let journal = journal.filter(|journal| !journal.disks().all(has));
         std::iter::once(target).chain(journal).collect()
+    }
+
+    /// What the kernel counted for the devices until now; `None` without one that counts.
+    pub fn counters(&self) -> Option<Counters> {
+        let devices = self.devices();
+        if devices.is_empty() || !devices.iter().all(|device| counters::counts(device)) {
+            return None;
+        }
+        let sum = |sum: Counters, device: &&Target| Some(sum.and(counters::read(device).ok()?));
+        devices.iter().try_fold(Counters::default(), sum)
     }
 
     /// The machine with this place.

@@ -5,6 +5,7 @@ mod here;
 mod outcome;
 mod schedule;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -170,13 +171,7 @@ impl<'a> Session<'a> {
     }
 
     fn run(mut self, schedule: &Schedule) -> anyhow::Result<Outcome> {
-        let mut ahead = Vec::new();
-        for (cell, choice) in &schedule.cells {
-            let before = self.results.get(cell)?;
-            if !before.is_some_and(|result| result.state.is_final()) {
-                ahead.push((cell, choice));
-            }
-        }
+        let ahead = self.ahead(schedule)?;
         let asked = schedule.cells.len();
         let done = asked - ahead.len();
         self.outcome = Outcome::of(asked, done);
@@ -191,12 +186,17 @@ impl<'a> Session<'a> {
             // Otherwise the others are done first, and these fail one by one.
             guests.check_prerequisites(&in_guests)?;
         }
+        let mut here = Vec::new();
         for (cell, choice) in &ahead {
             match choice {
-                _ if self.interrupt.came() => break,
-                Choice::Here => self.here(cell)?,
+                Choice::Here => here.push(*cell),
                 Choice::NotApplicable(reason) => self.not_applicable(cell, reason)?,
                 Choice::Guest => {}
+            }
+        }
+        for cells in plan::in_turns(&here) {
+            if !self.interrupt.came() {
+                self.here(&cells)?;
             }
         }
         // After the cells of this machine, since a guest leaves it less quiet.
@@ -210,6 +210,24 @@ impl<'a> Session<'a> {
         Ok(self.outcome)
     }
 
+    /// Cells without a result, and all that take turns with one: theirs is of the same rounds.
+    fn ahead<'s>(&self, schedule: &'s Schedule) -> anyhow::Result<Vec<(&'s Cell, &'s Choice)>> {
+        let mut open = Vec::new();
+        for (cell, _) in &schedule.cells {
+            let before = self.results.get(cell)?;
+            if !before.is_some_and(|result| result.state.is_final()) {
+                open.push(cell);
+            }
+        }
+        let keys: HashSet<&str> = open.iter().map(|cell| cell.key.as_str()).collect();
+        let is_ahead = |cell: &Cell| {
+            let with_open = || open.iter().any(|open| open.takes_turns_with(cell));
+            keys.contains(cell.key.as_str()) || (!cell.turns.is_empty() && with_open())
+        };
+        let cells = schedule.cells.iter().filter(|(cell, _)| is_ahead(cell));
+        Ok(cells.map(|(cell, choice)| (cell, choice)).collect())
+    }
+
     fn begin_bar(&self, asked: usize, done: usize) {
         let template = "{bar:20} {pos} of {len} cells{left}: {wide_msg}";
         let style = terminal::bar_style(template);
@@ -220,22 +238,22 @@ impl<'a> Session<'a> {
         self.bar.enable_steady_tick(Duration::from_millis(500));
     }
 
-    fn here(&mut self, cell: &Cell) -> anyhow::Result<()> {
-        self.bar
-            .set_message(printable(&plan::label(cell)).into_owned());
-        let result = self.here.run(cell);
-        self.keep(&result)
+    fn here(&mut self, cells: &[&Cell]) -> anyhow::Result<()> {
+        let label = match cells {
+            [cell] => plan::label(cell),
+            cells => format!("{}: {} cells by turns", cells[0].turns, cells.len()),
+        };
+        self.bar.set_message(printable(&label).into_owned());
+        let results = self.here.run(cells);
+        results.iter().try_for_each(|result| self.keep(result))
     }
 
     fn not_applicable(&mut self, cell: &Cell, reason: &str) -> anyhow::Result<()> {
-        self.keep(&CellResult {
-            cell: cell.clone(),
-            state: State::NotApplicable {
-                reason: reason.to_owned(),
-            },
-            environment: None,
-            runs: Vec::new(),
-        })
+        let reason = reason.to_owned();
+        self.keep(&CellResult::without_runs(
+            cell,
+            State::NotApplicable { reason },
+        ))
     }
 
     fn guests(&self, schedule: &Schedule) -> anyhow::Result<Guests<'a>> {

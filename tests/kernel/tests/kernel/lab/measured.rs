@@ -1,5 +1,7 @@
 //! What cells measure on loop devices.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -30,6 +32,11 @@ pub fn cases() -> Vec<Case> {
     let traced = [LOOP, &[Requirement::Btf]].concat();
     vec![
         Case::new(
+            "commands take turns on one filesystem, and their writes are counted",
+            LOOP,
+            commands_by_turns,
+        ),
+        Case::new(
             "three filesystems with their switches are measured, and classes add up to the counters",
             all,
             three_filesystems,
@@ -45,6 +52,45 @@ pub fn cases() -> Vec<Case> {
             replayed,
         ),
     ]
+}
+
+/// Each command writes its name into a file of the test, and 64 KiB into the filesystem.
+fn commands_by_turns() -> anyhow::Result<()> {
+    let bench = Bench::new(
+        "[[cells]]\nworkload='command'\nfilesystem='ext4'\ndevice-size='64MiB'\nrepeat=3\n\
+         turns='all'\nenv='TOLD=told'\ncommand=['./write a', './write b']\n\
+         [[cells]]\nworkload='command'\nfilesystem='ext4'\ndevice-size='64MiB'\nrepeat=3\n\
+         turns='all'\nlabel='fails'\ncommand='./write'\n",
+    )?;
+    let script = format!(
+        "#!/bin/sh\necho \"$1 $(stat -c %d .)\" >>{}/$TOLD\nset -e\n[ -n \"$1\" ]\n\
+         dd if=/dev/zero of=new bs=64K count=1 conv=fsync,excl 2>/dev/null\necho '{{\"operations\": 2}}'\n",
+        bench.path("").display()
+    );
+    std::fs::write(bench.path("write"), script)?;
+    std::fs::set_permissions(bench.path("write"), PermissionsExt::from_mode(0o755))?;
+    bench.run("out", &[])?.status(1)?;
+    let told = std::fs::read_to_string(bench.path("told"))?;
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let names: Vec<&str> = words.iter().step_by(2).copied().collect();
+    anyhow::ensure!(names == ["a", "b", "b", "a", "b", "a"], "{told}");
+    let devices = words.iter().skip(1).step_by(2);
+    anyhow::ensure!(devices.collect::<BTreeSet<_>>().len() == 1, "{told}");
+    for result in bench.read("out")? {
+        if result.cell.axis("label").is_some() {
+            let failed = matches!(result.state, State::Failed { .. });
+            anyhow::ensure!(failed && result.runs.is_empty(), "{:?}", result.state);
+            continue;
+        }
+        ensure_complete(&result)?;
+        anyhow::ensure!(result.runs.len() == 3, "{} runs", result.runs.len());
+        for run in &result.runs {
+            let device = run.device.context("nothing was counted")?;
+            let written = device.write.bytes >= 64 << 10 && device.flush.ios >= 1;
+            anyhow::ensure!(run.operations == 2 && written, "{run:?}");
+        }
+    }
+    Ok(())
 }
 
 fn three_filesystems() -> anyhow::Result<()> {

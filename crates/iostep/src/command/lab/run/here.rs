@@ -7,9 +7,10 @@ use anyhow::Context;
 use iostep_lab::environment::On;
 use iostep_lab::run::{Runner, Site};
 use iostep_lab::storage::Ground;
-use iostep_model::lab::{Cell, CellResult, Place};
+use iostep_model::lab::{self, Cell, CellResult};
 
 use super::Args;
+use crate::command::bench::Location;
 use crate::interrupt::Interrupt;
 
 /// Set in every guest, and in one whose processor is emulated (`iostep_lab::guest::Command`).
@@ -40,6 +41,8 @@ impl<'a> Here<'a> {
                 interrupted: interrupt.flag(),
                 time_limit: Duration::from_nanos(args.time_limit),
                 guest: guest.then_some(emulated),
+                counters: |directory| Location::in_directory(directory).counters(),
+                environment: |directory| Location::in_directory(directory).environment(),
             },
             on,
             journal: args.journal_device.clone(),
@@ -50,24 +53,24 @@ impl<'a> Here<'a> {
         })
     }
 
-    /// Runs a cell.
-    pub fn run(&self, cell: &Cell) -> CellResult {
+    /// Runs a cell, or cells that take turns.
+    pub fn run(&self, cells: &[&Cell]) -> Vec<CellResult> {
         let site = match self.on {
-            On::Tmpfs => Site::Made(Ground::Images(&self.images), Place::Tmpfs),
+            On::Tmpfs => Site::Made(Ground::Images(&self.images), lab::Place::Tmpfs),
             On::Device(device) => {
                 let ground = Ground::Devices(device, self.journal.as_deref());
-                Site::Made(ground, Place::Device)
+                Site::Made(ground, lab::Place::Device)
             }
             On::Directory(directory) => Site::Directory(directory),
             On::Auto | On::Loop | On::Guest => {
                 let place = match is_memory(&self.images) {
-                    true => Place::Tmpfs,
-                    false => Place::Loop,
+                    true => lab::Place::Tmpfs,
+                    false => lab::Place::Loop,
                 };
                 Site::Made(Ground::Images(&self.images), place)
             }
         };
-        self.runner.run(cell, site)
+        self.runner.run(cells, site)
     }
 }
 

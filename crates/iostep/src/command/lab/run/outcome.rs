@@ -75,12 +75,7 @@ mod tests {
 
     fn result(number: usize, state: State) -> CellResult {
         let cell = crate::command::lab::source::load("table1").expect("it is built in");
-        CellResult {
-            cell: cell.cells[number].clone(),
-            state,
-            environment: None,
-            runs: Vec::new(),
-        }
+        CellResult::without_runs(&cell.cells[number], state)
     }
 
     #[test]
