@@ -18,8 +18,8 @@ use iostep_model::sync::SyncKind;
 use iostep_model::table::{Phase, Request, Segment, Trace};
 use serde::Serialize;
 
-use crate::document::html::modules::Module;
-use crate::document::html::script_json;
+use crate::modules::Module;
+use crate::script_json;
 use columns::{Column, Packer};
 
 /// The program of a page with a picture: each module behind those that it imports.

@@ -150,22 +150,6 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
         (sqlite("recording='x'"), "recording: only a replay"),
         (sqlite("seed=[1, 1]"), "the same as"),
         (
-            sqlite("[[views]]\ntitle='x'"),
-            "views 1: missing field `rows`",
-        ),
-        (
-            sqlite("[[views]]\ntitle='x'\nrows=['jornal']\nmeasures=[]"),
-            "views 1: jornal: no cell has it",
-        ),
-        (
-            sqlite("[[claims]]\nname='x'\nclaim='x'\nconditions=[{measure='ios'}]"),
-            "claims 1: a condition needs one of least-of",
-        ),
-        (
-            sqlite("[[papers]]\npaper='x'\nplace='x'\nmeasure='ios'\naxes=['switches']\nnumbers=3"),
-            "papers 1: numbers: they have not as many names",
-        ),
-        (
             format!("{FILE}sync='fsync'\nswitches='F'"),
             "sync: switch F",
         ),
@@ -174,12 +158,35 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
             "recording: missing",
         ),
     ] {
-        let error = refused(&text);
-        assert!(error.contains(expected), "{text}: {error}");
-        assert!(
-            error.starts_with("mine.toml: ") && !error.contains('\n'),
-            "{error}"
-        );
+        is_refused(&text, expected);
+    }
+}
+
+fn is_refused(text: &str, expected: &str) {
+    let error = refused(text);
+    assert!(error.contains(expected), "{text}: {error}");
+    let is_line = error.starts_with("mine.toml: ") && !error.contains('\n');
+    assert!(is_line, "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_a_view_a_claim_or_a_paper_is_named() {
+    for (text, expected) in [
+        ("[[views]]\ntitle='x'", "views 1: missing field `rows`"),
+        (
+            "[[views]]\ntitle='x'\nrows=['jornal']\nmeasures=[]",
+            "views 1: jornal: no cell has it",
+        ),
+        (
+            "[[claims]]\nname='x'\nclaim='x'\nconditions=[{measure='ios'}]",
+            "claims 1: a condition needs one of least-of",
+        ),
+        (
+            "[[papers]]\npaper='x'\nplace='x'\nmeasure='ios'\naxes=['switches']\nnumbers=3",
+            "papers 1: numbers: they have not as many names",
+        ),
+    ] {
+        is_refused(&format!("{SQLITE}{text}"), expected);
     }
 }
 

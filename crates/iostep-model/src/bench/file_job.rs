@@ -88,7 +88,7 @@ pub struct FileJob {
 
     /// incompressible, constant (0xfe), constant:BYTE
     #[arg(long, value_name = "KIND", default_value = "incompressible",
-          value_parser = value::payload)]
+          value_parser = payload)]
     pub payload: PayloadKind,
 
     #[arg(long = "cache", value_name = "STATE", default_value = "drop",
@@ -350,3 +350,47 @@ named!(
     Warm = "warm",
     AsIs = "as-is",
 );
+
+/// The byte that a constant payload repeats if none is named.
+const CONSTANT: u8 = 0xfe;
+/// `incompressible`, `constant` or `constant:BYTE`.
+fn payload(text: &str) -> Result<PayloadKind, String> {
+    let (kind, byte) = match text.split_once(':') {
+        Some((kind, byte)) => (kind, Some(byte)),
+        None => (text, None),
+    };
+    match (kind, byte) {
+        ("incompressible", None) => Ok(PayloadKind::Incompressible),
+        ("constant", None) => Ok(PayloadKind::Constant(CONSTANT)),
+        ("constant", Some(byte)) => match byte.strip_prefix("0x") {
+            Some(digits) => u8::from_str_radix(digits, 16),
+            None => byte.parse(),
+        }
+        .map(PayloadKind::Constant)
+        .map_err(|_| format!("{byte}: no byte; expected 0 to 255, or 0x00 to 0xff")),
+        _ => Err(format!(
+            "{text}: no payload; choose incompressible, constant, constant:BYTE"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_payload_names_its_byte_in_either_base() {
+        assert_eq!(payload("constant"), Ok(PayloadKind::Constant(0xfe)));
+        assert_eq!(payload("constant:0x00"), Ok(PayloadKind::Constant(0)));
+        assert_eq!(payload("constant:255"), Ok(PayloadKind::Constant(255)));
+        for text in [
+            "constant:256",
+            "constant:0xfff",
+            "constant:",
+            "zero",
+            "incompressible:1",
+        ] {
+            assert!(payload(text).is_err(), "{text}");
+        }
+    }
+}

@@ -31,7 +31,7 @@ pub struct SqliteJob {
 
     /// Weights of a mix [default: insert=40,update=30,delete=10,read=20]
     // As it was written; [`SqliteJob::settle`] moves it into the operation.
-    #[arg(long, value_name = "WEIGHTS", value_parser = value::mix)]
+    #[arg(long, value_name = "WEIGHTS", value_parser = mix)]
     #[serde(skip)]
     pub mix: Option<Mix>,
 
@@ -104,7 +104,7 @@ pub struct SqliteJob {
     pub mmap_bytes: Option<u64>,
 
     /// When a WAL is checkpointed: PAGES, never, every:TRANSACTIONS
-    #[arg(long, value_name = "WHEN", default_value = "1000", value_parser = value::checkpoint)]
+    #[arg(long, value_name = "WHEN", default_value = "1000", value_parser = checkpoint)]
     pub checkpoint: CheckpointPolicy,
 
     #[arg(long, value_name = "MODE", default_value = "passive", help = CheckpointMode::CHOICES)]
@@ -295,3 +295,78 @@ named!(
     Restart = "restart",
     Truncate = "truncate",
 );
+
+/// `insert=40,update=30,delete=10,read=20`; what is left out is 0.
+fn mix(text: &str) -> Result<Mix, String> {
+    let bad = || format!("{text}: expected weights as insert=40,update=30,delete=10,read=20");
+    let mut mix = Mix::default();
+    let mut sum = 0u32;
+    for part in text.split(',') {
+        let (name, weight) = part.split_once('=').ok_or_else(bad)?;
+        let weight: u32 = weight.parse().map_err(|_| bad())?;
+        let place = match name {
+            "insert" => &mut mix.insert,
+            "update" => &mut mix.update,
+            "delete" => &mut mix.delete,
+            "read" => &mut mix.read,
+            _ => return Err(bad()),
+        };
+        *place = weight;
+        sum = sum.checked_add(weight).ok_or_else(bad)?;
+    }
+    if sum == 0 {
+        return Err(format!("{text}: at least one weight must be more than 0"));
+    }
+    Ok(mix)
+}
+
+/// `PAGES`, `never` or `every:N`.
+fn checkpoint(text: &str) -> Result<CheckpointPolicy, String> {
+    let policy = match text.split_once(':') {
+        None if text == "never" => Some(CheckpointPolicy::Never),
+        None => text.parse().ok().map(CheckpointPolicy::Pages),
+        Some(("every", count)) => count.parse().ok().map(CheckpointPolicy::Transactions),
+        Some(_) => None,
+    };
+    policy
+        .filter(|policy| {
+            !matches!(
+                policy,
+                CheckpointPolicy::Pages(0) | CheckpointPolicy::Transactions(0)
+            )
+        })
+        .ok_or_else(|| {
+            format!("{text}: expected pages as 1000, never, or transactions as every:100")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mix_has_weights_and_not_all_of_them_zero() {
+        let found = mix("insert=1,read=3").expect("a mix");
+        assert_eq!((found.insert, found.read, found.delete), (1, 3, 0));
+        for text in [
+            "",
+            "insert",
+            "insert=x",
+            "walk=1",
+            "insert=0",
+            "insert=4294967295,read=1",
+        ] {
+            assert!(mix(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn checkpoints_come_by_pages_by_transactions_or_never() {
+        assert_eq!(checkpoint("1000"), Ok(CheckpointPolicy::Pages(1000)));
+        assert_eq!(checkpoint("never"), Ok(CheckpointPolicy::Never));
+        assert_eq!(checkpoint("every:5"), Ok(CheckpointPolicy::Transactions(5)));
+        for text in ["0", "every:0", "every:", "each:5", "-1", ""] {
+            assert!(checkpoint(text).is_err(), "{text}");
+        }
+    }
+}

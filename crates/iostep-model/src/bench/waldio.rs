@@ -26,8 +26,8 @@ pub struct WaldioOptions {
     pub group_ms: Option<u32>,
 
     // Written with its path, so that clap leaves the `Option` to the parser.
-    #[arg(long = "waldio-layout", value_name = "LAYOUT", default_value = value::AUTO,
-          value_parser = value::layout,
+    #[arg(long = "waldio-layout", value_name = "LAYOUT", default_value = AUTO,
+          value_parser = layout,
           help = format!("Where frames are in the log: auto, {}", WaldioLayout::CHOICES))]
     pub layout: std::option::Option<WaldioLayout>,
 
@@ -90,4 +90,17 @@ pub struct WaldioRun {
     pub reasons: Vec<String>,
     /// What was counted from the warm-up to the end of the threads, ramp included.
     pub counters: Vec<(String, i64)>,
+}
+
+/// [`layout`] for waldio's own choice.
+const AUTO: &str = "auto";
+/// `auto`, or a layout.
+fn layout(text: &str) -> Result<Option<WaldioLayout>, String> {
+    if text.eq_ignore_ascii_case(AUTO) {
+        return Ok(None);
+    }
+    let layout = text.parse::<WaldioLayout>();
+    layout
+        .map(Some)
+        .map_err(|error| format!("{error}, or auto"))
 }

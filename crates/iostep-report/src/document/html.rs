@@ -2,14 +2,12 @@
 //! sorting and the choice of light or dark.
 
 pub(crate) mod escape;
-pub(crate) mod modules;
-pub(crate) mod script_json;
 
 use askama::Template;
 
 use super::{Block, Cell, Column, Detail, Document, Item, Section, Standing, Table};
+use crate::modules::{Module, bundle};
 use crate::picture;
-use modules::{Module, bundle};
 
 const MODULES: [Module; 4] = [
     ("dom", include_str!("../picture/dom.js")),

@@ -150,8 +150,10 @@ fn rewrites(summary: &Summary) -> Table {
     table
 }
 
+type Named = (&'static str, fn(&Percentiles) -> u64);
+
 /// What is told of latencies, with its name.
-pub(super) const PERCENTILES: [(&str, fn(&Percentiles) -> u64); 5] = [
+pub(super) const PERCENTILES: [Named; 5] = [
     ("p50", |of| of.p50_ns),
     ("p90", |of| of.p90_ns),
     ("p99", |of| of.p99_ns),
