@@ -167,8 +167,6 @@ impl Copy {
             "--locked",
             "--quiet",
             "--test=none",
-            // It runs but three times.
-            "--config=profile.dev.opt-level=0",
             "--config=profile.dev.debug=false",
             "--config=profile.dev.incremental=false",
         ]);
