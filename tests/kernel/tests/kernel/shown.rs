@@ -60,7 +60,7 @@ fn idle() -> anyhow::Result<()> {
     let begun = format!("recording {device} ({})", root.display());
     anyhow::ensure!(outcome.stderr.contains(&begun), "{}", outcome.stderr);
     anyhow::ensure!(
-        outcome.stdout.contains("\nno I/O in 1."),
+        outcome.stdout.contains("\n no I/O in 1."),
         "{}",
         outcome.stdout
     );
