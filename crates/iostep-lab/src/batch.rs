@@ -229,7 +229,7 @@ impl Guests<'_> {
         words.push(results::lab_path(share).into());
         words.extend(["--results".into(), share.into()]);
         words.extend(["--on".into(), device.path(0).into()]);
-        words.extend(["--destroy-data".into(), "--announce".into()]);
+        words.extend(["--destroy-data", "--allow-commands", "--announce"].map(Into::into));
         if lab.cells.iter().any(|cell| cell.storage.external_journal) {
             words.extend(["--journal-device".into(), device.path(1).into()]);
         }

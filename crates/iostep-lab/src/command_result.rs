@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::path::Path;
 
-use iostep_model::bench::Cpu;
 use iostep_model::lab::{Latency, Run};
 use iostep_model::manifest::{Counters, Totals};
 use serde::Deserialize;
@@ -58,7 +57,7 @@ fn parse(text: &[u8], elapsed_ns: u64, counted: Option<Counters>) -> Result<Run>
         latency: answer.latency,
         sync_latency: None,
         device: own.or(counted),
-        cpu: Cpu::default(),
+        cpu: None,
         waldio: None,
         classes: None,
         journal_of_journal_bytes: None,

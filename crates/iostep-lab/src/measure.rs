@@ -27,7 +27,7 @@ fn one(run: &bench::Run, trace: Option<&Trace>, pattern: u32) -> Run {
         latency: operation,
         sync_latency: latency(run, &[Step::Sync]),
         device: run.device,
-        cpu: run.cpu,
+        cpu: Some(run.cpu),
         waldio: run.waldio.clone(),
         classes: window.as_ref().map(Window::classes),
         journal_of_journal_bytes: window.as_ref().map(Window::journal_of_journal),

@@ -90,11 +90,11 @@ fn run(replay: Replay) -> Run {
         latency: None,
         sync_latency: None,
         device: replay.block.as_ref().map(counters),
-        cpu: Cpu {
+        cpu: Some(Cpu {
             user_ns: summary.own_cpu_ns,
             system_ns: summary.cpu_ns.saturating_sub(summary.own_cpu_ns),
             ..Cpu::default()
-        },
+        }),
         waldio: None,
         classes: None,
         journal_of_journal_bytes: None,
@@ -137,7 +137,8 @@ mod tests {
         let device = runs[1].device.expect("it was recorded");
         assert_eq!((device.write.ios, device.write.bytes), (2, 15));
         assert_eq!(device.flush.ios, 3);
-        assert_eq!((runs[1].cpu.user_ns, runs[1].cpu.system_ns), (1, 3));
+        let cpu = runs[1].cpu.expect("it is told");
+        assert_eq!((cpu.user_ns, cpu.system_ns), (1, 3));
     }
 
     #[test]

@@ -108,6 +108,23 @@ fn what_means_nothing_is_recorded_and_is_no_failure() {
 }
 
 #[test]
+fn programs_of_a_lab_that_is_not_built_in_run_only_if_that_is_meant() {
+    // Cells that mean nothing, so that none runs.
+    let own = "workload='command'\ncommand='./x -y'\n";
+    let variable = "workload='sqlite'\nenv='LD_PRELOAD=./x.so'\n";
+    for (cells, named) in [(own, "/x -y; pass"), (variable, "LD_PRELOAD=./x.so; pass")] {
+        let lab = format!("[[cells]]\nfilesystem='f2fs'\nswitches='E'\n{cells}");
+        let bench = Bench::new(&lab);
+        let run = ["run", "test.toml", "--results", "out"];
+        bench.refused(&run, named);
+        assert!(!bench.path("out").exists());
+        bench.run("out", &["--allow-commands"]);
+        // Nor do those of results that somebody hands over.
+        bench.refused(&["run", "out/lab.json", "--results", "again"], named);
+    }
+}
+
+#[test]
 fn shards_are_parts_and_together_the_whole() {
     let bench = Bench::new(LAB);
     for (shard, results) in [("1/3", "a"), ("2/3", "b"), ("3/3", "c")] {

@@ -38,10 +38,10 @@ pub fn run(operations: u64, writes_each: u64, bytes_a_write: u64) -> Run {
             },
             ..Counters::default()
         }),
-        cpu: Cpu {
+        cpu: Some(Cpu {
             voluntary_switches: 2 * operations,
             ..Cpu::default()
-        },
+        }),
         waldio: None,
         classes: None,
         journal_of_journal_bytes: None,

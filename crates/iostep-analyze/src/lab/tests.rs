@@ -328,7 +328,8 @@ fn polling_divides_context_switches_or_does_not() {
             ("sync", "none"),
             ("threads", "1"),
         ]);
-        result.runs[0].cpu.voluntary_switches = voluntary;
+        let cpu = result.runs[0].cpu.as_mut().expect("it is told");
+        cpu.voluntary_switches = voluntary;
         result
     };
     let verdict = |polled_switches| {

@@ -170,7 +170,11 @@ fn facts(summary: &Summary) -> Vec<Fact> {
         facts.push(command.that_gives_way());
     }
     if overview.passed {
-        facts.push(Fact::of("check passed", "no event lost, no sum disagrees"));
+        let compared = match overview.check.device {
+            Some(_) => "no event lost, no sum disagrees",
+            None => "no event lost; the device has no counters to compare with",
+        };
+        facts.push(Fact::of("check passed", compared));
     }
     let notes = notes(summary).into_iter();
     facts.extend(notes.map(|note| Fact::of("note", note)));

@@ -141,15 +141,14 @@ impl Measure {
             Measure::JournalBytes => each(run, written(run, Layer::Journal)?),
             Measure::MetadataBytes => each(run, written(run, Layer::Metadata)?),
             Measure::JournalOfJournalBytes => each(run, run.journal_of_journal_bytes?),
-            Measure::VoluntarySwitches => each(run, run.cpu.voluntary_switches),
-            Measure::Switches => each(
-                run,
-                run.cpu
-                    .voluntary_switches
-                    .saturating_add(run.cpu.involuntary_switches),
-            ),
+            Measure::VoluntarySwitches => each(run, run.cpu?.voluntary_switches),
+            Measure::Switches => {
+                let cpu = run.cpu?;
+                let all = cpu.voluntary_switches.checked_add(cpu.involuntary_switches);
+                each(run, all?)
+            }
             Measure::CpuActive => {
-                let machine = run.cpu.machine?;
+                let machine = run.cpu?.machine?;
                 let total = machine.total_ns();
                 (total > 0).then(|| machine.active_ns() as f64 / total as f64)
             }

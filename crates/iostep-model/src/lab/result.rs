@@ -167,8 +167,8 @@ pub struct Run {
     /// What the kernel counted for the device; with an external journal that of both together.
     /// `None` where the filesystem has no device that counts.
     pub device: Option<Counters>,
-    /// Processor time and context switches of the workload's process.
-    pub cpu: Cpu,
+    /// Processor time and context switches of the workload's process; not known of a command.
+    pub cpu: Option<Cpu>,
     /// What waldio said, if it ran.
     #[serde(default)]
     pub waldio: Option<WaldioRun>,

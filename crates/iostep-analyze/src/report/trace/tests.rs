@@ -52,6 +52,14 @@ fn an_empty_summary_is_its_head() {
 }
 
 #[test]
+fn a_check_without_the_devices_counters_says_so() {
+    let mut trace = fixture::sqlite_on_ext4(10);
+    trace.manifest.check.device = None;
+    let text = render(&Summary::of(&trace), Detail::Brief, Style::default());
+    assert!(text.contains("lost; the device has no counters"), "{text}");
+}
+
+#[test]
 fn a_failed_check_is_the_first_line() {
     let mut trace = fixture::sqlite_on_ext4(10);
     trace.manifest.check.lost_events = 312;

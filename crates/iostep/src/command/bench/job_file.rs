@@ -18,9 +18,6 @@ use iostep_lab::matrix::{self, Blocks, Problem, check_name, shown};
 use iostep_load::Error;
 use toml::Table;
 
-/// More text than anybody writes by hand.
-pub const MAX_BYTES: usize = matrix::MAX_BYTES;
-
 /// One combination of the values of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
@@ -216,6 +213,6 @@ mod tests {
             matrix::MAX_CELLS
         );
         assert!(refused(&job.repeat(11)).contains("job 11: more than 100000 cells"));
-        assert!(refused(&"#".repeat(MAX_BYTES + 1)).contains("longer than"));
+        assert!(refused(&"#".repeat(matrix::MAX_BYTES + 1)).contains("longer than"));
     }
 }

@@ -162,7 +162,7 @@ fn read(path: &Path) -> Result<String, Error> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| {
-            file.take(job_file::MAX_BYTES as u64 + 1)
+            file.take(iostep_lab::matrix::MAX_BYTES as u64 + 1)
                 .read_to_end(&mut bytes)
         })
         .map_err(|error| bad(format!("cannot read: {error}")))?;

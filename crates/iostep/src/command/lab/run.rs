@@ -66,6 +66,10 @@ pub struct Args {
     #[arg(long)]
     destroy_data: bool,
 
+    /// Allow a lab of yours to run programs of its own, and to set variables
+    #[arg(long)]
+    allow_commands: bool,
+
     /// Second block device, for external journals
     #[arg(long, value_name = "DEVICE")]
     journal_device: Option<PathBuf>,

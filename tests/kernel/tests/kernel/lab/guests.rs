@@ -107,7 +107,8 @@ fn polled() -> anyhow::Result<()> {
         anyhow::ensure!(device.name.starts_with("nvme"), "{device:?}");
         anyhow::ensure!(!environment.device_model.is_empty(), "no model");
         anyhow::ensure!(result.runs[0].operations == 2048, "{:?}", result.runs[0]);
-        Ok(result.runs[0].cpu.voluntary_switches)
+        let cpu = result.runs[0].cpu.context("no processor time")?;
+        Ok(cpu.voluntary_switches)
     };
     let (waiting, polling) = (switches("")?, switches("P")?);
     println!("    {waiting} switches, polled {polling}");

@@ -69,7 +69,7 @@ fn commands_by_turns() -> anyhow::Result<()> {
     );
     std::fs::write(bench.path("write"), script)?;
     std::fs::set_permissions(bench.path("write"), PermissionsExt::from_mode(0o755))?;
-    bench.run("out", &[])?.status(1)?;
+    bench.run("out", &["--allow-commands"])?.status(1)?;
     let told = std::fs::read_to_string(bench.path("told"))?;
     let words: Vec<&str> = told.split_whitespace().collect();
     let names: Vec<&str> = words.iter().step_by(2).copied().collect();
