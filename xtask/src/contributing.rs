@@ -142,8 +142,10 @@ impl Copy {
         let mut git = Command::new("git");
         git.args(["apply", "--recount", "change.diff"]);
         // Not of the repository around it.
-        git.current_dir(&self.tree)
-            .env("GIT_CEILING_DIRECTORIES", &self.target);
+        git.current_dir(&self.tree).env(
+            "GIT_CEILING_DIRECTORIES",
+            self.tree.parent().unwrap_or(root()),
+        );
         let applied = run(&mut git).with_context(|| diff.to_owned());
         fs::remove_file(file)?;
         applied
