@@ -381,7 +381,9 @@ impl Temporary {
             let fd = open_beneath(held.as_fd(), &name, HOLD, Mode::empty());
             let fd = fd.map_err(|errno| failed(errno.into()))?;
             check_is_ours(&fd).map_err(failed)?;
-            let mark = mark(fd.as_fd()).map_err(failed)?;
+            let Some(mark) = mark(fd.as_fd()).map_err(failed)? else {
+                continue;
+            };
             let name_of_all = parent.join(&name);
             return Ok(Temporary {
                 parent: of_parent,
@@ -434,15 +436,20 @@ fn remove(parent: BorrowedFd<'_>, name: &OsStr, directory: BorrowedFd<'_>) {
     let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
 }
 
-/// Puts the mark into a new directory and locks it.
-fn mark(directory: BorrowedFd<'_>) -> io::Result<File> {
+/// Puts the mark into a new directory and locks it; nothing if a sweep had the lock first, which
+/// has removed the directory, or is about to.
+fn mark(directory: BorrowedFd<'_>) -> io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let file = open_beneath(directory, MARK.as_ref(), flags, Mode::RUSR | Mode::WUSR)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
         // Not every filesystem of a network has locks: nothing is swept there either.
-        Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(file.into()),
-        Err(errno) => Err(errno.into()),
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(errno) => return Err(errno.into()),
     }
+    let swept = rustix::fs::fstat(&file)?.st_nlink == 0;
+    Ok((!swept).then(|| file.into()))
 }
 
 /// Removes the [`Temporary`] directory at `path` if it is this user's and whoever made it is dead.

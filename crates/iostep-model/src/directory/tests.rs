@@ -162,3 +162,20 @@ fn a_path_is_resolved_through_own_links_and_no_strangers() {
         );
     }
 }
+
+#[test]
+fn one_that_is_swept_before_it_is_locked_is_made_again() {
+    let place = place();
+    let rounds = || {
+        for _ in 0..2000 {
+            let temporary = Temporary::new(place.path(), ".iostep-test-").expect("made");
+            assert!(temporary.directory().name().is_dir(), "somebody swept it");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(rounds);
+        }
+    });
+    assert_eq!(fs::read_dir(place.path()).expect("list").count(), 0);
+}

@@ -146,8 +146,8 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn covered(needs: Vec<Requirement>) -> Case {
-    let name = format!("the tests {WITHOUT_BTF} pass");
-    Case::new(name, needs, || {
+    // Without the filter in its name, which would select it in the guest too.
+    Case::new("the tests pass where BTF is covered", needs, || {
         let cover = ["sh", "-c", COVER_BTF, "sh"];
         run_inside_by(&cover, &[], &[WITHOUT_BTF], INSIDE_LIMIT)
     })
