@@ -16,7 +16,6 @@ pub struct Row {
     pub unit: Unit,
     /// In the first trace; nothing if it is not there.
     pub first: Option<u64>,
-    /// In the second.
     pub second: Option<u64>,
     /// `second / first`; nothing if either is missing or the first is 0.
     pub ratio: Option<f64>,

@@ -122,10 +122,8 @@ pub struct RunCost {
     pub close: Cost,
 }
 
-/// What a transaction cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct TransactionCost {
-    /// What it was asked to do.
     pub asked: Asked,
     /// Until its last statement returned.
     pub cost: Cost,

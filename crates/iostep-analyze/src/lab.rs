@@ -72,7 +72,6 @@ pub struct GroundUse {
 /// A cell without a complete result, or not quite with what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Incomplete {
-    /// Its key.
     pub key: String,
     /// What it is, in words.
     pub cell: String,

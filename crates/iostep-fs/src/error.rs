@@ -52,7 +52,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// A field of the superblock.
     pub(crate) fn superblock(kind: Kind, field: &'static str) -> Place {
         Place {
             kind,

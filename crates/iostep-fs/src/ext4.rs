@@ -74,7 +74,6 @@ impl<S: ReadAt> Ext4<S> {
         })
     }
 
-    /// The superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }

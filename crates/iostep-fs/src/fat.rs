@@ -51,7 +51,6 @@ impl<S: ReadAt> Fat<S> {
         Ok(Fat { source, boot })
     }
 
-    /// The boot sector.
     pub fn boot(&self) -> &BootSector {
         &self.boot
     }

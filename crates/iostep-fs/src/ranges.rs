@@ -7,7 +7,6 @@ use iostep_model::manifest::LayoutRange;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
     pub(crate) block: u64,
-    /// Who has it.
     pub(crate) first: Class,
     /// Who wants it too.
     pub(crate) second: Class,

@@ -21,7 +21,6 @@ const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 /// How a process ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its exit status.
     pub status: ExitStatus,
     /// The first line that it wrote to standard error, without `iostep: ` before it.
     pub complaint: Option<String>,

@@ -191,7 +191,6 @@ fn in_directory(cell: &Cell, directory: &Path) -> Option<String> {
     None
 }
 
-/// The filesystem that a directory is on.
 fn mounted(directory: &Path) -> Option<Filesystem> {
     let directory = std::fs::canonicalize(directory).ok()?;
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;

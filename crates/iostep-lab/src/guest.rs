@@ -84,7 +84,6 @@ pub struct Options {
     pub filesystems: Vec<&'static str>,
     /// Who executes it.
     pub accelerator: Accelerator,
-    /// Memory in bytes.
     pub memory_bytes: u64,
     /// Processors.
     pub cpus: u32,

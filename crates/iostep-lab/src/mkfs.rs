@@ -29,7 +29,6 @@ pub const MADE: [Kind; 6] = [
 /// What makes a filesystem.
 #[derive(Clone, Copy, Debug)]
 pub struct Mkfs {
-    /// Its program.
     pub program: &'static str,
     debian_package: &'static str,
     /// The smallest image in bytes that it takes without special options.

@@ -208,7 +208,6 @@ fn joined(lab: &Lab, other: &Lab, directory: &Path) -> Result<Lab> {
     Ok(all)
 }
 
-/// Where a directory of results has its lab.
 pub(crate) fn lab_path(directory: &Path) -> PathBuf {
     directory.join(LAB)
 }

@@ -94,7 +94,6 @@ impl Stage {
         self.directory.path().to_owned()
     }
 
-    /// What was made.
     pub fn prepared(&self) -> Prepared {
         self.prepared
     }

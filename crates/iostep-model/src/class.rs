@@ -189,7 +189,6 @@ pub enum Engine {
     Postgres,
     /// MySQL or MariaDB: InnoDB, Aria, and the server itself.
     Mysql,
-    /// LMDB.
     Lmdb,
     /// RocksDB or LevelDB, whose files have the same names.
     Rocksdb,
@@ -241,15 +240,12 @@ macro_rules! file_types {
 }
 
 file_types! {
-    /// SQLite database.
     SqliteDatabase, "SQLite database", Sqlite, Database;
     /// SQLite rollback journal or super-journal.
     SqliteJournal, "SQLite journal", Sqlite, RollbackJournal;
-    /// SQLite write-ahead log.
     SqliteWal, "SQLite WAL", Sqlite, WriteAheadLog;
     /// SQLite wal-index.
     SqliteShm, "SQLite shm", Sqlite, SharedMemory;
-    /// waldio log.
     WaldioLog, "waldio log", Sqlite, WriteAheadLog;
 
     /// PostgreSQL table or index, or one's map of free space or visibility.
@@ -265,7 +261,6 @@ file_types! {
 
     /// InnoDB tablespace: a table's, or the system's.
     InnodbDatabase, "InnoDB database", Mysql, Database;
-    /// InnoDB redo log.
     InnodbRedo, "InnoDB redo log", Mysql, WriteAheadLog;
     /// InnoDB doublewrite file, where it is apart from the system tablespace.
     InnodbDoublewrite, "InnoDB doublewrite", Mysql, Doublewrite;
@@ -289,11 +284,9 @@ file_types! {
 
     /// Table or blob file of RocksDB or LevelDB.
     RocksdbDatabase, "RocksDB/LevelDB database", Rocksdb, Database;
-    /// Write-ahead log of RocksDB or LevelDB.
     RocksdbWal, "RocksDB/LevelDB WAL", Rocksdb, WriteAheadLog;
     /// Manifest, options or messages of RocksDB or LevelDB.
     RocksdbMetadata, "RocksDB/LevelDB metadata", Rocksdb, Metadata;
-    /// Lock file of RocksDB or LevelDB.
     RocksdbLock, "RocksDB/LevelDB lock", Rocksdb, SharedMemory;
 
     /// Program, library or package.
@@ -302,7 +295,6 @@ file_types! {
     Resource, "resource";
     /// Picture, sound or film.
     Multimedia, "multimedia";
-    /// Directory.
     Directory, "directory";
     /// None of the above.
     Other, "other";

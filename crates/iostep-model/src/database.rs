@@ -31,7 +31,6 @@ pub struct DatabaseFacts {
     pub unread: Option<String>,
 }
 
-/// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableFacts {
     pub name: String,

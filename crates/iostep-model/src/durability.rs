@@ -8,7 +8,6 @@ use crate::pragma::{Journal, Synchronous};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Loss {
     Nothing,
-    /// The last commit.
     LastCommit,
     /// The last commits, within bounds that were chosen.
     LastCommits,

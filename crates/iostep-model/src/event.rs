@@ -41,7 +41,6 @@ pub enum Event {
         mono_ns: u64,
         /// Which sync call.
         sync: SyncKey,
-        /// The commit.
         commit: u64,
     },
     /// The filesystem's log began to commit.
@@ -167,7 +166,6 @@ pub struct Queue {
     pub flags: Flags,
     /// Thread that submitted it.
     pub pid: u32,
-    /// Its process.
     pub tgid: u32,
     /// The sync call that the thread was in.
     pub sync: Option<SyncKey>,
@@ -191,7 +189,6 @@ pub struct Segment {
 pub struct Dirtier {
     /// Thread.
     pub pid: u32,
-    /// Process.
     pub tgid: u32,
     /// True if only the inode's last dirtier is known, not this page's.
     pub by_inode: bool,
@@ -203,7 +200,6 @@ pub enum Content {
     /// Pages of a file, from the page cache or from direct I/O.
     File {
         file: FileKey,
-        /// Where in it.
         offset_bytes: u64,
         /// True for direct I/O.
         direct: bool,
@@ -246,7 +242,6 @@ pub enum Content {
         /// A byte that recordings have here and nobody reads.
         unused: u8,
     },
-    /// A btrfs superblock.
     BtrfsSuperblock,
     /// Direct I/O on the block device itself, past any filesystem.
     DeviceDirect,
@@ -300,7 +295,6 @@ pub struct Completion {
 pub struct SyncEnter {
     /// Which, and when.
     pub sync: SyncKey,
-    /// The process.
     pub tgid: u32,
     /// What was called.
     pub kind: SyncKind,

@@ -11,9 +11,7 @@ pub enum Kind {
     Ext3,
     /// ext4.
     Ext4,
-    /// xfs.
     Xfs,
-    /// btrfs.
     Btrfs,
     /// f2fs.
     F2fs,

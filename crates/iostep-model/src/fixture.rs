@@ -517,7 +517,6 @@ fn layout() -> Vec<LayoutRange> {
     .collect()
 }
 
-/// The manifest of all of them.
 pub fn manifest() -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,

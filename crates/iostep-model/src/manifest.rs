@@ -243,18 +243,15 @@ pub struct Command {
 pub struct Totals {
     /// Number of I/Os.
     pub ios: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 
 /// The device's counters, or the tool's own sums at one point of a request's way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Reads.
     pub read: Totals,
     /// Writes, with write-zeroes and zone appends.
     pub write: Totals,
-    /// Discards.
     pub discard: Totals,
     /// Flushes that the device executed; they have no bytes.
     pub flush: Totals,

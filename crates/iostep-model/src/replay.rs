@@ -104,7 +104,6 @@ pub struct Performed {
     /// When the order allowed it: the last call that it had to wait for had ended. Not before
     /// `due_ns` where it had nothing to wait for.
     pub ready_ns: u64,
-    /// When it was issued.
     pub issued_ns: u64,
     /// When it returned.
     pub ended_ns: u64,
@@ -112,7 +111,6 @@ pub struct Performed {
     pub state: State,
 }
 
-/// What a replay did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
     /// How it was run.
@@ -138,7 +136,6 @@ pub struct Replay {
 /// The initial state as it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// Directories.
     pub directories: u64,
     /// Regular files.
     pub files: u64,

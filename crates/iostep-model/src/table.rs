@@ -19,7 +19,6 @@ pub struct Trace {
     pub requests: Vec<Request>,
     /// Parts of requests, grouped by request, in the order of sectors.
     pub segments: Vec<Segment>,
-    /// Files.
     pub files: Vec<File>,
     /// Threads.
     pub processes: Vec<ProcessRow>,
@@ -161,7 +160,6 @@ pub struct Segment {
     pub evidence: Evidence,
     /// Whose they are: index into `files`. For a logged data block, the file it is a copy of.
     pub file: Option<u32>,
-    /// Where in the file.
     pub file_offset_bytes: Option<u64>,
     /// Who made them dirty: index into `processes`.
     pub dirtier: Option<u32>,
@@ -198,7 +196,6 @@ impl Segment {
     }
 }
 
-/// A file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
     /// Its identity.
@@ -207,7 +204,6 @@ pub struct File {
     pub path: Option<String>,
     /// `i_mode`; 0 if not known.
     pub mode: u16,
-    /// What it is for.
     pub file_type: FileType,
     /// When its inode was made (wall clock), where the filesystem says so.
     pub birth_wall_ns: Option<i64>,
@@ -266,7 +262,6 @@ pub struct MarkerRow {
 }
 
 impl Trace {
-    /// The segments of a request.
     pub fn segments_of(&self, request: &Request) -> &[Segment] {
         let first = request.first_segment as usize;
         &self.segments[first..first + usize::from(request.segments)]

@@ -13,11 +13,8 @@ pub enum Unit {
     Mean,
     /// How many a second.
     PerSecond,
-    /// Bytes.
     Bytes,
-    /// Bytes a second.
     BytesPerSecond,
-    /// Nanoseconds.
     Nanoseconds,
     /// A part of 1.
     Share,

@@ -21,7 +21,6 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line of cells.
 pub fn line(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut line = String::new();
     for text in cells {

@@ -21,7 +21,6 @@ pub enum Detail {
     Brief,
     /// All that has a form as text.
     Full,
-    /// A page.
     Page,
 }
 
@@ -170,7 +169,6 @@ impl Block {
     }
 }
 
-/// A table.
 pub struct Table {
     pub title: String,
     /// The rule behind the numbers, for a page.
@@ -349,7 +347,6 @@ impl Cell {
         }
     }
 
-    /// A number in its unit.
     pub fn number(unit: Unit, number: impl Into<Option<f64>>) -> Cell {
         let number: Option<f64> = number.into();
         Cell {

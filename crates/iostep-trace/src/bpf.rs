@@ -168,7 +168,6 @@ pub fn objects() -> Objects {
 struct Pending {
     /// Where in the map.
     slot: Vec<u8>,
-    /// What is there.
     bytes: Vec<u8>,
     /// The device's index.
     device: u8,

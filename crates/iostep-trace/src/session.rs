@@ -70,7 +70,6 @@ pub enum BackendChoice {
     Auto,
     /// BPF or nothing.
     Bpf,
-    /// tracefs.
     Tracefs,
 }
 

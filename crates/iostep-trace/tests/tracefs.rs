@@ -169,7 +169,6 @@ fn stop(recording: Tracefs) -> Outcome<Vec<Event>> {
     Ok(events)
 }
 
-/// The instances of a process.
 fn instances_of(pid: u32) -> Vec<String> {
     let prefix = format!("iostep-{pid}-");
     let entries = fs::read_dir(INSTANCES).into_iter().flatten().flatten();

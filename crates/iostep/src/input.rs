@@ -17,7 +17,6 @@ use serde::de::IgnoredAny;
 
 use crate::command::bad_input;
 
-/// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory of `iostep trace`.

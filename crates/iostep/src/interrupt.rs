@@ -38,7 +38,6 @@ impl Interrupt {
         })
     }
 
-    /// The flag.
     pub fn flag(&self) -> &AtomicBool {
         &self.flag
     }

@@ -12,7 +12,6 @@ use crate::clock::Moment;
 /// One process of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// What it did.
     pub mode: String,
     /// Its process id.
     pub pid: u32,
@@ -70,7 +69,6 @@ pub struct Sync {
 /// The whole workload.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Every process.
     pub processes: Vec<Process>,
     /// Every file, by its number; paths of all processes together.
     pub files: BTreeMap<u32, File>,

@@ -23,7 +23,6 @@ const RANDOM_OFFSET: usize = 48;
 /// A stamped block, or a part of it, found on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Whose.
     pub stamp: Stamp,
     /// Which sector of the block is the first.
     pub from: u64,

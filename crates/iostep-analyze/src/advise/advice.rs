@@ -43,7 +43,6 @@ pub struct Place {
     pub rounds: u32,
 }
 
-/// The advice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// [`SCHEMA_VERSION`].
@@ -74,7 +73,6 @@ pub struct Row {
     pub key: String,
     /// Its name for people.
     pub name: String,
-    /// The setting.
     pub setting: Setting,
     /// What a commit can still lose.
     pub durability: Durability,
@@ -102,9 +100,7 @@ pub struct Row {
 pub struct DeviceCosts {
     /// Bytes written; `None` where no device counted.
     pub written_bytes: Option<f64>,
-    /// Writes.
     pub writes: Option<f64>,
-    /// Flushes.
     pub flushes: Option<f64>,
     /// True if the log was never checkpointed within a run, so that these are without it.
     pub without_checkpoint: bool,
@@ -114,7 +110,6 @@ pub struct DeviceCosts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum State {
-    /// It was.
     Measured,
     /// It was not, on purpose or since a signal came.
     NotMeasured { reason: String },

@@ -19,7 +19,6 @@ pub struct Candidate {
     pub key: String,
     /// Its name for people.
     pub name: String,
-    /// The setting.
     pub setting: Setting,
     /// Shown for what it would give, and never recommended.
     pub only_shown: bool,

@@ -8,7 +8,6 @@ use serde::Serialize;
 pub struct MountOption {
     /// The filesystem, as the kernel names it.
     pub filesystem: &'static str,
-    /// The option.
     pub option: &'static str,
     /// What takes it back: the option that says what is in force without it. `None` if a remount
     /// does not change it.

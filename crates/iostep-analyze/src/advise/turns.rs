@@ -114,7 +114,6 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The turns of a candidate.
     pub(super) fn of(&self, candidate: usize) -> Vec<&Turn> {
         let turns = self.turns.iter();
         turns.filter(|turn| turn.candidate == candidate).collect()

@@ -64,7 +64,6 @@ pub(crate) struct Part {
     pub class: Class,
     /// Which of the two said so.
     pub evidence: Evidence,
-    /// Whose they are.
     pub file: Option<FileKey>,
     /// Where in the file they begin.
     pub file_offset_bytes: Option<u64>,

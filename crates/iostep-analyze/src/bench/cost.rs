@@ -19,11 +19,8 @@ pub struct CpuCost {
     pub system_cpus: Option<f64>,
     /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Involuntary ones.
     pub involuntary_switches: u64,
-    /// Voluntary ones of one operation.
     pub voluntary_switches_per_operation: Option<f64>,
-    /// Involuntary ones of one operation.
     pub involuntary_switches_per_operation: Option<f64>,
     /// Where the time of all CPUs went; `None` where /proc/stat does not tell.
     pub machine: Option<MachineShares>,
@@ -51,7 +48,6 @@ pub struct MachineShares {
 }
 
 impl CpuCost {
-    /// Of one run.
     pub(super) fn of(run: &Run) -> CpuCost {
         let cpu = &run.cpu;
         let per_operation = |amount| per(amount, run.operations);
@@ -94,20 +90,14 @@ impl MachineShares {
     }
 }
 
-/// What the device did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DeviceCost {
     /// Everything it counted during the run.
     pub counters: Counters,
-    /// Bytes written for one operation.
     pub written_bytes_per_operation: Option<f64>,
-    /// Bytes read for one operation.
     pub read_bytes_per_operation: Option<f64>,
-    /// Writes for one operation.
     pub writes_per_operation: Option<f64>,
-    /// Reads for one operation.
     pub reads_per_operation: Option<f64>,
-    /// Flushes for one operation.
     pub flushes_per_operation: Option<f64>,
     /// Bytes written over payload bytes; `None` for a job that only reads.
     pub write_amplification: Option<f64>,

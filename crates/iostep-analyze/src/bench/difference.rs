@@ -14,7 +14,6 @@ pub struct Difference {
     /// Its value in the first document, as JSON but without the quotes of a text; `None` if it is
     /// not there.
     pub first: Option<String>,
-    /// In the second.
     pub second: Option<String>,
 }
 

@@ -38,13 +38,11 @@ pub struct Estimate {
     pub measure: Measure,
     /// Complete runs that have it.
     pub runs: u64,
-    /// The median.
     pub median: f64,
     /// The least.
     pub minimum: f64,
     /// The greatest.
     pub maximum: f64,
-    /// The mean.
     pub mean: f64,
     /// The 95 % confidence interval of the mean; `None` for a single run.
     pub interval: Option<Interval>,

@@ -6,7 +6,6 @@ use serde::Serialize;
 /// How long one step took. Percentiles are upper ends of buckets, 0.4 % wide.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepLatency {
-    /// Which step.
     pub step: Step,
     /// How often it was done.
     pub count: u64,

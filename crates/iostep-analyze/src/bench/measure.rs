@@ -46,9 +46,7 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// The higher.
     Higher,
-    /// The lower.
     Lower,
 }
 

@@ -18,7 +18,6 @@ pub struct SeriesMean {
     pub values: u64,
     /// How many independent ones would tell the mean as well.
     pub effective_values: f64,
-    /// The mean.
     pub mean: f64,
     /// The standard error of the mean; `None` for less than ten values, or if they are worth less
     /// than two independent ones.

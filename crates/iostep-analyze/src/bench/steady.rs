@@ -24,7 +24,6 @@ const BATCH: usize = 5;
 pub enum Steadiness {
     /// Less than five whole seconds, or less than a hundred operations in them: nobody knows.
     TooShort,
-    /// It had.
     Steady,
     /// It had not.
     NotSteady {

@@ -21,7 +21,6 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Summary {
     /// What is counted: `operation` or `transaction`.
     pub work: &'static str,
-    /// Each run.
     pub runs: Vec<RunSummary>,
     /// Every measure over the complete runs, in the order of [`Measure::all`].
     pub estimates: Vec<Estimate>,
@@ -94,7 +93,6 @@ pub struct ThreadSpread {
     pub threads: u64,
     /// Operations a second of the slowest, over the time that it ran.
     pub slowest_per_second: f64,
-    /// Of the fastest.
     pub fastest_per_second: f64,
     /// The slowest over the fastest, 0 to 1; `None` if none did anything.
     pub slowest_over_fastest: Option<f64>,

@@ -16,7 +16,6 @@ use super::part::{Part, Sorter};
 pub struct Cost {
     /// Write requests.
     pub writes: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Bytes outside the filesystem's journal: files, and metadata in its own place.
     pub data_bytes: u64,
@@ -32,7 +31,6 @@ pub struct Cost {
     pub syncs: u64,
     /// Read requests.
     pub reads: u64,
-    /// Their bytes.
     pub read_bytes: u64,
     /// Bytes that others wrote at the same time; not in any of the above.
     pub background_bytes: u64,

@@ -12,7 +12,6 @@ use serde::Serialize;
 pub enum Owner {
     /// The database file.
     Database,
-    /// Its rollback journal.
     RollbackJournal,
     /// Its write-ahead log.
     Wal,

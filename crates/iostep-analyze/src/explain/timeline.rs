@@ -17,7 +17,6 @@ pub struct Line {
     pub at_ns: u64,
     /// How long it took, in nanoseconds, where that is known.
     pub took_ns: Option<u64>,
-    /// What it was.
     pub text: String,
 }
 

@@ -36,7 +36,6 @@ pub struct Evidence {
     pub numbers: Vec<Number>,
 }
 
-/// A number with what it is of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Number {
     /// What it is of: `wal`.
@@ -51,7 +50,6 @@ pub struct Number {
 }
 
 impl Number {
-    /// A ratio.
     pub(super) fn ratio(name: &str, value: f64) -> Number {
         Number {
             name: name.to_owned(),

@@ -148,7 +148,6 @@ pub fn at_rate(mut result: CellResult, per_second: u64) -> CellResult {
     result
 }
 
-/// The lab that these results are all of.
 pub fn lab(name: &str, results: &[CellResult]) -> Lab {
     Lab {
         name: name.into(),

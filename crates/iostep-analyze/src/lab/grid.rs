@@ -20,7 +20,6 @@ pub struct Grid {
     pub differs: String,
     /// Names of the axes of the rows.
     pub row_axes: Vec<String>,
-    /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with an entry for each column.
     pub rows: Vec<Row>,
@@ -28,7 +27,6 @@ pub struct Grid {
     pub baseline: String,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
     /// The values of its axes; empty if its measure is all that makes it.
@@ -37,7 +35,6 @@ pub struct Column {
     pub measure: Measure,
 }
 
-/// A row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Its values on [`Grid::row_axes`].

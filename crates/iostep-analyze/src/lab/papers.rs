@@ -6,7 +6,6 @@ use serde::Serialize;
 /// A number of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PaperValue {
-    /// Which paper.
     pub paper: String,
     /// Section, and table or figure.
     pub place: String,

@@ -39,7 +39,6 @@ pub fn reports() -> Vec<Report> {
     RECORDED.iter().map(|(name, _)| report(name)).collect()
 }
 
-/// The report of one.
 pub fn report(name: &str) -> Report {
     let found = RECORDED.iter().find(|(lab, _)| *lab == name);
     let (_, packed) = found.expect("a lab that is recorded");

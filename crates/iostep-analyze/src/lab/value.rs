@@ -7,7 +7,6 @@ use serde::Serialize;
 /// A number over the runs of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Value {
-    /// The median.
     pub median: f64,
     /// The least.
     pub minimum: f64,

@@ -40,7 +40,6 @@ pub struct ByLayer {
 }
 
 impl ByLayer {
-    /// All of them.
     pub fn sum(&self) -> u64 {
         self.data + self.metadata + self.journal + self.unknown
     }

@@ -20,7 +20,6 @@ pub struct Comparison {
 /// One number of all targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is.
     pub name: String,
     /// What it is counted in.
     pub unit: Unit,
@@ -33,9 +32,7 @@ pub struct Row {
 pub struct Spread {
     /// The median; of an even number the lower of the two in the middle.
     pub median: u64,
-    /// The least.
     pub least: u64,
-    /// The greatest.
     pub greatest: u64,
 }
 

@@ -66,7 +66,6 @@ pub struct Difference {
 
 /// How a call that was issued compares with the recorded one.
 pub(super) enum Comparison {
-    /// The same.
     Same,
     /// The recording does not say what it returned.
     Unknown,

@@ -32,15 +32,12 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     pub path: String,
-    /// What made it.
     pub recorder: String,
     /// The machine it is from; empty if unknown.
     pub machine: String,
     /// The recorded command; empty if unknown.
     pub command: Vec<String>,
-    /// Threads.
     pub threads: u64,
-    /// Calls.
     pub calls: u64,
     /// Events that its recorder lost.
     pub lost: u64,

@@ -25,7 +25,6 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Of a replay.
     pub fn of(recording: &Recording, replay: &Replay) -> Lateness {
         let mut before_ns = vec![0; recording.threads.len() + 1];
         let merged = replay.settings.threads == iostep_model::replay::Threads::Merge;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct Quantiles {
     /// How many there are.
     pub count: u64,
-    /// Their mean.
     pub mean_ns: f64,
     /// The median.
     pub p50_ns: u64,

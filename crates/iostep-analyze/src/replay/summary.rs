@@ -39,7 +39,6 @@ pub struct Summary {
     pub differences: Vec<Difference>,
     /// By system call, the longest sum of time first.
     pub calls: Vec<CallSummary>,
-    /// By thread.
     pub threads: Vec<ThreadSummary>,
     /// How exactly calls were issued.
     pub lateness: Lateness,
@@ -81,9 +80,7 @@ pub struct Totals {
 /// Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amounts {
-    /// Read.
     pub read_bytes: u64,
-    /// Written.
     pub written_bytes: u64,
 }
 
@@ -110,14 +107,11 @@ pub struct CallSummary {
     pub replayed: Option<Quantiles>,
 }
 
-/// One thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Its number in the recording.
     pub thread: u32,
-    /// Its name there.
     pub name: String,
-    /// Its calls.
     pub calls: u64,
     /// Those that were issued.
     pub done: u64,

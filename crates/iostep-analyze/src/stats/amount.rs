@@ -6,7 +6,6 @@ use serde::Serialize;
 /// A number of requests and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// Requests.
     pub requests: u64,
     pub bytes: u64,
 }
@@ -22,7 +21,6 @@ impl Amount {
 /// Reads and writes apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Split {
-    /// Reads.
     pub read: Amount,
     /// Writes and zone appends: what carries data to the device.
     pub write: Amount,

@@ -36,7 +36,6 @@ iostep_model::listed! { Mode,
 }
 
 impl Mode {
-    /// The mode of a request.
     pub fn of(request: &Request) -> Mode {
         let waited_for = [Flags::SYNC, Flags::FUA, Flags::PREFLUSH];
         let sync = request.operation == Operation::Read

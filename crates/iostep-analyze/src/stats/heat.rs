@@ -56,7 +56,6 @@ pub struct Rewrites {
 pub struct TimesWritten {
     /// The largest number of writes in the row, a power of two.
     pub up_to_writes: u64,
-    /// Blocks.
     pub blocks: u64,
 }
 

@@ -8,7 +8,6 @@ use super::amount::ratio;
 /// Interrupts over all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Interrupts {
-    /// All of them.
     pub total: u64,
     /// The traced device's.
     pub of_device: u64,

@@ -36,7 +36,6 @@ pub struct JojRow {
     pub path: String,
     /// The path as users have it, below the mount point.
     pub user_path: String,
-    /// What it is for.
     pub file_type: FileType,
     /// Files that the row is about: 1, but in [`Joj::by_path`].
     pub files: u64,

@@ -21,11 +21,9 @@ pub struct Overview {
     pub device_bytes: u64,
     /// The filesystem's kind, if there is one.
     pub filesystem: Option<String>,
-    /// Its mount options.
     pub mount_options: Option<String>,
     /// The command that was run.
     pub command: Option<Vec<String>>,
-    /// Its exit status.
     pub exit_status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,

@@ -16,7 +16,6 @@ pub struct FileRow {
     pub path: String,
     /// The path as users have it, below the mount point.
     pub user_path: String,
-    /// What it is for.
     pub file_type: FileType,
     /// Inode number.
     pub inode: u64,

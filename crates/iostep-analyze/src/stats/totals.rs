@@ -12,7 +12,6 @@ use super::uncovered_bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Total {
     pub phase: Phase,
-    /// What.
     pub operation: Operation,
     /// How many, and their bytes.
     pub amount: Amount,
@@ -22,9 +21,7 @@ pub struct Total {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PhaseLayer {
     pub phase: Phase,
-    /// What for.
     pub layer: Layer,
-    /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,

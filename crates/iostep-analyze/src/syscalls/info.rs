@@ -13,13 +13,11 @@ pub struct Info {
     pub cut_at_line: Option<u64>,
     /// Not all of the file was read.
     pub interrupted: bool,
-    /// What made it.
     pub source: Source,
     /// From the first call's start to the last one's end.
     pub run_ns: u64,
     /// Calls and bytes.
     pub totals: Totals,
-    /// What was there before.
     pub before: Before,
     /// By system call, the most frequent first.
     pub calls: Vec<CallInfo>,
@@ -52,17 +50,13 @@ pub struct Source {
 /// Calls and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Calls.
     pub calls: u64,
-    /// Those that failed.
     pub failed: u64,
     /// Those that never returned.
     pub unfinished: u64,
     /// Those of which nobody knows what they returned.
     pub unknown: u64,
-    /// Threads.
     pub threads: u64,
-    /// Processes.
     pub processes: u64,
     /// Paths that calls used.
     pub files: u64,
@@ -70,7 +64,6 @@ pub struct Totals {
     pub opens: u64,
     /// Calls that read.
     pub reads: u64,
-    /// What they read.
     pub read_bytes: u64,
     /// Calls that wrote.
     pub writes: u64,
@@ -78,18 +71,15 @@ pub struct Totals {
     pub written_bytes: u64,
     /// fsync, fdatasync, sync, syncfs, msync, sync_file_range.
     pub syncs: u64,
-    /// Of all calls.
     pub call_ns: u64,
 }
 
-/// What was there before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Before {
     /// Regular files.
     pub files: u64,
     /// What they held.
     pub bytes: u64,
-    /// Directories.
     pub directories: u64,
     /// Symbolic and hard links.
     pub links: u64,
@@ -104,13 +94,11 @@ pub struct Before {
 pub struct CallInfo {
     pub syscall: Syscall,
     pub calls: u64,
-    /// Those that failed.
     pub failed: u64,
     /// Bytes that they read or wrote.
     pub bytes: u64,
     /// Their time, as far as it is known.
     pub total_ns: u64,
-    /// The longest one.
     pub longest_ns: u64,
 }
 
@@ -125,7 +113,6 @@ pub struct FileInfo {
     pub opens: u64,
     /// Calls that read.
     pub reads: u64,
-    /// What they read.
     pub read_bytes: u64,
     /// Calls that wrote.
     pub writes: u64,

@@ -38,7 +38,6 @@ enum Decoder {
     By(for<'a> fn(&mut Call<'a>) -> Decoded<'a>),
     /// It makes descriptors of this, with these flags in an argument.
     Makes(Kind),
-    /// It is left out.
     LeftOut(Reason),
 }
 

@@ -5,7 +5,6 @@
 //! (`HH:MM:SS`), `-tt` (with a fraction), `-ttt` (seconds since 1970) or `-r` (seconds since the line
 //! before), or of two of them: `HH:MM:SS (+     0.000012)`; then numbers in brackets (`-n`, `-i`).
 
-/// Nanoseconds of a second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// A number alone is a time from here on and a thread below: threads are numbered up to 4194304
 /// (`PID_MAX_LIMIT`, include/linux/threads.h), and 1973 is long ago.

@@ -24,7 +24,6 @@ const FAST_SYMLINK_BYTES: u64 = 60;
 /// What is read of an inode.
 #[derive(Clone, Debug)]
 pub struct Inode {
-    /// Inode number.
     pub number: u32,
     /// `i_mode`.
     pub mode: u16,

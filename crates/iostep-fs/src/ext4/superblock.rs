@@ -104,7 +104,6 @@ impl Superblock {
         u64::from(self.first_data_block) + u64::from(group) * u64::from(self.blocks_per_group)
     }
 
-    /// Descriptors in one block.
     pub(crate) fn descriptors_per_block(&self) -> u32 {
         self.block_bytes / u32::from(self.descriptor_bytes)
     }

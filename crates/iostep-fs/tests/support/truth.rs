@@ -72,7 +72,6 @@ pub fn free<'a>(dump: &'a str, label: &str) -> impl Iterator<Item = u64> + 'a {
         .flat_map(range)
 }
 
-/// The inodes in use.
 pub fn inodes(dump: &str) -> Vec<u64> {
     let free: std::collections::HashSet<u64> = free(dump, "  Free inodes: ").collect();
     let count = field(dump, "Inode count:");

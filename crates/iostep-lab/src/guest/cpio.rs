@@ -24,7 +24,6 @@ impl<W: Write> Archive<W> {
         self.entry(name, DIRECTORY | 0o755, &[])
     }
 
-    /// A file with these permissions.
     pub fn file(&mut self, name: &str, permissions: u32, content: &[u8]) -> io::Result<()> {
         self.entry(name, FILE | permissions, content)
     }

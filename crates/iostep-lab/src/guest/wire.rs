@@ -25,7 +25,6 @@ pub(super) enum Order {
     Directory(Vec<u8>),
     /// The program, then its arguments.
     Argument(Vec<u8>),
-    /// That was all.
     Run,
 }
 

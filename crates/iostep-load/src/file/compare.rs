@@ -50,7 +50,6 @@ pub struct Difference {
     pub offset_bytes: u64,
     /// What should be there.
     pub expected: String,
-    /// What is there.
     pub found: String,
 }
 
@@ -117,7 +116,6 @@ pub fn read_is_wrong(
 /// Whether the bytes behind the stamps count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bodies {
-    /// All of them.
     Compared,
     /// None: it takes as long as writing them.
     Skipped,

@@ -108,7 +108,6 @@ impl Offsets {
         self.base_bytes..self.base_bytes + self.records * self.record_bytes
     }
 
-    /// Operations of a pass.
     pub fn pass_operations(&self) -> u64 {
         self.records
     }

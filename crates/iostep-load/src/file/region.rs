@@ -17,7 +17,6 @@ use iostep_model::clock::mono_ns;
 /// A thread's file, opened as transfer and sync mode demand, and where its operations go.
 #[derive(Debug)]
 pub struct Region {
-    /// What to do.
     pub job: FileJob,
     /// The thread's own open file.
     pub file: File,

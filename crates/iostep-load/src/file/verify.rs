@@ -188,7 +188,6 @@ impl ReadBack<'_> {
 enum Known {
     /// How many each thread did, but not where.
     Counts(Vec<u64>),
-    /// All.
     Last(LastWrites),
 }
 

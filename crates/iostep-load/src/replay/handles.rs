@@ -56,7 +56,6 @@ impl Handles {
         self.file(handle)?.descriptors.last().cloned()
     }
 
-    /// Adds a descriptor.
     pub(super) fn add(&self, handle: HandleId, descriptor: OwnedFd) {
         if let Some(mut file) = self.file(handle) {
             file.descriptors.push(Arc::new(descriptor));

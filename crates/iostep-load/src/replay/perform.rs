@@ -88,7 +88,6 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Performs a call.
     pub(super) fn perform(&self, call: &Call, buffer: &mut Buffer) -> State {
         let tried = match call.outcome {
             Outcome::Unfinished => Err(Skip::Unfinished),

@@ -69,7 +69,6 @@ impl Plan {
         }
     }
 
-    /// What a step waits for.
     pub fn waits(&self, step: &Step) -> &[Wait] {
         &self.waits[step.waits.start as usize..step.waits.end as usize]
     }

@@ -75,7 +75,6 @@ pub struct Executed {
     pub text: String,
     /// Rows inserted, updated or deleted by the statement itself, not by triggers.
     pub rows_changed: u64,
-    /// Rows that it returned.
     pub rows_returned: u64,
     /// Bytes that it asked to store: the new values of inserted rows, and of those columns of
     /// updated rows that got another value. `None` where SQLite does not tell: see `asked.rs`.

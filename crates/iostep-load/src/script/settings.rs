@@ -15,7 +15,6 @@ pub struct Settings {
     pub create: bool,
     /// Journal mode.
     pub journal: Option<Journal>,
-    /// Synchronous setting.
     pub synchronous: Option<Synchronous>,
     /// Page size in bytes. Another one than the database's own rewrites the whole database.
     pub page_bytes: Option<u32>,

@@ -83,7 +83,6 @@ impl Databases {
         &self.directory
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         self.paths[0].parent().unwrap_or(Path::new("/"))
     }

@@ -104,7 +104,6 @@ pub(super) fn name_for(job: &SqliteJob) -> Option<&'static CStr> {
     (job.journal == Journal::Waldio).then_some(NAME)
 }
 
-/// The registered VFS.
 pub(super) fn find(library: Library) -> Option<NonNull<ffi::sqlite3_vfs>> {
     // SAFETY: the name is a C string.
     NonNull::new(unsafe { (library.functions.sqlite3_vfs_find)(NAME.as_ptr()) })

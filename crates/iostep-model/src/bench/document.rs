@@ -40,7 +40,6 @@ pub struct Document {
 pub struct Environment {
     #[serde(flatten)]
     pub host: Host,
-    /// Bytes of memory.
     pub memory_bytes: u64,
     /// The clock that times are read from, as `tsc`.
     pub clock_source: String,

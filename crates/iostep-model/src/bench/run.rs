@@ -134,7 +134,6 @@ pub struct Second {
     pub length_ns: u64,
     /// Operations that ended in it.
     pub operations: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Sum of their latencies with their syncs, nanoseconds.
     pub latency_sum_ns: u64,
@@ -154,7 +153,6 @@ pub struct Cpu {
     pub system_ns: u64,
     /// Voluntary context switches of the same.
     pub voluntary_switches: u64,
-    /// Involuntary ones.
     pub involuntary_switches: u64,
     /// The whole machine's time; `None` where /proc/stat does not tell.
     pub machine: Option<MachineTime>,
@@ -215,7 +213,6 @@ pub struct PageCacheState {
 pub struct ThreadRun {
     /// Operations that succeeded.
     pub operations: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// From the start of the measured part to this thread's end, nanoseconds.
     pub elapsed_ns: u64,

@@ -219,13 +219,9 @@ impl ValueEnum for SqliteOperation {
 /// Weights of the operations of a mix; at least one is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mix {
-    /// Inserts.
     pub insert: u32,
-    /// Updates.
     pub update: u32,
-    /// Deletes.
     pub delete: u32,
-    /// Reads.
     pub read: u32,
 }
 

@@ -50,16 +50,13 @@ pub enum Warning {
     },
     /// More threads than CPUs: latencies hold the wait for a CPU.
     MoreThreadsThanCpus {
-        /// Threads.
         threads: u32,
         /// CPUs that they may use.
         cpus: u32,
     },
     /// The file fits into memory and is read through the page cache, so the device is not measured.
     FitsInPageCache {
-        /// Bytes of the files.
         file_bytes: u64,
-        /// Bytes of memory.
         memory_bytes: u64,
     },
     /// The measured part was too short to say much.
@@ -85,7 +82,6 @@ pub enum Warning {
     SpreadTooWide {
         /// Half the confidence interval over the median, 0 to 1.
         spread: f64,
-        /// The bound.
         bound: f64,
     },
     /// Waldio was asked for, and SQLite's own log was used.

@@ -93,7 +93,6 @@ pub struct Condition {
     pub measure: Measure,
     /// It is the least of it and these values; of all that there are if none is named.
     pub least_of: Option<Vec<String>>,
-    /// It is the greatest.
     pub greatest_of: Option<Vec<String>>,
     /// Its ratio to the number of this value is judged, not the number.
     pub over: Option<String>,
@@ -154,7 +153,6 @@ impl Order {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Bounds {
-    /// The least that it may be.
     pub at_least: Option<f64>,
     /// The greatest that it may be.
     pub at_most: Option<f64>,
@@ -181,7 +179,6 @@ impl Bounds {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperTable {
-    /// The paper.
     pub paper: String,
     /// Section, and table or figure.
     pub place: String,
@@ -215,7 +212,6 @@ pub enum Numbers {
 }
 
 impl PaperTable {
-    /// The number for a cell.
     pub fn number(&self, cell: &Cell) -> Option<f64> {
         let at = self.at.iter();
         if !cell.is_at(at.map(|(axis, value)| (axis.as_str(), value.as_str()))) {

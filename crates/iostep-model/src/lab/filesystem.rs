@@ -16,9 +16,7 @@ pub enum Filesystem {
     Ext4FastCommit,
     /// ext4 without a journal.
     Ext4NoJournal,
-    /// xfs.
     Xfs,
-    /// btrfs.
     Btrfs,
     /// f2fs.
     F2fs,

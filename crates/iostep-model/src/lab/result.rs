@@ -130,7 +130,6 @@ pub struct Environment {
     pub mounted: String,
     /// How the filesystem was made and mounted, as lines of a shell.
     pub commands: Vec<String>,
-    /// What made it.
     pub tools: Vec<Tool>,
     /// Version of the iostep that ran it.
     pub iostep_version: String,

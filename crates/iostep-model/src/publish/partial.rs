@@ -96,7 +96,6 @@ impl Partial {
         }
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

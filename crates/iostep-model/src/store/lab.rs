@@ -36,7 +36,6 @@ impl CellRow<'_> {
         self.run.map(|(_, run)| of(run))
     }
 
-    /// What the counters of its device have.
     pub fn of_device<T>(&self, of: impl FnOnce(&Counters) -> T) -> Option<T> {
         self.run.and_then(|(_, run)| run.device.as_ref()).map(of)
     }

@@ -19,13 +19,9 @@ pub trait Arguments<'a> {
     /// What a value that no program passes is left out for.
     const NONSENSE: Reason;
 
-    /// A number.
     fn number(&self, at: usize) -> Result<i64, Reason>;
-    /// A descriptor.
     fn descriptor(&self, at: usize) -> Result<Descriptor<'a>, Reason>;
-    /// Flags with these names.
     fn flags(&self, at: usize, names: Names) -> Result<u32, Reason>;
-    /// Flags of open.
     fn open_flags(&self, at: usize) -> Result<OpenFlags, Reason>;
     /// Permissions behind flags of open, which only some of them have.
     fn open_mode(&self, at: usize) -> Result<u32, Reason>;
@@ -175,7 +171,6 @@ pub trait Arguments<'a> {
         })
     }
 
-    /// close_range.
     fn close_range(&self) -> Result<Action<'a>, Reason> {
         let on_exec_only = self.flags(2, CLOSE_RANGE)? & CLOSE_RANGE_CLOEXEC != 0;
         Ok(Action::CloseRange {

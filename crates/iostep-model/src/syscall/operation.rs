@@ -8,7 +8,6 @@ use super::recording::ThreadId;
 pub enum Target<H, P> {
     /// By an open file.
     Handle(H),
-    /// By a path.
     Path(P),
 }
 
@@ -21,7 +20,6 @@ pub enum Direction {
     Write,
 }
 
-/// Whose lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockKind {
     /// flock.
@@ -138,7 +136,6 @@ macro_rules! operations {
                 handle: H as handle,
                 /// By how much.
                 offset: i64 as number,
-                /// From where.
                 whence: Whence as whence,
             };
             /// truncate, ftruncate.
@@ -154,7 +151,6 @@ macro_rules! operations {
                 handle: H as handle,
                 /// `FALLOC_FL_` flags (include/uapi/linux/falloc.h).
                 mode: u32 as hex "flags",
-                /// Where.
                 offset: i64 as number,
                 /// How much.
                 size: i64 as number,
@@ -168,14 +164,12 @@ macro_rules! operations {
             SyncRange {
                 /// The file.
                 handle: H as handle,
-                /// Where.
                 offset: i64 as number,
                 /// How much.
                 size: i64 as number,
                 /// `SYNC_FILE_RANGE_` flags.
                 flags: u32 as hex,
             };
-            /// sync.
             SyncAll;
             /// mmap of a file. Faults in it cannot be seen.
             Map {
@@ -321,7 +315,6 @@ macro_rules! operations {
             Advise {
                 /// The file.
                 handle: H as handle,
-                /// Where.
                 offset: i64 as number,
                 /// How much, 0 for all.
                 size: i64 as number,
@@ -335,7 +328,6 @@ macro_rules! operations {
                 /// `LOCK_SH` 1, `LOCK_EX` 2, `LOCK_UN` 8 of flock; `F_RDLCK` 0, `F_WRLCK` 1, `F_UNLCK` 2 of
                 /// fcntl.
                 lock: u32 as number,
-                /// Which kind of lock.
                 kind: LockKind as lock_kind "of",
                 /// Where; 0 for flock. From the file's start, whatever the caller counted from.
                 offset: i64 as lock_range,

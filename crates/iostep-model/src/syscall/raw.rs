@@ -64,7 +64,6 @@ pub struct Seen {
 /// A descriptor of the calling process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descriptor<'a> {
-    /// Its number.
     pub number: i32,
     /// What it is, where the source says so beside the number (strace -y, a look into /proc).
     pub known: Option<Known<'a>>,
@@ -83,7 +82,6 @@ impl Descriptor<'_> {
 /// What a descriptor points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
-    /// Its kind.
     pub kind: DescriptorKind,
     /// Its path, where it has one.
     pub path: Option<Cow<'a, [u8]>>,
@@ -94,13 +92,11 @@ pub struct Known<'a> {
 pub enum DescriptorKind {
     /// A regular file.
     File,
-    /// A directory.
     Directory,
     /// A file whose type the source does not tell.
     SomeFile,
     /// A pipe or FIFO.
     Pipe,
-    /// A socket.
     Socket,
     /// A character or block device, terminals included.
     Device,
@@ -142,14 +138,12 @@ pub enum Action<'a> {
     Operation(Syscall, Operation<Descriptor<'a>, Path<'a>>),
     /// dup, dup2, dup3, `F_DUPFD`. The new descriptor is the result.
     Duplicate {
-        /// Which of them.
         syscall: Syscall,
         /// The old descriptor.
         from: Descriptor<'a>,
         /// Closed by exec.
         close_on_exec: bool,
     },
-    /// close_range.
     CloseRange {
         /// The first number.
         first: u32,
@@ -160,7 +154,6 @@ pub enum Action<'a> {
     },
     /// `F_SETFD`, `FIOCLEX`, `FIONCLEX`.
     CloseOnExec {
-        /// The descriptor.
         of: Descriptor<'a>,
         /// Closed by exec.
         on: bool,
@@ -194,7 +187,6 @@ pub enum Action<'a> {
     MakeOther {
         /// The call's name.
         name: Cow<'a, str>,
-        /// What they are.
         kind: DescriptorKind,
         /// Their numbers, if the call succeeded.
         descriptors: Vec<i32>,
@@ -203,7 +195,6 @@ pub enum Action<'a> {
     },
     /// A descriptor that was open when the recording began, or came from another process.
     Present {
-        /// Its number.
         number: i32,
         /// What it points to.
         is: Known<'a>,
@@ -243,7 +234,6 @@ pub enum Action<'a> {
     LinkSays {
         /// The link.
         path: Path<'a>,
-        /// Its content.
         content: Cow<'a, [u8]>,
     },
     /// A thread ended.
@@ -261,7 +251,6 @@ pub enum Action<'a> {
     /// A line of a text that says something and is no call itself: half of one, a thread's name. It
     /// is kept in the ledger, by this reason.
     Counted {
-        /// What it is.
         reason: &'static str,
     },
 }

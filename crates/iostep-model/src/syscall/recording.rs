@@ -36,7 +36,6 @@ pub enum Outcome {
     Value(i64),
     /// It returned a descriptor of this open file.
     Handle(HandleId),
-    /// It failed.
     Failed(Errno),
     /// It never returned: the thread was killed in it, or the recording ended.
     Unfinished,
@@ -61,10 +60,8 @@ pub struct Call {
     pub outcome: Outcome,
 }
 
-/// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number here.
     pub id: ThreadId,
     /// The process that it belongs to.
     pub process: ProcessId,
@@ -100,9 +97,7 @@ pub struct Header {
 /// What a path was before the first call that touched it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitialFile {
-    /// Where.
     pub path: PathId,
-    /// What was there.
     pub kind: InitialKind,
     /// True if this was seen; false if it was concluded from what calls returned.
     pub seen: bool,
@@ -120,7 +115,6 @@ pub enum InitialKind {
         /// What it held.
         content: Content,
     },
-    /// A directory.
     Directory,
     /// A symbolic link.
     Symlink {
@@ -235,13 +229,11 @@ impl PartialEq for Paths {
 /// overlap, requests of io_uring apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// What made it.
     pub header: Header,
     /// Every path that the rest names.
     pub paths: Paths,
     /// Every thread, by its number from 1.
     pub threads: Vec<Thread>,
-    /// The calls.
     pub calls: Vec<Call>,
     /// What was there before.
     pub initial: Vec<InitialFile>,

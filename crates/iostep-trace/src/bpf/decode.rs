@@ -331,7 +331,6 @@ fn completion(transfer: Transfer, record: &types::wire_transfer) -> Io {
     })
 }
 
-/// The records of a point.
 fn record_of(point: Point) -> u16 {
     let record = match point {
         Point::Queue => RecordType::WIRE_QUEUE,

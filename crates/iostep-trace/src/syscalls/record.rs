@@ -48,7 +48,6 @@ const ENAMETOOLONG: i64 = 36;
 /// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK` (include/linux/errno.h): no program ever sees them.
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 
-/// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// `CLOCK_MONOTONIC` when the call began, nanoseconds.

@@ -74,7 +74,6 @@ impl Writer {
         })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.partial.path()
     }

@@ -32,7 +32,6 @@ pub enum Shape {
     Pair {
         /// 0 or 3.
         at: usize,
-        /// What they are.
         kind: DescriptorKind,
     },
     /// Gives a descriptor of what is no file.

@@ -176,7 +176,6 @@ fn has_ended(pid: Pid) -> bool {
     stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")))
 }
 
-/// Threads of a process that have a name.
 fn threads_named(pid: Pid, name: &str) -> Vec<String> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
     let threads = threads.into_iter().flatten().filter_map(Result::ok);
@@ -206,7 +205,6 @@ fn document(outcome: &Outcome) -> anyhow::Result<Document> {
         .with_context(|| format!("stderr: {}", outcome.stderr))
 }
 
-/// The only run of a document.
 fn only_run(document: &Document) -> anyhow::Result<&Run> {
     match document.runs.as_slice() {
         [run] => Ok(run),

@@ -233,7 +233,6 @@ pub struct QueueProperty {
 }
 
 impl QueueProperty {
-    /// Sets it.
     pub fn set(device: &Path, property: &str, value: &str) -> anyhow::Result<QueueProperty> {
         let path = of_queue(device, property);
         let text = std::fs::read_to_string(&path)?;
@@ -256,7 +255,6 @@ impl Drop for QueueProperty {
     }
 }
 
-/// The schedulers that a device can have.
 pub fn schedulers_of(device: &Path) -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(of_queue(device, "scheduler"))?;
     let names = text.split_whitespace();

@@ -177,7 +177,6 @@ fn engine(file_type: FileType) -> Option<Engine> {
     file_type.of_database().map(|(engine, _)| engine)
 }
 
-/// The directory in which a path has a form.
 fn directory_of<'a>(form: &str, path: &'a str) -> Option<&'a str> {
     let mut directory = path;
     for form in form.rsplit('/') {

@@ -259,7 +259,6 @@ pub(crate) fn place(target: &Path, environment: &Environment) -> String {
     line
 }
 
-/// The machine.
 pub(crate) fn machine(environment: &Environment) -> String {
     format!(
         "Linux {} on {}, {}, {}, {} of memory, clock {}",

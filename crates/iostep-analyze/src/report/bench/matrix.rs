@@ -10,7 +10,6 @@ use crate::bench::{Measure, Quantile, Summary, varying};
 /// One of the results.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
-    /// Its name.
     pub name: &'a str,
     /// What was done.
     pub document: &'a Result,

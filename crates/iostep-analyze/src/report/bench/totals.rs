@@ -22,7 +22,6 @@ fn waldio(said: &WaldioRun) -> String {
     )
 }
 
-/// A line each.
 pub(super) fn lines(summary: &Summary, run: &RunSummary) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(machine) = run.cpu.machine {

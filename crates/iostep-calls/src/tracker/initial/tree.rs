@@ -163,7 +163,6 @@ impl Tree {
         None
     }
 
-    /// What is at a place.
     pub(super) fn find(&self, place: &Place) -> Found {
         match self[place.directory].entries.get(&place.name) {
             Some(Some(inode)) => Found::Inode(*inode),

@@ -13,7 +13,6 @@ use crate::file::payload::Payload;
 
 /// The kernel registers buffers of at most 1 GiB (io_uring/rsrc.c).
 const MOST_REGISTERED_BYTES: usize = 1 << 30;
-/// The one file.
 const FILE: Fixed = Fixed(0);
 
 /// One thread's ring, with its file and its buffers registered where the kernel lets it.
@@ -37,7 +36,6 @@ pub struct Ring {
 #[derive(Clone, Copy, Debug)]
 pub struct RecordTransfer {
     pub writes: bool,
-    /// The buffer.
     pub buffer: u32,
     /// How much of the record is done.
     pub done_bytes: u32,

@@ -37,7 +37,6 @@ pub(super) enum Resume {
 /// What a thread that stopped at a system call is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// It enters.
     Enter(Call),
     /// It leaves: what the call returned, a negative error number if it failed.
     Leave(i64),
@@ -50,9 +49,7 @@ pub(super) enum At {
 pub(super) struct Call {
     /// `AUDIT_ARCH_` of the calling convention (include/uapi/linux/audit.h).
     pub(super) architecture: u32,
-    /// Its number there.
     pub(super) number: u64,
-    /// Its arguments.
     pub(super) arguments: [u64; 6],
 }
 

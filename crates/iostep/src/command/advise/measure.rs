@@ -30,7 +30,6 @@ use crate::terminal;
 pub struct Measured {
     /// Every run.
     pub turns: Turns,
-    /// Where that was.
     pub environment: Option<Environment>,
     /// What spoils it, each kind once.
     pub warnings: Vec<Warning>,

@@ -32,7 +32,6 @@ impl Mounted {
         Ok(Mounted { root })
     }
 
-    /// The root directory.
     pub fn root(&self) -> &Directory {
         &self.root
     }

@@ -62,7 +62,6 @@ impl Inputs {
         Format::guess(&self.start).ok_or_else(|| bad_input(error()))
     }
 
-    /// Opens all of them.
     pub(super) fn open(&self) -> anyhow::Result<Vec<Input<'static>>> {
         let mut inputs = Vec::new();
         for path in &self.paths {
@@ -71,7 +70,6 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// The only one.
     pub(super) fn only(&self) -> anyhow::Result<&Path> {
         match &self.paths[..] {
             [path] => Ok(path),

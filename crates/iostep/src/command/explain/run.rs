@@ -20,7 +20,6 @@ use crate::terminal::{self, say};
 /// An explanation and the recording that it is made from.
 #[derive(Debug)]
 pub struct Explained {
-    /// The explanation.
     pub explanation: Explanation,
     trace: Trace,
 }

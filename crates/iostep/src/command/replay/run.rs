@@ -26,14 +26,11 @@ const RUNNING: &str = "{prefix}: {bar:30} {msg}{left}";
 
 /// What is to be done.
 pub struct Order<'a> {
-    /// The recording.
     pub recording: &'a Recording,
-    /// Its plan.
     pub plan: &'a Plan,
     pub settings: Settings,
     /// Where kept content is.
     pub kept_data: &'a Path,
-    /// Where to.
     pub directories: &'a [PathBuf],
     /// How often in each.
     pub repeat: u32,

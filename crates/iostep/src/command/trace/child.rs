@@ -124,7 +124,6 @@ impl Child {
         u8::try_from(status.code().or_else(signal)?).ok()
     }
 
-    /// The command for the manifest.
     pub fn description(&self, argv: &[String]) -> manifest::Command {
         manifest::Command {
             argv: argv.to_vec(),

@@ -35,7 +35,6 @@ pub struct Target {
     /// Its number in the stamps.
     pub id: u32,
     pub file: File,
-    /// Where it was made.
     pub path: PathBuf,
 }
 
@@ -253,7 +252,6 @@ impl Aligned {
         }
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.length]
     }

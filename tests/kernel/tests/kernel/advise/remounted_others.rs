@@ -62,7 +62,6 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Those for a guest.
 pub fn cases_for_guests() -> Vec<Case> {
     vec![
         Case::new(

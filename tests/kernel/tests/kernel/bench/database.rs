@@ -95,7 +95,6 @@ fn tables(database: &Path) -> anyhow::Result<Vec<Table>> {
     names.lines().map(table).collect()
 }
 
-/// The only table of a database.
 pub fn only_table(database: &Path) -> anyhow::Result<Table> {
     let mut all = tables(database)?;
     anyhow::ensure!(all.len() == 1, "{} tables", all.len());

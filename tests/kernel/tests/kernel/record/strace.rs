@@ -148,7 +148,6 @@ fn fact(line: &str, pipe: &[String]) -> Option<String> {
     Some(format!("{name} {compared} = {result}"))
 }
 
-/// The facts of a recording.
 pub fn facts_of(recording: &Recording) -> Vec<String> {
     let ours = |call: &&Call| {
         !matches!(
