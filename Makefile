@@ -110,7 +110,26 @@ bench-replay: ## Measure how exactly replay issues calls, beside usleep (1 min)
 	cargo build --release --package iostep
 	bench/replay $(abspath $(IOSTEP))
 
+.PHONY: dist
+dist: ## Build the static programs and the packages of both architectures below dist/ (half an hour)
+	scripts/setup dist-arm64
+	scripts/dist x86_64 aarch64
+
+.PHONY: test-dist
+test-dist: ## Install what `make dist` built into an empty place, use it, and remove it
+	scripts/setup test
+	scripts/test-dist
+
+SHARE := $(DESTDIR)$(PREFIX)/share
+
 .PHONY: install
 install: ## Install what `make build` built below PREFIX (/usr/local)
 	@test -x $(IOSTEP) || { echo "$(IOSTEP) is not built; run make build first" >&2; exit 1; }
 	install -D -m 755 $(IOSTEP) $(DESTDIR)$(PREFIX)/bin/iostep
+	umask 022 && $(IOSTEP) __manual $(SHARE)
+
+.PHONY: uninstall
+uninstall: ## Remove what `make install` installed
+	rm -f $(DESTDIR)$(PREFIX)/bin/iostep $(SHARE)/man/man1/iostep.1 $(SHARE)/man/man1/iostep-*.1 \
+	    $(SHARE)/bash-completion/completions/iostep \
+	    $(SHARE)/fish/vendor_completions.d/iostep.fish $(SHARE)/zsh/site-functions/_iostep

@@ -9,6 +9,7 @@ mod explain;
 mod filter_args;
 mod import;
 mod lab;
+mod manual;
 mod record;
 mod replay;
 mod report;
@@ -57,6 +58,9 @@ pub enum Command {
     Replay(Box<replay::Args>),
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
+    /// Write the manual pages and the shells' completions for a package
+    #[command(name = "__manual", hide = true)]
+    Manual(manual::Args),
     /// The first process of a guest
     #[command(name = iostep_lab::guest::agent::COMMAND, hide = true)]
     GuestAgent,
@@ -80,6 +84,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
         Command::Import(args) => import::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Manual(args) => manual::run(&args),
         Command::MountGuard(args) => advise::guard::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),

@@ -10,6 +10,7 @@ mod interrupt;
 mod recording;
 mod terminal;
 mod trace_dir;
+mod version;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ use iostep_model::printable;
 #[command(
     name = "iostep",
     version,
+    long_version = version::long(),
     max_term_width = 80,
     after_help = "\
 Examples:

@@ -125,6 +125,7 @@ impl Library {
             let functions = Functions::inside();
             return Ok(Library { functions });
         };
+        check_can_load(path)?;
         let place = match path.exists() {
             // A name without a slash would be looked for elsewhere.
             true => std::path::absolute(path).map_err(Error::io(path, "find"))?,
@@ -180,6 +181,21 @@ impl Library {
     pub fn threadsafe(&self) -> bool {
         // SAFETY: it only returns a number.
         unsafe { (self.functions.sqlite3_threadsafe)() != 0 }
+    }
+}
+
+/// Errors: `Unsupported` in a program that is linked statically: a library brings the system's C
+/// library with it, beside the one that the program has inside.
+pub(super) fn check_can_load(path: &Path) -> Result<()> {
+    match cfg!(target_feature = "crt-static") {
+        false => Ok(()),
+        true => Err(Error::Unsupported {
+            what: format!(
+                "{}: this iostep is one static file, which loads no library",
+                path.display()
+            ),
+            hint: "use the SQLite and the waldio inside, or an iostep built by make build".into(),
+        }),
     }
 }
 

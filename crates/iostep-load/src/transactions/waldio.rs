@@ -17,7 +17,7 @@ use iostep_model::pragma::Journal;
 use rusqlite::ffi;
 
 use super::connection::{Connection, Sql};
-use super::library::Library;
+use super::library::{Library, check_can_load};
 use super::vfs::{self, Vfs};
 use crate::error::{Error, Result};
 
@@ -92,6 +92,7 @@ fn load(library: Library, path: &Path, vfs: &str) -> Result<()> {
         what: format!("cannot load waldio: {reason}"),
         hint: "name the waldio.so that make -C waldio builds".into(),
     };
+    check_can_load(path)?;
     let absolute = std::path::absolute(path).map_err(Error::io(path, "find"))?;
     let vfs = std::ffi::CString::new(vfs).map_err(|error| bad(error.to_string()))?;
     let mut db = Connection::open(library, Path::new(":memory:"), Some(&vfs), true)?;

@@ -12,6 +12,7 @@ use iostep_model::lab::{self, Cell, CellResult};
 use super::Args;
 use crate::command::bench::Location;
 use crate::interrupt::Interrupt;
+use crate::version;
 
 /// Set in every guest, and in one whose processor is emulated (`iostep_lab::guest::Command`).
 const GUEST: &str = "IOSTEP_GUEST";
@@ -37,7 +38,7 @@ impl<'a> Here<'a> {
         Ok(Here {
             runner: Runner {
                 program: std::env::current_exe().context("cannot find iostep itself")?,
-                version: (env!("CARGO_PKG_VERSION"), option_env!("IOSTEP_COMMIT")),
+                version: (version::NUMBER, version::COMMIT),
                 interrupted: interrupt.flag(),
                 time_limit: Duration::from_nanos(args.time_limit),
                 guest: guest.then_some(emulated),
