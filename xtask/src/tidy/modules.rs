@@ -19,7 +19,6 @@ use graph::circles;
 const STANDING: &[&str] = &[
     "crates/iostep-analyze/src: bench: a circle of estimate, measure, series, spoilers, steady, summary",
     "crates/iostep-analyze/src: lab: a circle of order, results",
-    "crates/iostep-analyze/src: replay: a circle of comparison, document",
     "crates/iostep-lab/src: crate: a circle of builtin, plan",
     "crates/iostep-lab/src: crate: a circle of disk, error, guest, image, mkfs, room",
     "crates/iostep-lab/src: guest: a circle of agent, initramfs, qemu",

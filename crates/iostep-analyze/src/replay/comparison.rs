@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::document::{Run, Target};
-use super::{BlockIo, Summary};
+use super::{BlockIo, Run, Summary, Target};
 use iostep_model::unit::Unit;
 
 /// Rows of numbers, a column for each target.

@@ -6,7 +6,7 @@ use iostep_model::error::{Error, Result};
 use iostep_model::syscall::Recording;
 use serde::{Deserialize, Serialize};
 
-use super::{BlockIo, Comparison, Summary};
+use super::{Comparison, Target};
 
 /// The version of the result file. Any change that could mislead a reader raises it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -48,26 +48,6 @@ pub struct About {
     pub load_ns: u64,
 }
 
-/// A directory that replays ran in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Target {
-    /// Its path as it was given.
-    pub directory: String,
-    /// The filesystem's type, if it could be found.
-    pub filesystem: Option<String>,
-    /// Its replays, in their order.
-    pub runs: Vec<Run>,
-}
-
-/// One replay.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// Its numbers.
-    pub summary: Summary,
-    /// Block I/O, if that was recorded.
-    pub block: Option<BlockIo>,
-}
-
 impl About {
     /// Of a recording, read from `path` and planned in `load_ns`.
     pub fn of(recording: &Recording, path: &Path, load_ns: u64) -> About {
@@ -85,16 +65,6 @@ impl About {
             cut_at_line: recording.cut_at_line,
             load_ns,
         }
-    }
-}
-
-impl Run {
-    /// True if every call was issued in order, each difference is explained, and block I/O was
-    /// recorded without holes.
-    pub fn is_good(&self) -> bool {
-        let summary = &self.summary;
-        let whole = self.block.as_ref().is_none_or(|block| block.whole);
-        !summary.interrupted && summary.order_violations == 0 && summary.unexplained() == 0 && whole
     }
 }
 
