@@ -30,7 +30,12 @@ fn answers(condition: &Condition, results: Results<'_>) -> Vec<Answer> {
 }
 
 fn answer(condition: &Condition, results: Results<'_>, at: &At<'_>, value: &str) -> Answer {
-    let series = results.series(at, &condition.axis, condition.measure);
+    let series = Series {
+        results,
+        at,
+        axis: &condition.axis,
+        measure: condition.measure,
+    };
     let extreme = |extreme, others: &[String]| {
         let all = results.values_of(&condition.axis, at);
         let others = if others.is_empty() { &all } else { others };

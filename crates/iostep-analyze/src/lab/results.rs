@@ -4,7 +4,6 @@ use iostep_model::lab::{CellResult, Environment, Measure, Place};
 use serde::Serialize;
 
 use super::Value;
-use super::order::Series;
 
 /// Some axes with their values.
 pub(super) type At<'a> = [(&'a str, &'a str)];
@@ -19,19 +18,6 @@ impl<'a> Results<'a> {
         self.0
             .iter()
             .filter(move |result| result.cell.is_at(at.iter().copied()))
-    }
-
-    /// Those with these values that differ on one axis.
-    pub fn series<'b>(self, at: &'b At<'b>, axis: &'b str, measure: Measure) -> Series<'b>
-    where
-        'a: 'b,
-    {
-        Series {
-            results: self,
-            at,
-            axis,
-            measure,
-        }
     }
 
     /// The first with these values.
