@@ -6,12 +6,13 @@ use iostep_model::unit::Unit;
 use serde::Serialize;
 
 use super::difference::{self, Difference};
-use super::estimate::Interval;
 use super::measure::{Better, Measure};
 use super::rank_test;
+use super::run::{per_second, whole_seconds};
+use super::sample::Interval;
 use super::series::SeriesMean;
 use super::student::t_95;
-use super::summary::{Summary, per_second, whole_seconds};
+use super::summary::Summary;
 
 /// Differences that chance makes in less than one case of so many are found.
 const SIGNIFICANT: f64 = 0.05;

@@ -5,7 +5,7 @@ use std::fmt;
 use iostep_model::bench::Step;
 use serde::{Serialize, Serializer};
 
-use super::summary::RunSummary;
+use super::run::RunSummary;
 use iostep_model::unit::Unit;
 
 /// A share of the values of a latency.

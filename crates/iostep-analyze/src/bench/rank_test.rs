@@ -2,7 +2,7 @@
 
 use iostep_model::quantile::median;
 
-use super::estimate::Interval;
+use super::sample::Interval;
 
 /// Up to so many values together the probabilities are counted out; beyond, the normal
 /// distribution is as good.

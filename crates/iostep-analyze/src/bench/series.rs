@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::estimate::{Interval, mean, variance};
+use super::sample::{Interval, mean, variance};
 use super::student::t_95;
 
 /// Longer series are shortened by halves first, so that the work stays small.

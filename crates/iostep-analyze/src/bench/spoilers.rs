@@ -5,8 +5,8 @@ use std::mem::discriminant;
 use iostep_model::bench::{Document, Pace, Warning};
 use iostep_model::quantile::median;
 
+use super::run::RunSummary;
 use super::steady::Steadiness;
-use super::summary::RunSummary;
 
 /// Below a second the ticks of the machine's times and single stalls matter.
 const SHORT_NS: u64 = 1_000_000_000;

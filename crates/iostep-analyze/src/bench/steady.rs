@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::estimate::mean;
+use super::sample::mean;
 
 /// A run is looked at in so many parts of equal length.
 const ROUNDS: usize = 5;

@@ -1,5 +1,7 @@
 //! Numbers of documents made by hand.
 
+use iostep_model::bench::{Step, Verification};
+
 use super::*;
 use crate::bench::fixture;
 
