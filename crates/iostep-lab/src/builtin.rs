@@ -1,4 +1,4 @@
-//! The labs that iostep brings along, and the recordings that they replay.
+//! The labs that iostep brings along.
 
 use std::path::Path;
 
@@ -45,33 +45,4 @@ pub fn analysis(name: &str) -> Analysis {
     let lab = find(name).map(|lab| plan::parse(Path::new(name), lab.text, &|_, _| Ok(())));
     lab.and_then(Result::ok)
         .map_or_else(Analysis::default, |lab| lab.analysis)
-}
-
-/// A recording that is built in.
-#[derive(Clone, Copy, Debug)]
-pub struct Recording {
-    /// As in `builtin:NAME`.
-    pub name: &'static str,
-    /// Its file, compressed with zstd (docs/format-syscalls.md).
-    pub content: &'static [u8],
-}
-
-/// Every one. labs/recordings/record says how they were made.
-pub const RECORDINGS: &[Recording] = &[Recording {
-    name: "timeline",
-    content: include_bytes!("../labs/recordings/timeline.trace.zst"),
-}];
-
-/// What stands before the name of a recording that is no file.
-const BUILTIN: &str = "builtin:";
-
-/// The name of a built-in recording in `recording = "builtin:NAME"`; `None` for a file's path.
-pub(crate) fn recording_name(value: &str) -> Option<&str> {
-    value.strip_prefix(BUILTIN)
-}
-
-/// The recording with this name.
-pub(crate) fn recording(name: &str) -> Option<Recording> {
-    let mut recordings = RECORDINGS.iter().copied();
-    recordings.find(|recording| recording.name == name)
 }

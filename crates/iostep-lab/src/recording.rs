@@ -1,4 +1,4 @@
-//! The recording that a cell replays.
+//! The recording that a cell replays: a file, or one that iostep brings along.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,35 @@ use std::path::{Path, PathBuf};
 use iostep_model::lab::Cell;
 use iostep_model::syscall::{Syscall, kept, text};
 
-use crate::builtin;
 use crate::error::{Error, Result};
+
+/// A recording that is built in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Builtin {
+    /// As in `builtin:NAME`.
+    name: &'static str,
+    /// Its file, compressed with zstd (docs/format-syscalls.md).
+    pub content: &'static [u8],
+}
+
+/// Every one. labs/recordings/record says how they were made.
+const BUILTIN: &[Builtin] = &[Builtin {
+    name: "timeline",
+    content: include_bytes!("../labs/recordings/timeline.trace.zst"),
+}];
+
+/// The name of a built-in recording in `recording = "builtin:NAME"`; `None` for a file's path.
+pub(crate) fn builtin_name(value: &str) -> Option<&str> {
+    value.strip_prefix("builtin:")
+}
+
+/// The built-in recording with this name.
+pub(crate) fn builtin(name: &str) -> Option<Builtin> {
+    BUILTIN
+        .iter()
+        .copied()
+        .find(|recording| recording.name == name)
+}
 
 /// The file for `iostep replay`: the cell's own, or one made in `scratch` where it is built in, or
 /// where switch F changes its calls.
@@ -17,7 +44,7 @@ use crate::error::{Error, Result};
 pub(crate) fn prepare(cell: &Cell, scratch: &Path) -> Result<PathBuf> {
     let arguments = &cell.workload.arguments;
     let value = arguments.first().map_or("", String::as_str);
-    let path = match builtin::recording_name(value) {
+    let path = match builtin_name(value) {
         Some(name) => unpack(name, scratch)?,
         None => PathBuf::from(value),
     };
@@ -28,7 +55,7 @@ pub(crate) fn prepare(cell: &Cell, scratch: &Path) -> Result<PathBuf> {
 }
 
 fn unpack(name: &str, scratch: &Path) -> Result<PathBuf> {
-    let found = builtin::recording(name).ok_or_else(|| Error::Usage {
+    let found = builtin(name).ok_or_else(|| Error::Usage {
         what: format!("no recording {name} is built in"),
         hint: "run the lab with the iostep that wrote it".into(),
     })?;
@@ -103,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_built_in_is_whole_and_syncs_as_the_papers_phone() {
         let scratch = tempfile::tempdir().expect("a directory");
-        for recording in builtin::RECORDINGS {
+        for recording in BUILTIN {
             let name = format!("builtin:{}", recording.name);
             let path = prepare(&cell(&name, ""), scratch.path()).expect("it is there");
             let whole = text::read(&path).expect("a recording");

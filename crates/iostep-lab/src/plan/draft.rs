@@ -7,8 +7,8 @@ use iostep_model::units;
 use twox_hash::XxHash64;
 
 use super::shown_line;
-use crate::builtin;
 use crate::matrix::{Choice, Problem, shown};
+use crate::recording;
 
 /// Keys of a block that are not flags of the workload.
 pub const OWN_KEYS: [&str; 16] = [
@@ -231,8 +231,8 @@ impl<'a> Draft<'a> {
             .recording
             .as_deref()
             .ok_or(("recording: missing".to_owned(), hint))?;
-        if let Some(builtin) = builtin::recording_name(name) {
-            let found = builtin::recording(builtin).ok_or_else(|| {
+        if let Some(builtin) = recording::builtin_name(name) {
+            let found = recording::builtin(builtin).ok_or_else(|| {
                 let what = format!("recording: {}: not built in", shown(name));
                 (what, "choose builtin:timeline, or a file of iostep record")
             })?;
