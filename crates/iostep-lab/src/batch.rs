@@ -175,7 +175,7 @@ impl Guests<'_> {
         let limit = self.time_limit * u32::try_from(together).unwrap_or(u32::MAX);
         let watch = Watch::new(self.interrupted, limit + SLACK);
         let disks = disks(cells, MEMORY_BYTES)?;
-        let qemu = guest::qemu();
+        let qemu = guest::qemu_version();
         let mut keep = |mut result: CellResult| {
             if let Some(environment) = &mut result.environment {
                 environment.tools.extend(qemu.clone());

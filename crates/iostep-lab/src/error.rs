@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::guest::Console;
+use crate::console::Console;
 
 /// What can go wrong with an environment.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,6 @@
 
 pub mod agent;
 mod busybox;
-mod console;
 mod cpio;
 mod device;
 mod initramfs;
@@ -33,10 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use iostep_model::lab::Tool;
-
-pub use console::Console;
 pub use device::{Backing, Device};
+pub use qemu::version as qemu_version;
 
 use crate::error::{Error, Result};
 use crate::mkfs::{Kind, MADE};
@@ -212,11 +209,6 @@ fn find_kernel(options: &Options) -> Result<Kernel> {
     // A kernel for clouds comes up, and has less than most commands will ask for.
     let wished = MADE.map(Kind::name);
     kernel::find(options.kernel.as_deref(), &needed, &wished)
-}
-
-/// QEMU with its version; `None` if it cannot be run.
-pub fn qemu() -> Option<Tool> {
-    qemu::version()
 }
 
 /// The drivers of the guest's devices, with their parameters.

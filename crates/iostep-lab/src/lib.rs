@@ -17,6 +17,7 @@ pub mod batch;
 pub mod builtin;
 pub mod child;
 mod command_result;
+mod console;
 mod cpu_load;
 pub mod disk;
 pub mod environment;
@@ -37,6 +38,7 @@ pub mod run;
 mod scratch;
 pub mod storage;
 
+pub use console::Console;
 pub use disk::{Disk, GivenDevice};
 pub use error::{Error, Result};
 pub use image::LoopImage;

@@ -4,6 +4,7 @@ use iostep_model::lab::{Filesystem, Storage, Switches, Workload, WorkloadKind};
 
 use super::inbox::MAX_STDERR_BYTES;
 use super::*;
+use crate::console::Console;
 use crate::storage::JOURNAL_BYTES;
 
 fn cell(number: u64) -> Cell {
@@ -93,7 +94,7 @@ fn only_a_guest_that_came_up_may_have_died_of_a_cell() {
         what: "the guest ended".into(),
         came_up,
         silent: false,
-        console: guest::Console::default(),
+        console: Console::default(),
     };
     let fault = |error| fault(Err(error), &watch, &Tail::default());
     assert!(fault(guest(true)).is_the_cells);

@@ -16,11 +16,11 @@ use iostep_model::lab::Tool;
 use iostep_model::printable::excerpt;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::console::Console;
 use super::device::{Device, held, images};
 use super::initramfs::ROOT;
 use super::not_runnable;
 use super::wire::PORT;
+use crate::console::Console;
 use crate::error::{Error, Result};
 
 const PROGRAM: &str = "qemu-system-x86_64";
@@ -95,8 +95,8 @@ pub(super) fn find() -> Result<PathBuf> {
         .ok_or_else(|| not_runnable(PROGRAM, PACKAGE, ErrorKind::NotFound.into()))
 }
 
-/// The first line in which it says its version; `None` if it cannot be run.
-pub(super) fn version() -> Option<Tool> {
+/// QEMU with its version; `None` if it cannot be run.
+pub fn version() -> Option<Tool> {
     let output = Command::new(PROGRAM)
         .arg("--version")
         .stdin(Stdio::null())

@@ -60,7 +60,7 @@ impl Console {
     }
 
     /// Reads until every writer is gone, in a thread of its own.
-    pub(super) fn reader(from: impl Read + Send + 'static) -> JoinHandle<Console> {
+    pub(crate) fn reader(from: impl Read + Send + 'static) -> JoinHandle<Console> {
         std::thread::spawn(move || Console::read(from))
     }
 }
