@@ -20,6 +20,7 @@ mod kernel;
 mod modules;
 mod payload;
 mod qemu;
+mod share;
 mod wire;
 
 use std::ffi::OsString;
@@ -254,7 +255,7 @@ struct Host {
 
 impl Host {
     fn prepare(options: &Options) -> Result<Host> {
-        let shares = directories(&options.shares)?;
+        let shares = share::directories(&options.shares)?;
         let drivers = drivers(options);
         let kernel = find_kernel(options)?;
         let agent = match &options.agent {
@@ -287,27 +288,6 @@ impl Host {
             shares: &self.shares,
         }
     }
-}
-
-/// Without symbolic links, each after the one that it lies in.
-fn directories(shares: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    for share in shares {
-        let refused = |why: &str| Error::Usage {
-            what: format!("{}: {why}", share.display()),
-            hint: "name a directory below the root".into(),
-        };
-        let path = share
-            .canonicalize()
-            .map_err(|error| refused(&error.to_string()))?;
-        if !path.is_dir() || path.parent().is_none() {
-            return Err(refused("cannot be shared for writing"));
-        }
-        all.push(path);
-    }
-    all.sort();
-    all.dedup();
-    Ok(all)
 }
 
 /// One command in one guest.
@@ -563,25 +543,6 @@ mod tests {
     fn a_missing_program_names_its_package() {
         let error = not_runnable("qemu", "qemu-system-x86", io::ErrorKind::NotFound.into());
         assert!(error.to_string().ends_with("apt install qemu-system-x86"));
-    }
-
-    #[test]
-    fn the_root_and_files_are_not_shared_for_writing() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        let missing = PathBuf::from("/no/such/directory");
-        for path in [PathBuf::from("/"), file.path().to_owned(), missing] {
-            assert!(matches!(directories(&[path]), Err(Error::Usage { .. })));
-        }
-    }
-
-    #[test]
-    fn a_directory_comes_after_the_one_that_it_lies_in() {
-        let outer = tempfile::tempdir().expect("a directory");
-        let outer = outer.path().canonicalize().expect("it exists");
-        let inner = outer.join("inner");
-        std::fs::create_dir(&inner).expect("made");
-        let shared = directories(&[inner.clone(), outer.clone(), inner.clone()]);
-        assert_eq!(shared.expect("shared"), [outer, inner]);
     }
 
     #[test]

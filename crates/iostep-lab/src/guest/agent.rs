@@ -14,8 +14,7 @@ use rustix::fs::{FileType, Mode, makedev, mknodat};
 use rustix::mount::MountFlags;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use super::initramfs::MESSAGE_BYTES;
-use super::qemu::share_tag;
+use super::share;
 use super::wire::{Order, PORT, Report, receive, send};
 use crate::error::{Error, Result};
 
@@ -206,11 +205,11 @@ fn serve(work: &Work, port: &Mutex<&File>) -> Result<Report> {
     }
     // It may lie where something else is mounted now.
     make_directory(&work.directory)?;
-    for (n, share) in work.shares.iter().enumerate() {
-        make_directory(share)?;
+    for (n, path) in work.shares.iter().enumerate() {
+        make_directory(path)?;
         // Uncached: what was written is on the host, even if the guest is killed.
-        let options = format!("trans=virtio,version=9p2000.L,cache=none,msize={MESSAGE_BYTES}");
-        mount(&share_tag(n), "9p", share, MountFlags::empty(), &options)?;
+        let options = share::mount_options("none");
+        mount(&share::tag(n), "9p", path, MountFlags::empty(), &options)?;
     }
     let read_only = MountFlags::BIND | MountFlags::RDONLY;
     rustix::mount::mount_remount("/", read_only, c"").map_err(Error::io("/", "protect"))?;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
+use super::share::{self, ROOT};
 use super::{agent, busybox, modules};
 use crate::error::{Error, Result};
 
@@ -17,11 +18,6 @@ const DRIVERS: [&str; 5] = [
     "9p",
     "overlay",
 ];
-/// The tag of the host's root.
-pub(super) const ROOT: &str = "root";
-/// Larger messages than the 128 KiB of the default make reading fewer round trips; this is the
-/// most that the virtio transport takes (net/9p/trans_virtio.c).
-pub(super) const MESSAGE_BYTES: u32 = 512_000;
 
 /// The modules that a guest with these drivers of devices needs before it has a root.
 pub(super) fn needed(devices: &[(&'static str, &'static str)]) -> Vec<&'static str> {
@@ -87,13 +83,14 @@ end() { echo \"iostep: cannot $1\"; $b reboot -f; }
         ));
     }
     script.push_str(&format!(
-        "o=ro,trans=virtio,version=9p2000.L,cache=loose,msize={MESSAGE_BYTES}
+        "o=ro,{options}
 $b mount -t 9p -o $o {ROOT} /host || end \"mount the host's root\"
 $b mount -t tmpfs -o mode=755 written /written || end 'make a tmpfs'
 $b mkdir /written/upper /written/work
 o=lowerdir=/host,upperdir=/written/upper,workdir=/written/work
 $b mount -t overlay -o $o root /root || end 'lay a tmpfs over the root'
-exec $b switch_root /root "
+exec $b switch_root /root ",
+        options = share::mount_options("loose"),
     ));
     let mut script = script.into_bytes();
     script.extend(quoted(init));

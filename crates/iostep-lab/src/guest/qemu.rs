@@ -1,10 +1,9 @@
 //! The process of QEMU: its command line, its console, its end.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -17,8 +16,8 @@ use iostep_model::printable::excerpt;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::device::{Device, held, images};
-use super::initramfs::ROOT;
 use super::not_runnable;
+use super::share;
 use super::wire::PORT;
 use crate::console::Console;
 use crate::error::{Error, Result};
@@ -223,40 +222,14 @@ impl Machine<'_> {
             "-device",
             &format!("virtserialport,chardev=port,name={PORT}"),
         ]);
-        all.extend(shared("/".as_ref(), ROOT, ",readonly=on"));
-        for (n, share) in self.shares.iter().enumerate() {
-            all.extend(shared(share.as_os_str(), &share_tag(n), ""));
+        all.extend(share::arguments("/".as_ref(), share::ROOT, ",readonly=on"));
+        for (n, path) in self.shares.iter().enumerate() {
+            all.extend(share::arguments(path.as_os_str(), &share::tag(n), ""));
         }
         all.extend(images(self.images));
         all.extend(self.device.arguments(self.images.len()));
         all
     }
-}
-
-/// The tag by which the guest mounts the `n`th shared directory.
-pub(super) fn share_tag(n: usize) -> String {
-    format!("share{n}")
-}
-
-/// A directory of the host as a 9p filesystem. Files keep their owners; the numbers of inodes
-/// from several filesystems below it are kept apart.
-fn shared(path: &OsStr, tag: &str, flags: &str) -> [OsString; 4] {
-    let mut backend =
-        format!("local,id={tag},security_model=none,multidevs=remap{flags},path=").into_bytes();
-    for byte in path.as_bytes() {
-        backend.push(*byte);
-        // A comma ends an option; two are one.
-        if *byte == b',' {
-            backend.push(b',');
-        }
-    }
-    let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
-    [
-        "-fsdev".into(),
-        OsString::from_vec(backend),
-        "-device".into(),
-        device.into(),
-    ]
 }
 
 #[cfg(test)]
@@ -276,16 +249,6 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 11 22 33 44 250 50 0 0 20 0 1 0 99";
         assert_eq!(ticks_of(stat), Some(300));
         assert_eq!(ticks_of("7 (a"), None);
-    }
-
-    #[test]
-    fn a_comma_in_a_path_is_no_option() {
-        let [_, backend, ..] = shared("/a,readonly=off".as_ref(), "t", "");
-        assert!(
-            backend
-                .to_string_lossy()
-                .ends_with(",path=/a,,readonly=off")
-        );
     }
 
     #[test]
