@@ -1,35 +1,17 @@
 //! The columns of each table.
 
-use std::sync::Arc;
-
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 
 use super::cell::{Bad, Cell, MarkerKind};
 use super::lab::{CellRow, ClassRow};
+use super::parquet_file::{Read, Row};
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
 use crate::identity::FileKey;
 use crate::operation::{Flags, Operation};
 use crate::sync::SyncKind;
 use crate::table::{Commit, File, MarkerRow, Phase, ProcessRow, Request, Segment, Sync};
-
-/// A row that is stored as columns.
-pub(super) trait Row: Sized {
-    /// The table's name; its file is `TABLE.parquet`.
-    const TABLE: &'static str;
-    /// The columns' names and types.
-    fn schema() -> Schema;
-    /// `rows` as arrays, in the order of the schema.
-    fn encode(rows: &[Self]) -> Vec<ArrayRef>;
-}
-
-/// A row that is read back.
-pub(super) trait Read: Row {
-    /// Appends the batch's rows to `rows`. On failure, the column and what is wrong in it. The
-    /// last columns may be missing, if they were added later.
-    fn decode(batch: &RecordBatch, rows: &mut Vec<Self>) -> Result<(), (&'static str, Bad)>;
-}
 
 /// A table: `column: type = value of a row`, in the order of the file, and, where it is read back,
 /// the row made of the columns' values.
@@ -257,11 +239,4 @@ fn marker_of(kind: MarkerKind, step: Option<String>) -> Marker {
         MarkerKind::SettleEnd => Marker::SettleEnd,
         MarkerKind::Step => Marker::Step(step.unwrap_or_default()),
     }
-}
-
-/// The first columns of a table: older files have fewer.
-pub(super) fn schema_of<R: Row>(columns: usize) -> Arc<Schema> {
-    let fields = R::schema().fields;
-    let first: Vec<_> = fields.iter().take(columns).cloned().collect();
-    Arc::new(Schema::new(first))
 }

@@ -1,9 +1,10 @@
 //! One table as one Parquet file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::DataType;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -14,8 +15,8 @@ use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::cell::Bad;
 use super::checksums::{self, Checksums, Summing};
-use super::columns::{Read, Row, schema_of};
 use super::quiet;
 use crate::error::{Error, Result};
 use crate::manifest::SCHEMA_VERSION;
@@ -27,6 +28,33 @@ const VERSION_KEY: &str = "iostep.schema_version";
 const BATCH_ROWS: usize = 8192;
 /// Bounds what a reader of one group, and the writer, hold at a time.
 const GROUP_ROWS: usize = 128 << 10;
+
+/// A row that is stored as columns.
+pub(super) trait Row: Sized {
+    /// The table's name; its file is `TABLE.parquet`.
+    const TABLE: &'static str;
+    /// The columns' names and types.
+    fn schema() -> Schema;
+    /// `rows` as arrays, in the order of the schema.
+    fn encode(rows: &[Self]) -> Vec<ArrayRef>;
+}
+
+/// A row that is read back.
+pub(super) trait Read: Row {
+    /// Appends the batch's rows to `rows`. On failure, the column and what is wrong in it. The
+    /// last columns may be missing, if they were added later.
+    fn decode(
+        batch: &RecordBatch,
+        rows: &mut Vec<Self>,
+    ) -> std::result::Result<(), (&'static str, Bad)>;
+}
+
+/// The first columns of a table: older files have fewer.
+fn schema_of<R: Row>(columns: usize) -> Arc<Schema> {
+    let fields = R::schema().fields;
+    let first: Vec<_> = fields.iter().take(columns).cloned().collect();
+    Arc::new(Schema::new(first))
+}
 
 fn file_name<R: Row>() -> String {
     format!("{}.parquet", R::TABLE)

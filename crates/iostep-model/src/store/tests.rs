@@ -261,15 +261,15 @@ fn stored() -> (tempfile::TempDir, Trace) {
 fn what_older_traces_do_not_tell_is_not_known() {
     let (_dir, trace) = stored();
     let rows = trace.processes;
-    let schema = <ProcessRow as columns::Row>::schema();
+    let schema = <ProcessRow as parquet_file::Row>::schema();
     let old = (0..schema.fields().len() - 2).collect::<Vec<_>>();
     let batch = arrow_array::RecordBatch::try_new(
         schema.into(),
-        <ProcessRow as columns::Row>::encode(&rows),
+        <ProcessRow as parquet_file::Row>::encode(&rows),
     );
     let batch = batch.expect("columns").project(&old).expect("the first");
     let mut found = Vec::new();
-    <ProcessRow as columns::Read>::decode(&batch, &mut found).expect("an older table");
+    <ProcessRow as parquet_file::Read>::decode(&batch, &mut found).expect("an older table");
     let expected = rows.into_iter().map(|row| ProcessRow {
         cgroup_id: None,
         cgroup: None,
