@@ -8,11 +8,13 @@
 //!
 //! Units: times are nanoseconds since the recording's start, sizes and offsets are bytes.
 
+mod action;
 mod arguments;
 mod calls;
 pub mod constants;
 mod errno;
 mod flags;
+mod identity;
 pub mod kept;
 mod operation;
 pub mod raw;
@@ -22,8 +24,9 @@ pub mod text;
 pub use arguments::{Arguments, Reason};
 pub use calls::Syscall;
 pub use flags::OpenFlags;
+pub use identity::{HandleId, PathId, ProcessId, ThreadId};
 pub use operation::{Direction, LockKind, Operation, OperationKind, Target, Translate, Whence};
 pub use recording::{
-    Call, Clock, Content, Errno, HandleId, Header, InitialFile, InitialKind, Ledger, LedgerLine,
-    Outcome, PathId, Paths, ProcessId, Recording, Thread, ThreadId,
+    Call, Clock, Content, Errno, Header, InitialFile, InitialKind, Ledger, LedgerLine, Outcome,
+    Paths, Recording, Thread,
 };

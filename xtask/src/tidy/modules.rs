@@ -19,7 +19,6 @@ use graph::circles;
 const STANDING: &[&str] = &[
     "crates/iostep-load/src: crate: a circle of script, transactions",
     "crates/iostep-load/src: transactions::batch_atomic is transactions's own",
-    "crates/iostep-model/src: syscall: a circle of arguments, calls, operation, raw, recording",
     "crates/iostep/src: command::bench::child is command::bench's own",
     "crates/iostep/src: command::replay::show is command::replay's own",
     "crates/iostep/src: command::trace::child is command::trace's own",

@@ -1,7 +1,7 @@
 //! What a system call asks for.
 
 use super::OpenFlags;
-use super::recording::ThreadId;
+use super::identity::ThreadId;
 
 /// What a call names its file by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

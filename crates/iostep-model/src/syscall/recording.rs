@@ -5,24 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, Syscall};
-
-/// A thread of a recording, numbered from 1 as they appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ThreadId(pub u32);
-
-/// A process of a recording, numbered from 1 as they appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcessId(pub u32);
-
-/// An open file description (open(2)), numbered from 1 in the order they were opened. Descriptors
-/// that dup or fork made of it are the same; its number is never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HandleId(pub u32);
-
-/// A path in [`Recording::paths`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PathId(pub u32);
+use super::calls::Syscall;
+use super::identity::{HandleId, PathId, ProcessId, ThreadId};
+use super::operation::Operation;
 
 /// An error number of the recorded machine, in the numbering of x86 and arm, which is generic
 /// (include/uapi/asm-generic/errno.h).

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::recording::{HandleId, ThreadId};
+use super::super::identity::{HandleId, ThreadId};
 use super::escape::unquote;
 
 /// What is wrong with a line, in words.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::super::identity::ProcessId;
 use super::super::recording::{
-    Content, Header, InitialFile, InitialKind, Ledger, LedgerLine, Paths, ProcessId, Thread,
+    Content, Header, InitialFile, InitialKind, Ledger, LedgerLine, Paths, Thread,
 };
 use super::escape::quote;
 use super::fields::{Fault, Fields, number, prefixed, text, thread};

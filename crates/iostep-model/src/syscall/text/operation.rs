@@ -3,8 +3,9 @@
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
+use super::super::identity::{HandleId, PathId, ThreadId};
 use super::super::operation::{OperationKind, operations};
-use super::super::recording::{HandleId, PathId, Paths, ThreadId};
+use super::super::recording::Paths;
 use super::super::{Direction, LockKind, OpenFlags, Operation, Syscall, Target, Whence};
 use super::escape::quote;
 use super::fields::{Fault, Fields, handle, thread};

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::super::Operation;
-use super::super::recording::{Call, HandleId, Header, InitialFile, Ledger};
+use super::super::identity::HandleId;
+use super::super::recording::{Call, Header, InitialFile, Ledger};
 use super::super::recording::{Outcome, Paths, Recording, Thread};
 use super::fields::Fields;
 use super::head::Head;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::super::identity::*;
 use super::super::recording::*;
 use super::super::{Direction, LockKind, OpenFlags, Operation, Syscall, Target, Whence};
 use super::*;
