@@ -4,10 +4,12 @@
 //! reads and writes of files, and transactions. [`environment`] says where that was, and what
 //! spoils the figures. [`script`] runs a script one transaction at a time, in a process of its own.
 
+mod batch_atomic;
 pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod file;
+mod library;
 pub mod replay;
 pub mod script;
 pub mod transactions;

@@ -2,9 +2,7 @@
 //!
 //! ```text
 //! check        what is refused beforehand; space: how much room is needed
-//! library      the SQLite inside or another one, as a table of functions
 //! vfs          over the library's VFS: times syncs, makes them fsync(2)
-//! batch_atomic f2fs's atomic writes in place of a journal, off until asked for
 //! waldio       the extension, over such a VFS, and what it counts
 //! connection   the only caller of SQLite, safe for everybody else
 //! wait         what SQLite calls back: busy handler, checkpoints
@@ -22,12 +20,10 @@
 //! commits once without touching a row, so that making a journal or WAL for the first time is not
 //! measured. With a time limit a run of deletes is over when no rows are left.
 
-pub(crate) mod batch_atomic;
 mod check;
 mod connection;
 mod databases;
 pub mod facts;
-mod library;
 mod plan;
 mod row;
 mod settings;
@@ -49,12 +45,13 @@ use iostep_model::pragma::{Journal, Synchronous};
 
 use self::connection::Connection;
 use self::databases::{Databases, Making};
-use self::library::Library;
 use self::vfs::Vfs;
 use self::wait::Hooks;
 use self::worker::Writer;
+use crate::batch_atomic;
 use crate::engine::{Observer, Pool};
 use crate::error::{Error, Result};
+use crate::library::Library;
 
 /// What the databases hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use iostep_model::pragma::Journal;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::held;
+use crate::batch_atomic;
 use crate::error::{Error, Result};
 
 /// Where the header holds the versions for writing and reading; 2 is WAL
@@ -21,7 +22,7 @@ pub(crate) fn connect(
     flags: OpenFlags,
     journal: Option<Journal>,
 ) -> rusqlite::Result<Connection> {
-    crate::transactions::batch_atomic::keep_off();
+    batch_atomic::keep_off();
     held::take_as_it_is(path);
     let is_waldio = journal == Some(Journal::Waldio)
         || own_mode(path).is_ok_and(|mode| mode == Journal::Waldio);

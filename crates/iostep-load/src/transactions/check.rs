@@ -9,11 +9,11 @@ use iostep_model::pragma::Journal;
 use rusqlite::ffi;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::batch_atomic;
 use super::connection::Connection;
-use super::library::Library;
 use super::plan::{Plan, Share};
+use crate::batch_atomic;
 use crate::error::{Error, Result};
+use crate::library::Library;
 
 const MAX_TABLES: u32 = 1000;
 const MAX_STATEMENTS: u32 = 1_000_000;

@@ -7,9 +7,9 @@ use std::ptr::{self, NonNull};
 
 use rusqlite::ffi;
 
-use super::library::{Library, text};
 use super::wait::Hooks;
 use crate::error::{Error, Result};
+use crate::library::{Library, text};
 
 /// Why a statement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use iostep_model::bench::SqliteJob;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 
 use super::connection::Connection;
-use super::library::Library;
 use super::row::{Version, definition};
 use super::{settings, waldio};
 use crate::engine::Observer;
 use crate::error::{Error, Result};
+use crate::library::Library;
 
 const DIRECTORY: &str = "iostep-bench";
 /// What SQLite puts beside a database.

@@ -138,11 +138,11 @@ pub(super) fn check(job: &SqliteJob, directory: &OwnedFd, path: &Path) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::super::library::Library;
     use super::super::plan::Plan;
     use super::super::plan::tests::job as sample;
     use super::super::row::definition;
     use super::*;
+    use crate::library::Library;
     use crate::transactions::connection::Connection;
 
     /// The pages of a database that a job's inserts filled, but for the schema's.

@@ -4,11 +4,11 @@ use iostep_model::bench::{SqliteJob, Verification};
 
 use super::connection::{Connection, Sql};
 use super::databases::Databases;
-use super::library::Library;
 use super::plan::{Action, Plan, Share};
 use super::row::Version;
 use super::{settings, waldio};
 use crate::error::Result;
+use crate::library::Library;
 
 const EXAMPLES: usize = 10;
 /// No such row.

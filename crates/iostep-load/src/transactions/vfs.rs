@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
-use super::library::{Library, text};
 use crate::error::{Error, Result};
+use crate::library::{Library, text};
 use iostep_model::clock::mono_ns;
 
 type Fstat = unsafe extern "C" fn(c_int, *mut c_void) -> c_int;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use iostep_model::bench::CheckpointMode;
 use rusqlite::ffi;
 
-use super::library::Library;
+use crate::library::Library;
 use iostep_model::clock::mono_ns;
 
 /// The naps of `sqlite3_busy_timeout`, milliseconds, so that waiting costs here what it costs

@@ -17,9 +17,9 @@ use iostep_model::pragma::Journal;
 use rusqlite::ffi;
 
 use super::connection::{Connection, Sql};
-use super::library::{Library, check_can_load};
 use super::vfs::{self, Vfs};
 use crate::error::{Error, Result};
+use crate::library::Library;
 
 /// The VFS.
 const NAME: &CStr = c"waldio";

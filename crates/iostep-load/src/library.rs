@@ -30,7 +30,7 @@ macro_rules! functions {
         /// SQLite's C functions, by their own names.
         #[derive(Clone, Copy, Debug)]
         #[allow(missing_docs)]
-        pub(super) struct Functions {
+        pub(crate) struct Functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)+
             /// Since 3.7.6.
             pub sqlite3_wal_checkpoint_v2: Option<CheckpointV2>,
@@ -110,7 +110,7 @@ fn symbol<T: Copy>(path: &Path, library: &libloading::Library, name: &str) -> Re
 
 /// A SQLite library that can be used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Library {
+pub(crate) struct Library {
     pub functions: Functions,
 }
 
@@ -221,7 +221,7 @@ impl std::fmt::Display for LoadReason<'_> {
 /// # Safety
 ///
 /// `pointer` is NULL or points to a C string that lives until this returns.
-pub(super) unsafe fn text(pointer: *const c_char) -> String {
+pub(crate) unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }

@@ -11,8 +11,8 @@ use std::path::Path;
 use iostep_model::bench::SqliteJob;
 use iostep_model::pragma::{Journal, Synchronous};
 
-use super::library::Library;
 use crate::error::{Error, Result};
+use crate::library::Library;
 
 /// SQLite's VFS for Unix; its variants share its system calls.
 const UNIX: &CStr = c"unix";
@@ -34,7 +34,7 @@ pub(crate) fn keep_off() {
 
 /// Lets the library's databases that are opened from now on have them, or not. A library that
 /// was built without them stays as it is.
-pub(super) fn allow(library: Library, allowed: bool) {
+pub(crate) fn allow(library: Library, allowed: bool) {
     // SAFETY: a registered VFS lives as long as its library; the functions are asked for only if
     // the version has them.
     unsafe {
@@ -70,7 +70,7 @@ unsafe extern "C" fn refuse(_descriptor: c_int, _request: c_ulong) -> c_int {
 /// syncs, and needs no super-journal.
 ///
 /// Errors: `Usage`.
-pub(super) fn check_job(job: &SqliteJob) -> Result<()> {
+pub(crate) fn check_job(job: &SqliteJob) -> Result<()> {
     let usage = |what: String, hint: &str| {
         Err(Error::Usage {
             what,
@@ -104,7 +104,7 @@ pub(super) fn check_job(job: &SqliteJob) -> Result<()> {
 /// Checks what they need of the library, whose compile options these are, and the filesystem.
 ///
 /// Errors: `Unsupported`; `Io`.
-pub(super) fn check_place(job: &SqliteJob, options: &[String]) -> Result<()> {
+pub(crate) fn check_place(job: &SqliteJob, options: &[String]) -> Result<()> {
     if !job.batch_atomic {
         return Ok(());
     }
@@ -124,7 +124,7 @@ pub(super) fn check_place(job: &SqliteJob, options: &[String]) -> Result<()> {
 }
 
 /// The filesystem of `place` has none.
-pub(super) fn unsupported(place: &Path) -> Error {
+pub(crate) fn unsupported(place: &Path) -> Error {
     Error::Unsupported {
         what: format!("{}: only f2fs has batch atomic writes", place.display()),
         hint: format!("choose a directory on f2fs, {LEAVE_OUT}"),
