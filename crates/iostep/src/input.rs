@@ -15,7 +15,7 @@ use iostep_trace::syscalls::spool;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::command::bad_input;
+use crate::error::bad_input;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -4,7 +4,9 @@
 // What is printed goes through `terminal`, which keeps it from steering one.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod child;
 mod command;
+mod error;
 mod input;
 mod interrupt;
 mod recording;
@@ -47,8 +49,8 @@ fn main() -> ExitCode {
     match command::run(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            terminal::say_lines(&format!("iostep: {}\n", command::describe(&error)));
-            command::exit_code(&error)
+            terminal::say_lines(&format!("iostep: {}\n", error::describe(&error)));
+            error::exit_code(&error)
         }
     }
 }

@@ -8,7 +8,7 @@ use iostep_model::manifest::{FILE_NAME, Manifest, State};
 use iostep_model::table::Trace;
 use iostep_model::{spool, store};
 
-use crate::command::bad_input;
+use crate::error::bad_input;
 use crate::recording;
 use crate::terminal::say;
 

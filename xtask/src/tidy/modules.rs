@@ -24,10 +24,6 @@ const STANDING: &[&str] = &[
     "crates/iostep-lab/src: crate: a circle of disk, error, guest, image, mkfs, room",
     "crates/iostep-lab/src: guest: a circle of agent, initramfs, qemu",
     "crates/iostep-lab/src: guest::qemu is guest's own",
-    "crates/iostep/src: command::bench::child is command::bench's own",
-    "crates/iostep/src: command::replay::show is command::replay's own",
-    "crates/iostep/src: command::trace::child is command::trace's own",
-    "crates/iostep/src: crate: a circle of command, input, trace_dir",
 ];
 
 /// The names from the crate's root to a module.

@@ -1,7 +1,7 @@
 //! `iostep bench`: generate file and SQLite workloads and measure them.
 
 mod cell;
-pub(super) mod child;
+pub mod child;
 mod generator;
 mod job_file;
 mod location;

@@ -13,7 +13,7 @@ use iostep_model::syscall::raw::Action;
 use iostep_model::syscall::text::Writer;
 use iostep_trace::syscalls::{Recorded, spool};
 
-use super::bad_input;
+use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, say};

@@ -9,7 +9,8 @@ use iostep_analyze::report::bench;
 use iostep_model::bench::{Document, Step};
 use iostep_report::document::Detail;
 
-use super::{bad_input, report};
+use super::report;
+use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::terminal::{self, say};
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::bad_input;
+use crate::error::bad_input;
 use crate::input;
 use crate::terminal;
 

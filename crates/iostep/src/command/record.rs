@@ -18,7 +18,7 @@ use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace, spool};
 use iostep_trace::user::User;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::trace::child::Child;
+use crate::child::Child;
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content, say};
 

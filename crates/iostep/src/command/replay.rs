@@ -1,7 +1,7 @@
 //! `iostep replay`: perform the calls of a recording again, in one or several directories.
 
+mod output;
 mod run;
-mod show;
 mod traced;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use iostep_model::replay::{Settings, Threads, Timing};
 use iostep_model::syscall::kept;
 use iostep_model::syscall::text as trace_file;
 
-use super::bad_input;
+use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal;
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let document = Document::new(arguments(), about, targets);
     publish_all(args, &document)?;
     let files = [&args.output, &args.html];
-    show::print(&document, args.json, files.into_iter().flatten())?;
+    output::print(&document, args.json, files.into_iter().flatten())?;
     // What was measured before is kept.
     if let Some(error) = failure {
         return Err(error);
@@ -150,7 +150,7 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
         publish::write(path, report::replay::document(&document).html().as_bytes())?;
     }
     if page.is_none() || as_json {
-        show::print(&document, as_json, page)?;
+        output::print(&document, as_json, page)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -177,7 +177,7 @@ fn check(args: &Args) -> iostep_load::Result<()> {
 
 fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     if let Some(path) = &args.output {
-        publish::write(path, (show::json(document) + "\n").as_bytes())?;
+        publish::write(path, (output::json(document) + "\n").as_bytes())?;
     }
     if let Some(path) = &args.html {
         publish::write(path, report::replay::document(document).html().as_bytes())?;

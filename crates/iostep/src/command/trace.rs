@@ -21,13 +21,10 @@ use iostep_trace::target::Target;
 use iostep_trace::user::User;
 
 use super::filter_args::FilterArgs;
+use crate::child::Child;
 use crate::interrupt::Interrupt;
 use crate::recording;
 use crate::terminal::{self, say};
-
-pub(super) mod child;
-
-use child::Child;
 
 /// How often Ctrl-C and the end of the time are looked for.
 const TICK: Duration = Duration::from_millis(50);

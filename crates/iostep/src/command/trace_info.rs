@@ -10,7 +10,7 @@ use iostep_analyze::syscalls::Count;
 use iostep_model::syscall::text::Reader;
 use iostep_report::document::Detail;
 
-use super::bad_input;
+use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal;

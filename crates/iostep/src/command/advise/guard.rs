@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::mounted::Mounted;
-use crate::command::describe;
+use crate::error::describe;
 use crate::interrupt::Interrupt;
 
 /// Its name as a command.

@@ -21,7 +21,7 @@ use iostep_model::turns::order;
 
 use super::remount::Remounted;
 use crate::command::bench::{bar, child};
-use crate::command::describe;
+use crate::error::describe;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 

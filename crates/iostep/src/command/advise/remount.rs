@@ -13,7 +13,7 @@ use iostep_model::durability::Loss;
 use super::guard;
 use super::mounted::Mounted;
 use super::subject::Subject;
-use crate::command::describe;
+use crate::error::describe;
 use crate::terminal::say;
 
 /// Makes sure that filesystems can be mounted.

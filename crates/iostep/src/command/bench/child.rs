@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 /// handed on, and the kernel ends the process if this one dies.
 ///
 /// Errors: it cannot be started or waited for.
-pub(in crate::command) fn run<A: AsRef<OsStr>>(
+pub fn run<A: AsRef<OsStr>>(
     arguments: &[A],
     output: &Path,
     interrupt: &Interrupt,

@@ -10,7 +10,7 @@ use iostep_calls::import::Format;
 use iostep_calls::input::{GUESS_BYTES, Input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::command::bad_input;
+use crate::error::bad_input;
 use crate::terminal;
 
 const READING: &str = "{prefix} {bar:30} {percent} %{left}";

@@ -1,4 +1,4 @@
-//! The traced command: its process and whatever that leaves behind.
+//! The command that is recorded: its process and whatever that leaves behind.
 
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
-use crate::command::bad_input;
+use crate::error::bad_input;
 
 /// How long a command that was asked to end may take.
 const TERMINATION: Duration = Duration::from_secs(2);
