@@ -186,7 +186,7 @@ impl Library {
 
 /// Errors: `Unsupported` in a program that is linked statically: a library brings the system's C
 /// library with it, beside the one that the program has inside.
-pub(super) fn check_can_load(path: &Path) -> Result<()> {
+pub(crate) fn check_can_load(path: &Path) -> Result<()> {
     match cfg!(target_feature = "crt-static") {
         false => Ok(()),
         true => Err(Error::Unsupported {

@@ -15,17 +15,6 @@ use super::Finding;
 use super::tree::Source;
 use graph::circles;
 
-/// What still stands, the first line of each finding. One that is gone has to go from here, too.
-const STANDING: &[&str] = &[
-    "crates/iostep-analyze/src: bench: a circle of estimate, measure, series, spoilers, steady, summary",
-    "crates/iostep-analyze/src: lab: a circle of order, results",
-    "crates/iostep-analyze/src: replay: a circle of comparison, document",
-    "crates/iostep-lab/src: crate: a circle of builtin, plan",
-    "crates/iostep-lab/src: crate: a circle of disk, error, guest, image, mkfs, room",
-    "crates/iostep-lab/src: guest: a circle of agent, initramfs, qemu",
-    "crates/iostep-lab/src: guest::qemu is guest's own",
-];
-
 /// The names from the crate's root to a module.
 type Path = Vec<String>;
 
@@ -59,7 +48,6 @@ pub fn check(sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
         .iter()
         .map(|source| (source.path.as_str(), source.text.as_str()))
         .collect();
-    let mut standing = STANDING.to_vec();
     for root in texts.keys() {
         let (directory, name) = root.rsplit_once('/').unwrap_or(("", root));
         let is_tool = directory.split('/').any(|part| part == "src");
@@ -67,17 +55,9 @@ pub fn check(sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
             continue;
         }
         let modules = paths::read(directory, root, &texts)?;
-        for fact in judge(&modules) {
-            let finding = format!("{directory}: {fact}");
-            let head = finding.lines().next().unwrap_or_default();
-            match standing.iter().position(|one| *one == head) {
-                Some(at) => drop(standing.remove(at)),
-                None => findings.push(finding),
-            }
-        }
+        let facts = judge(&modules);
+        findings.extend(facts.into_iter().map(|fact| format!("{directory}: {fact}")));
     }
-    let gone = |head| format!("{head}: gone; take it from {}", file!());
-    findings.extend(standing.into_iter().map(gone));
     Ok(())
 }
 

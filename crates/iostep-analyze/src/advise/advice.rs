@@ -112,11 +112,17 @@ pub struct DeviceCosts {
 pub enum State {
     Measured,
     /// It was not, on purpose or since a signal came.
-    NotMeasured { reason: String },
+    NotMeasured {
+        reason: String,
+    },
     /// It means nothing here.
-    NotApplicable { reason: String },
+    NotApplicable {
+        reason: String,
+    },
     /// A run failed.
-    Failed { reason: String },
+    Failed {
+        reason: String,
+    },
 }
 
 /// A candidate, and why it is not to be measured if it is not.

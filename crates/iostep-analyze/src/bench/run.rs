@@ -76,7 +76,6 @@ pub struct ThreadSpread {
     pub threads: u64,
     /// Operations a second of the slowest, over the time that it ran.
     pub slowest_per_second: f64,
-    /// Of the fastest.
     pub fastest_per_second: f64,
     /// The slowest over the fastest, 0 to 1; `None` if none did anything.
     pub slowest_over_fastest: Option<f64>,

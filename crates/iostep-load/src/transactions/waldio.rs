@@ -19,7 +19,7 @@ use rusqlite::ffi;
 use super::connection::{Connection, Sql};
 use super::vfs::{self, Vfs};
 use crate::error::{Error, Result};
-use crate::library::Library;
+use crate::library::{Library, check_can_load};
 
 /// The VFS.
 const NAME: &CStr = c"waldio";

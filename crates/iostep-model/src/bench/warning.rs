@@ -55,10 +55,7 @@ pub enum Warning {
         cpus: u32,
     },
     /// The file fits into memory and is read through the page cache, so the device is not measured.
-    FitsInPageCache {
-        file_bytes: u64,
-        memory_bytes: u64,
-    },
+    FitsInPageCache { file_bytes: u64, memory_bytes: u64 },
     /// The measured part was too short to say much.
     TooShort {
         /// Its length, nanoseconds.

@@ -250,7 +250,5 @@ pub enum Action<'a> {
     },
     /// A line of a text that says something and is no call itself: half of one, a thread's name. It
     /// is kept in the ledger, by this reason.
-    Counted {
-        reason: &'static str,
-    },
+    Counted { reason: &'static str },
 }

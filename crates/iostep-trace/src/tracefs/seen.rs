@@ -38,7 +38,11 @@ pub(crate) enum OfFile {
     Write(Part),
     /// A folio became dirty: the inode and the index of its first page.
     Folio(u64, u64),
-    Born { inode: u64, parent: u64, mode: u16 },
+    Born {
+        inode: u64,
+        parent: u64,
+        mode: u16,
+    },
     /// An inode went away.
     Gone(u64),
 }
