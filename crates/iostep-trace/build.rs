@@ -20,6 +20,7 @@ fn main() {
     };
     // The headers of the libbpf that libbpf-sys carries, whatever the system has installed.
     let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
+    let source_root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rerun-if-changed=src/syscalls/bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
@@ -35,6 +36,10 @@ fn main() {
                 // BPF_PROG() declares a context that most programs do not use.
                 "-Wno-unused-parameter",
                 &format!("-I{headers}"),
+                // The lines of the source are in the object, for the verifier's log: nobody's
+                // directories are.
+                &format!("-ffile-prefix-map={source_root}=."),
+                &format!("-ffile-prefix-map={headers}=libbpf"),
                 &format!("-D__TARGET_ARCH_{architecture}"),
             ])
             .build_and_generate(out.join(skeleton));
