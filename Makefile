@@ -111,9 +111,9 @@ bench-replay: ## Measure how exactly replay issues calls, beside usleep (1 min)
 	bench/replay $(abspath $(IOSTEP))
 
 .PHONY: dist
-dist: ## Build the static programs and the packages of both architectures below dist/ (half an hour)
-	scripts/setup dist-arm64
-	scripts/dist x86_64 aarch64
+dist: ## Build the static program and the packages below dist/ (15 min)
+	scripts/setup dist
+	scripts/dist
 
 .PHONY: test-dist
 test-dist: ## Install what `make dist` built into an empty place, use it, and remove it
