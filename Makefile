@@ -34,6 +34,11 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 	scripts/setup test
 	cargo xtask kernels
 
+.PHONY: test-arm64
+test-arm64: ## Run what is built for arm64, under emulation and on its kernels in guests (root)
+	scripts/setup test
+	cargo xtask arm64
+
 .PHONY: test-sqlite
 test-sqlite: ## Run SQLite's own tests on waldio, in every layout (long)
 	scripts/sqlite-suite
