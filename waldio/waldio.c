@@ -82,6 +82,8 @@ typedef struct WdLayout WdLayout;
 typedef struct WdLog WdLog;
 typedef struct WdShared WdShared;
 
+#define WD_OLDEST_SQLITE   3040000
+
 /* SQLite's own WAL format, from the head of its wal.c. */
 #define WAL_HDRSIZE        32     /* Size of the log's header */
 #define WAL_FRAME_HDRSIZE  24     /* Size of a frame's header */
@@ -3618,11 +3620,36 @@ int waldio_extra_init(const char *zUnused){
 }
 
 /*
+** Whether this SQLite cannot be served.  A process may have several, as Python's
+** sqlite3 beside apsw, and dlopen() gives all of them one copy of this file.
+*/
+static int wdRefuse(char **pzErrMsg, const sqlite3_api_routines *pApi){
+#if defined(SQLITE_CORE)
+  (void)pzErrMsg; (void)pApi;
+#else
+  if( pApi->libversion_number()<WD_OLDEST_SQLITE ){
+    *pzErrMsg = pApi->mprintf("waldio needs SQLite %d.%d or newer, and this is %s",
+        WD_OLDEST_SQLITE/1000000, WD_OLDEST_SQLITE/1000%1000, pApi->libversion());
+    return 1;
+  }
+  if( sqlite3_api && sqlite3_api!=pApi ){
+    *pzErrMsg = pApi->mprintf("waldio serves another SQLite of this process, and "
+        "each needs a copy of its file, by another name");
+    return 1;
+  }
+#endif
+  return 0;
+}
+
+/*
 ** As an automatic extension this runs for every new connection and must not
 ** change the default VFS each time.
 */
-static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
+static int wdInit(
+  char **pzErrMsg, const sqlite3_api_routines *pApi, int bDefault
+){
   int rc = SQLITE_OK;
+  if( wdRefuse(pzErrMsg, pApi) ) return SQLITE_ERROR;
   SQLITE_EXTENSION_INIT2(pApi);
   if( bDefault || sqlite3_vfs_find("waldio")==0 ){
     rc = waldio_register(bDefault);
@@ -3653,13 +3680,13 @@ static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
 int sqlite3_waldio_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
-  int rc = wdInit(pApi, 0);
+  int rc = wdInit(pzErrMsg, pApi, 0);
   return wdLoaded(db, pzErrMsg, rc);
 }
 
 int sqlite3_waldio_default_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
-  int rc = wdInit(pApi, 1);
+  int rc = wdInit(pzErrMsg, pApi, 1);
   return wdLoaded(db, pzErrMsg, rc);
 }
