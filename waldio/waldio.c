@@ -35,14 +35,15 @@
 #endif
 #if defined(SQLITE_CORE)
 # include "sqlite3.h"
-# define SQLITE_EXTENSION_INIT1
 # define SQLITE_EXTENSION_INIT2(pApi) (void)(pApi)
 /* Not in a build without threads. */
 # pragma weak sqlite3_mutex_alloc
 # pragma weak sqlite3_mutex_free
 #else
 # include "sqlite3ext.h"
-SQLITE_EXTENSION_INIT1
+/* Not SQLITE_EXTENSION_INIT1, whose variable SQLite's RTLD_GLOBAL has all
+** extensions of a process share, also those of another SQLite in it. */
+static const sqlite3_api_routines *sqlite3_api = 0;
 #endif
 #include "waldio.h"
 #include <errno.h>
@@ -3591,7 +3592,7 @@ static int wdConnection(
   return sqlite3_create_module(db, "waldio_stat", &wdStatModule, 0);
 }
 
-int waldio_register(int bDefault){
+static int wdRegister(int bDefault){
   sqlite3_vfs *pOther = sqlite3_vfs_find("waldio");
   int rc;
   if( pOther && pOther!=&wdVfs.base ){
@@ -3614,9 +3615,13 @@ int waldio_register(int bDefault){
   return rc==SQLITE_OK ? sqlite3_vfs_register(&wdVfs.base, bDefault) : rc;
 }
 
+int waldio_register(int bDefault){
+  return wdRegister(bDefault);
+}
+
 int waldio_extra_init(const char *zUnused){
   (void)zUnused;
-  return waldio_register(1);
+  return wdRegister(1);
 }
 
 /*
@@ -3652,7 +3657,7 @@ static int wdInit(
   if( wdRefuse(pzErrMsg, pApi) ) return SQLITE_ERROR;
   SQLITE_EXTENSION_INIT2(pApi);
   if( bDefault || sqlite3_vfs_find("waldio")==0 ){
-    rc = waldio_register(bDefault);
+    rc = wdRegister(bDefault);
   }else if( sqlite3_vfs_find("waldio")==&wdVfs.base ){
     /* sqlite3_shutdown() forgets it, and leaves the VFS. */
     rc = sqlite3_auto_extension((void(*)(void))wdConnection);
