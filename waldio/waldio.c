@@ -66,6 +66,12 @@ static const sqlite3_api_routines *sqlite3_api = 0;
 #include <time.h>
 #include <unistd.h>
 
+#if !defined(__GLIBC__) && !defined(pwritev2) && __SIZEOF_LONG__==8
+/* musl has it from 1.2.5 on, and bionic from Android 13. */
+# define pwritev2(FD,PARTS,COUNT,OFST,FLAGS) \
+    syscall(SYS_pwritev2, (FD), (PARTS), (COUNT), (OFST), 0L, (FLAGS))
+#endif
+
 /* As in SQLite; sequentially consistent. */
 #define AtomicLoad(P)           __atomic_load_n((P), __ATOMIC_SEQ_CST)
 #define AtomicStore(P,V)        __atomic_store_n((P), (V), __ATOMIC_SEQ_CST)
@@ -3097,23 +3103,31 @@ static void wdMethods(
 }
 
 /*
+** The kernel's struct statx (include/uapi/linux/stat.h); musl's has not all of
+** it, and older headers have not either.
+*/
+struct WdStatx {
+  u32 mMask;
+  u32 aOther[38];
+  u32 szOffsetAlign;              /* stx_dio_offset_align */
+  u32 aLater[24];
+};
+#define WD_STATX_DIOALIGN 0x2000
+
+/*
 ** Why the log of this database stays a stock one, or NULL.  On filesystems
 ** that write every block to a new place, or not at all, aligned blocks gain
 ** nothing; zSector receives what O_DIRECT asks for.
 */
 static const char *wdUseless(const char *zName, int *pszSector){
   struct statfs fs;
-#if defined(STATX_DIOALIGN)
-  struct statx sx;
-  if( statx(AT_FDCWD, zName, 0, STATX_DIOALIGN, &sx)==0
-   && (sx.stx_mask & STATX_DIOALIGN)!=0
+  struct WdStatx sx;
+  if( syscall(SYS_statx, AT_FDCWD, zName, 0, WD_STATX_DIOALIGN, &sx)==0
+   && (sx.mMask & WD_STATX_DIOALIGN)!=0
   ){
-    if( sx.stx_dio_offset_align==0 ) return "the file has no O_DIRECT";
-    if( sx.stx_dio_offset_align>WD_SECTOR ){
-      *pszSector = (int)sx.stx_dio_offset_align;
-    }
+    if( sx.szOffsetAlign==0 ) return "the file has no O_DIRECT";
+    if( sx.szOffsetAlign>WD_SECTOR ) *pszSector = (int)sx.szOffsetAlign;
   }
-#endif
   if( *pszSector>WD_BLOCK0 ) return "O_DIRECT asks for more than 4096 bytes";
   if( statfs(zName, &fs)!=0 ) return "statfs() fails";
   switch( (u32)fs.f_type ){
