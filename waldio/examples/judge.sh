@@ -1,5 +1,5 @@
-# Judges a program that writes three notes through waldio, for scripts that source this. The program
-# prints "layout=... commits=... reason=...", and closes the database when its input ends.
+# Makes programs of the READMEs of waldio's packages, and judges a program that writes three notes
+# through waldio; for scripts that source this. The program prints "layout=... commits=... reason=...", and closes the database when its input ends.
 # shellcheck shell=bash
 
 python_with_extensions() {
@@ -56,3 +56,48 @@ run_judged() {
     wait "$pid" || { echo "it ended with status $?"; return 1; }
     judge_end "$database" && echo "$line"
 }
+
+# LANGUAGE NUMBER FILE: the block of code of that number in a page.
+lines_of() {
+    local lines
+    lines=$(awk -v begin="\`\`\`$1" -v number="$2" '
+        $0 == begin { n++; inside = 1; next }
+        /^```/ { inside = 0 }
+        inside && n == number' "$3")
+    [ -n "$lines" ] || {
+        echo "$3 has no block $2 of $1" >&2
+        return 1
+    }
+    printf '%s\n' "$lines"
+}
+
+# What a program does after the lines of a README, which open app.db.
+# shellcheck disable=SC2034 # for those who source this
+python_notes="
+import sys
+db.execute('CREATE TABLE notes(text)')
+for note in ['milk', 'bread', 'salt']:
+    with db:
+        db.execute('INSERT INTO notes VALUES (?)', [note])
+rows = list(db.execute('SELECT layout, commits, reason FROM waldio_stat'))
+print('layout=%s commits=%s reason=%s' % (*rows[0][:2], rows[0][2] or ''), flush=True)
+sys.stdin.read()
+db.close()"
+
+# qemu-user does not emulate statx() whole, and waldio takes that for a file without O_DIRECT: what it
+# finds is overridden there.
+# shellcheck disable=SC2034 # as above
+node_notes="
+{
+let used = db;
+if (process.env.EMULATED) {
+  db.close();
+  used = new (require('node:sqlite').DatabaseSync)('file:app.db?vfs=waldio&waldio=force');
+}
+used.exec('CREATE TABLE notes(text)');
+for (const note of ['milk', 'bread', 'salt']) used.prepare('INSERT INTO notes VALUES (?)').run(note);
+const stat = used.prepare('SELECT layout, commits, reason FROM waldio_stat').get();
+console.log('layout=' + stat.layout + ' commits=' + stat.commits + ' reason=' + (stat.reason ?? ''));
+require('node:fs').readFileSync(0);
+used.close();
+}"
