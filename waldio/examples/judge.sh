@@ -1,5 +1,6 @@
 # Makes programs of the READMEs of waldio's packages, and judges a program that writes three notes
-# through waldio; for scripts that source this. The program prints "layout=... commits=... reason=...", and closes the database when its input ends.
+# through waldio; for scripts that source this. The program prints "layout=... commits=... reason=...",
+# and closes the database when its input ends.
 # shellcheck shell=bash
 
 python_with_extensions() {
