@@ -123,6 +123,7 @@ dist: ## Build the static program and the packages below dist/ (15 min)
 .PHONY: test-dist
 test-dist: ## Install what `make dist` built into an empty place, use it, and remove it
 	scripts/setup test
+	scripts/setup waldio-packages
 	scripts/test-dist
 
 SHARE := $(DESTDIR)$(PREFIX)/share
