@@ -19,6 +19,7 @@ use super::watcher::Watcher;
 use crate::interrupt::Interrupt;
 use crate::terminal::say;
 
+use crate::version;
 /// What came of a job.
 pub struct Measured(pub Document);
 
@@ -134,7 +135,7 @@ pub fn run(
     watcher.finish().context("cannot write the log")?;
     Ok(Measured(Document {
         schema_version: SCHEMA_VERSION,
-        iostep_version: env!("CARGO_PKG_VERSION").into(),
+        iostep_version: version::NUMBER.into(),
         arguments: arguments(),
         job,
         environment,

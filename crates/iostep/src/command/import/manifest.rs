@@ -9,6 +9,8 @@ use iostep_model::operation::Counter;
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 use iostep_trace::blkparse::{LeftOut, Recording, ZERO_NS};
 
+use crate::version;
+
 /// No process of the recorded machine was iostep; 0 would be the idle task.
 const NO_TRACER: u32 = u32::MAX;
 
@@ -27,7 +29,7 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
     let check = check(recording);
     Manifest {
         schema_version: SCHEMA_VERSION,
-        iostep_version: env!("CARGO_PKG_VERSION").to_owned(),
+        iostep_version: version::NUMBER.to_owned(),
         state: State::Complete,
         backend: Backend::Import,
         kernel: UNKNOWN.to_owned(),
