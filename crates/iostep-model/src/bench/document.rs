@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Run, Warning};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::manifest::{Device, Filesystem};
@@ -47,6 +48,9 @@ pub struct Environment {
     pub filesystem: Option<Filesystem>,
     /// The device; `None` where the filesystem has none of its own.
     pub device: Option<Device>,
+    /// The disks below it; empty where none is known, and in older results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
     /// SQLite, if it ran.
     pub sqlite: Option<SqliteLibrary>,
 }

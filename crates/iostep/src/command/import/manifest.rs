@@ -34,7 +34,9 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
         backend: Backend::Import,
         kernel: UNKNOWN.to_owned(),
         machine: UNKNOWN.to_owned(),
+        android: None,
         devices: Vec::new(),
+        disks: Vec::new(),
         device: device(recording, place, &check),
         filesystem: found.map(filesystem),
         clocks: Clocks {
@@ -58,13 +60,13 @@ fn device(recording: &Recording, place: Place, check: &Check) -> Device {
         minor,
         start_sector: place.start_bytes / SECTOR_BYTES,
         sectors: place.size_bytes / SECTOR_BYTES,
-        logical_block_bytes: 512,
-        physical_block_bytes: 512,
+        logical_block_bytes: None,
+        physical_block_bytes: None,
         // The kernel flushes only what has a cache, and passes FUA on only where it is known.
-        volatile_write_cache: check.issued.flush.ios > 0,
-        fua: recording.events.iter().any(is_fua),
-        scheduler: UNKNOWN.to_owned(),
-        rotational: false,
+        volatile_write_cache: Some(check.issued.flush.ios > 0),
+        fua: Some(recording.events.iter().any(is_fua)),
+        scheduler: None,
+        rotational: None,
     }
 }
 
