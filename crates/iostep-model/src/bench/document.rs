@@ -88,11 +88,14 @@ impl Document {
             .and_then(serde_json::Value::as_u64)
             .ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
         if version > u64::from(SCHEMA_VERSION) {
-            return Err(Error::Unsupported {
-                path: path.to_owned(),
-                found: format!("result schema {version}"),
-                expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
-            });
+            let writer = value.get("iostep_version").and_then(|text| text.as_str());
+            return Err(Error::newer(
+                path,
+                "result schema",
+                version,
+                SCHEMA_VERSION,
+                writer,
+            ));
         }
         serde_json::from_value(value).map_err(corrupt)
     }
