@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use iostep_model::disk::{self, Disk};
 use iostep_model::manifest::{Device, Holds, TracedDevice};
 use procfs::process::MountInfo;
 
@@ -89,6 +90,13 @@ impl Target {
     /// The devices with requests: what is summed.
     pub fn disks(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(|layer| layer.traced.is_disk())
+    }
+
+    /// The disks below all of them, through loop devices' files too, each once and without its
+    /// health.
+    pub fn hardware(&self) -> Vec<Disk> {
+        let all = self.layers.iter().flat_map(|layer| &layer.hardware);
+        disk::each_once(all.cloned())
     }
 
     /// Errors: `Unsupported` for a device whose I/O cannot be followed, with its name.
