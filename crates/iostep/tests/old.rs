@@ -200,7 +200,6 @@ fn recordings_are_read_in_either_form_and_replayed() {
     }
     std::fs::create_dir(old.path("to")).expect("made");
     let replayed = old.json("replay calls.trace --to to --json");
-    let totals = &replayed["targets"][0]["runs"][0]["summary"]["totals"];
     assert_eq!(
         replayed["targets"][0]["runs"][0]["different"], 0,
         "{replayed:#}"
