@@ -120,6 +120,11 @@ dist: ## Build the static program and the packages below dist/ (15 min)
 	scripts/setup dist
 	scripts/dist
 
+.PHONY: dist-arm64
+dist-arm64: ## The same for arm64 (15 min)
+	scripts/setup dist-arm64
+	scripts/dist aarch64
+
 .PHONY: test-dist
 test-dist: ## Install what `make dist` built into an empty place, use it, and remove it
 	scripts/setup test

@@ -41,10 +41,10 @@ pub use qemu::version as qemu_version;
 
 use crate::error::{Error, Result};
 use crate::mkfs::{Kind, MADE};
-use architecture::Architecture;
+use architecture::{Architecture, Processor};
 use initramfs::Init;
 use kernel::Kernel;
-use qemu::{Machine, Processor, Qemu};
+use qemu::{Machine, Qemu};
 use wire::{Order, Report};
 
 /// How often the caller's flag, the limits and QEMU's end are looked at.

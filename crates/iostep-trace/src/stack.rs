@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 
 /// As many devices as the BPF programs have room for (`MAX_DEVICES`, maps.bpf.h).
 pub(crate) const MAX_DEVICES: usize = 16;
-/// Targets of device mapper that fire `block_bio_remap` for every bio.
-const FOLLOWED_TARGETS: [&str; 4] = ["linear", "striped", "crypt", "zero"];
+/// Targets of device mapper that fire `block_bio_remap` for every bio. `default-key` is Android's
+/// alone (drivers/md/dm-default-key.c of its kernels): `linear` with a key, which was not tried.
+const FOLLOWED_TARGETS: [&str; 5] = ["linear", "striped", "crypt", "zero", "default-key"];
 /// Levels of md that do.
 const FOLLOWED_LEVELS: [(&str, &str); 2] = [("raid0", "RAID0"), ("raid1", "RAID1")];
 

@@ -1,6 +1,6 @@
-//! The processors that a guest can have, and what QEMU's machines for them are.
+//! The processors that a guest can have, who executes them, and what QEMU's machines for them are.
 
-use super::qemu::Processor;
+use std::fs::File;
 
 /// What a guest's kernel and programs are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,37 @@ impl Architecture {
     }
 }
 
+/// Who executes the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Processor {
+    /// The host's, through `/dev/kvm`.
+    Kvm,
+    /// QEMU's TCG.
+    Emulated,
+}
+
+impl Processor {
+    /// The host's, if this process may use it and it has an extension for guests; whether a guest
+    /// comes up on it is seen by trying. Without one, KVM is a module that runs kernels made for
+    /// it, and executes all others instruction by instruction.
+    pub fn kvm_is_usable(guest: Architecture) -> bool {
+        let kvm = || File::options().read(true).write(true).open("/dev/kvm");
+        let extension = || match guest {
+            Architecture::X86_64 => std::fs::read_to_string("/proc/cpuinfo")
+                .is_ok_and(|processor| has_extension(&processor)),
+            Architecture::Aarch64 => true,
+        };
+        guest == Architecture::HOST && kvm().is_ok() && extension()
+    }
+}
+
+/// True if /proc/cpuinfo of x86-64 names Intel's or AMD's.
+fn has_extension(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
+    let mut words = flags.flat_map(str::split_whitespace);
+    words.any(|word| matches!(word, "vmx" | "svm"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +116,13 @@ mod tests {
         assert_eq!(Architecture::of_elf(&own), Some(Architecture::HOST));
         assert_eq!(Architecture::of_elf(b"\x7fELF\x02"), None);
         assert_eq!(Architecture::of_elf(b"#!/bin/sh, and some more text"), None);
+    }
+
+    #[test]
+    fn a_processor_without_an_extension_runs_no_guest() {
+        let flags =
+            |words: &str| format!("processor\t: 0\nflags\t\t: fpu {words} sse2\nbugs\t: svm\n");
+        assert!(has_extension(&flags("vmx")) && has_extension(&flags("svm")));
+        assert!(!has_extension(&flags("svme")) && !has_extension(""));
     }
 }

@@ -15,7 +15,7 @@ use iostep_model::lab::Tool;
 use iostep_model::printable::excerpt;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::architecture::Architecture;
+use super::architecture::{Architecture, Processor};
 use super::device::{Device, held, images};
 use super::not_runnable;
 use super::share;
@@ -26,37 +26,6 @@ use crate::error::{Error, Result};
 /// A panic and an oops end the guest at once (`-no-reboot`); of the kernel's messages, warnings
 /// and worse reach the console, which is slow under emulation.
 const KERNEL: &str = "loglevel=5 panic=-1 oops=panic cryptomgr.notests trace_clock=local";
-
-/// Who executes the guest's instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Processor {
-    /// The host's, through `/dev/kvm`.
-    Kvm,
-    /// QEMU's TCG.
-    Emulated,
-}
-
-impl Processor {
-    /// The host's, if this process may use it and it has an extension for guests; whether a guest
-    /// comes up on it is seen by trying. Without one, KVM is a module that runs kernels made for
-    /// it, and executes all others instruction by instruction.
-    pub fn kvm_is_usable(guest: Architecture) -> bool {
-        let kvm = || File::options().read(true).write(true).open("/dev/kvm");
-        let extension = || match guest {
-            Architecture::X86_64 => std::fs::read_to_string("/proc/cpuinfo")
-                .is_ok_and(|processor| has_extension(&processor)),
-            Architecture::Aarch64 => true,
-        };
-        guest == Architecture::HOST && kvm().is_ok() && extension()
-    }
-}
-
-/// True if /proc/cpuinfo of x86-64 names Intel's or AMD's.
-fn has_extension(cpuinfo: &str) -> bool {
-    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
-    let mut words = flags.flat_map(str::split_whitespace);
-    words.any(|word| matches!(word, "vmx" | "svm"))
-}
 
 /// What a QEMU is started with. The files stay open as long as it runs.
 pub(super) struct Machine<'a> {
@@ -236,14 +205,6 @@ impl Machine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_processor_without_an_extension_runs_no_guest() {
-        let flags =
-            |words: &str| format!("processor\t: 0\nflags\t\t: fpu {words} sse2\nbugs\t: svm\n");
-        assert!(has_extension(&flags("vmx")) && has_extension(&flags("svm")));
-        assert!(!has_extension(&flags("svme")) && !has_extension(""));
-    }
 
     #[test]
     fn the_time_of_a_process_comes_after_its_name() {
