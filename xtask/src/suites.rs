@@ -139,7 +139,7 @@ pub struct Executable {
     pub name: String,
     pub path: PathBuf,
     /// The `Cargo.toml` of its package.
-    manifest: PathBuf,
+    pub manifest: PathBuf,
     is_test: bool,
 }
 
