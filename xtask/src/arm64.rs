@@ -12,7 +12,7 @@ use crate::{metadata, suites, waldio};
 const EMULATED: [&str; 4] = ["iostep-model", "iostep-fs", "iostep-calls", "iostep-load"];
 /// What cargo builds for it, below the target directory. Guests share it.
 const BUILT: &str = "aarch64-unknown-linux-gnu/debug";
-const SETUPS: [&str; 2] = ["dist-arm64", "guest-arm64"];
+const SETUPS: [&str; 2] = ["build-arm64", "guest-arm64"];
 /// What they leave when they are done.
 const MADE: [&str; 2] = [
     "/var/cache/iostep/arm64/made",

@@ -36,6 +36,7 @@ usage: cargo xtask TASK
   kernels        the tests that run in guests, on every kernel that scripts/setup unpacks
   arm64          the program for arm64: unit tests under user emulation, the rest in guests on
                  every kernel that scripts/setup unpacks; ci makes one trace on one of them
+                 where the machine is set up for it
   test           unit tests, then the tests that need root and a real kernel
 
 Environment:

@@ -76,7 +76,8 @@ pub enum Accelerator {
 /// What a guest should be like.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A bzImage, or an Image of arm64; its modules lie in `../lib/modules/VERSION` or in the host's. If `None`, the one
+    /// A bzImage, or an Image of arm64; its modules lie in `../lib/modules/VERSION` or in the
+    /// host's. If `None`, the one
     /// that the host runs, else the newest in `/boot`, else what `scripts/setup` unpacked; one that
     /// has every [`Kind`] of filesystem comes before one that has not.
     pub kernel: Option<PathBuf>,
@@ -307,7 +308,7 @@ impl Host {
 
 /// The guest's first process.
 ///
-/// Errors: `Usage` if the program is made for another processor; `Io`.
+/// Errors: `Usage` if a program that is brought along cannot run there; `Io`.
 fn init(options: &Options, root: &Path, architecture: Architecture) -> Result<Init> {
     let agent = match &options.agent {
         Some(path) => path.clone(),
@@ -317,14 +318,11 @@ fn init(options: &Options, root: &Path, architecture: Architecture) -> Result<In
         return Ok(Init::OnRoot(agent));
     }
     let program = std::fs::read(&agent).map_err(Error::io(&agent, "read"))?;
-    if Architecture::of_elf(&program) != Some(architecture) {
+    if !busybox::is_static(&program, architecture) {
+        let (agent, name) = (agent.display(), architecture.name());
         return Err(Error::Usage {
-            what: format!(
-                "{}: no program for {}",
-                agent.display(),
-                architecture.name()
-            ),
-            hint: "name a static iostep for it by --agent, as make dist builds one".into(),
+            what: format!("{agent}: no static program for {name}"),
+            hint: "name one by --agent, as make dist and make dist-arm64 build it".into(),
         });
     }
     Ok(Init::Brought(program))

@@ -10,7 +10,6 @@ use iostep_model::bench::{self, Document, RunState};
 use iostep_model::directory::Temporary;
 use iostep_model::disk::Disk;
 use iostep_model::lab::{Cell, CellResult, Environment, Place, Run, State, Tool, WorkloadKind};
-
 use iostep_model::manifest::{Counters, Device};
 use iostep_model::store;
 use iostep_model::table::Trace;

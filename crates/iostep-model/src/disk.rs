@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use health::Health;
-pub use sysfs::{Below, below, disks};
+pub use sysfs::{Below, below, disks, node};
 
 use crate::names::named;
 

@@ -5,10 +5,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use iostep_model::disk;
 use iostep_model::manifest::Holds;
 use procfs::process::MountInfo;
 
-use crate::device_number::{DeviceNumber, node};
+use crate::device_number::DeviceNumber;
 use crate::error::{Error, Result};
 
 /// A device, and what of the filesystem lies on it.
@@ -116,7 +117,7 @@ fn ext4_journal(number: DeviceNumber) -> Option<DeviceNumber> {
     let link = PathBuf::from(format!("/sys/dev/block/{}:{}", number.major, number.minor));
     let name = fs::canonicalize(link).ok()?.file_name()?.to_os_string();
     let mut bytes = [0; superblock::BYTES];
-    File::open(node(&name.to_string_lossy()))
+    File::open(disk::node(Path::new("/"), &name.to_string_lossy())?)
         .ok()?
         .read_exact_at(&mut bytes, superblock::AT)
         .ok()?;

@@ -8,7 +8,7 @@ use iostep_model::disk::{self, Disk};
 use iostep_model::manifest::{Device, Holds, TracedDevice};
 use procfs::process::MountInfo;
 
-use crate::device_number::{self, DeviceNumber};
+use crate::device_number::DeviceNumber;
 use crate::devices::{self, Part};
 use crate::error::{Error, Result};
 use crate::mounts;
@@ -124,7 +124,8 @@ impl Target {
     /// The node of the device that the filesystem lies on, for error texts and for reading the
     /// layout.
     pub fn node(&self) -> PathBuf {
-        device_number::node(&self.upper().name)
+        let name = &self.upper().name;
+        disk::node(Path::new("/"), name).unwrap_or_else(|| Path::new("/dev").join(name))
     }
 
     /// A short name for what is traced, as `dm-0` or `vg-root`.

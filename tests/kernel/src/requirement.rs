@@ -78,7 +78,11 @@ impl Requirement {
             Requirement::Ext4Feature(name) => format!("the kernel's ext4 has no {name}"),
             Requirement::Ia32 => "no 32-bit system calls".to_owned(),
             Requirement::Kernel(role) => {
-                format!("no kernel {role}, which scripts/setup guest unpacks")
+                let purpose = match kernels::ARM64.contains(&role) {
+                    true => "guest-arm64",
+                    false => "guest",
+                };
+                format!("no kernel {role}, which scripts/setup {purpose} unpacks")
             }
             other => format!("no {}", other.name()),
         })

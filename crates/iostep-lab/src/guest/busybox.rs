@@ -38,7 +38,7 @@ pub(super) fn find(root: &Path, architecture: Architecture) -> Result<PathBuf> {
 }
 
 /// True for a program for this architecture that asks for no loader.
-fn is_static(file: &[u8], architecture: Architecture) -> bool {
+pub(super) fn is_static(file: &[u8], architecture: Architecture) -> bool {
     let number = |at: usize, bytes: usize| -> Option<u64> {
         let field = file.get(at..at.checked_add(bytes)?)?;
         Some(field.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))

@@ -1,10 +1,10 @@
 //! How much of a disk's life is used up, where it tells.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::sysfs::{Place, text};
+use super::sysfs::{Place, node, text};
 use super::{Bus, Disk, nvme};
 
 /// What a disk says of its wear, in its own units.
@@ -24,7 +24,7 @@ pub struct Health {
 pub(super) fn read(root: &Path, disk: &Disk) -> Option<Health> {
     let found = match disk.bus? {
         Bus::Nvme => Health {
-            used_percent: nvme::percentage_used(&node(root, disk)?),
+            used_percent: nvme::percentage_used(&node(root, &disk.name)?),
             ..Health::default()
         },
         Bus::Ufs => {
@@ -52,12 +52,6 @@ pub(super) fn read(root: &Path, disk: &Disk) -> Option<Health> {
         Bus::Scsi | Bus::Ata | Bus::Usb | Bus::Sd | Bus::Virtio => return None,
     };
     (found != Health::default()).then_some(found)
-}
-
-/// The node of a disk whose name is one: it may come from a file.
-fn node(root: &Path, disk: &Disk) -> Option<PathBuf> {
-    let is_plain = !disk.name.contains('/') && !disk.name.starts_with('.');
-    is_plain.then(|| root.join("dev").join(&disk.name))
 }
 
 /// `0x0b`.

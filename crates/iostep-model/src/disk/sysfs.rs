@@ -218,6 +218,23 @@ fn describe(directory: PathBuf) -> Disk {
     }
 }
 
+/// Where nodes lie: devtmpfs has them in the first, Android's ueventd makes them in the second.
+const NODES: [&str; 2] = ["dev", "dev/block"];
+
+/// The node of the block device with this name in sysfs, where `!` stands for a slash; `None` for
+/// what is no name. `root` is `/` but for tests.
+pub fn node(root: &Path, name: &str) -> Option<PathBuf> {
+    let mut parts = name.split('!');
+    if parts.any(|part| part.contains('/') || part.starts_with('.') || part.is_empty()) {
+        return None;
+    }
+    let [usual, other] = NODES.map(|directory| root.join(directory).join(name.replace('!', "/")));
+    Some(match !usual.exists() && other.exists() {
+        true => other,
+        false => usual,
+    })
+}
+
 /// An attribute without the white space around it, wrong UTF-8 replaced; `None` if there is none,
 /// or it is empty.
 pub fn text(path: &Path) -> Option<String> {

@@ -447,3 +447,18 @@ fn only_what_both_tell_makes_disks_different() {
             })
     );
 }
+
+#[test]
+fn a_node_is_found_where_android_makes_it_and_nowhere_else() {
+    let root = tempfile::tempdir().expect("a directory");
+    let [usual, android] =
+        ["dev/mapper/a", "dev/block/mapper/a"].map(|path| root.path().join(path));
+    let found = || node(root.path(), "mapper!a").expect("a name");
+    assert_eq!(found(), usual);
+    fs::create_dir_all(android.parent().expect("a parent")).expect("made");
+    fs::write(&android, "").expect("written");
+    assert_eq!(found(), android);
+    for name in ["", "..", "../a", "a!..!b", "!a", "a/b"] {
+        assert_eq!(node(root.path(), name), None, "{name:?}");
+    }
+}

@@ -24,8 +24,10 @@ const X86_64: Bases = Bases {
     linear: 0xffff_8880_0000_0000,
 };
 const CORE: &str = "/proc/kcore";
-/// No kernel has that much to say before its memory begins.
-const MOST: u64 = 1 << 20;
+/// No kernel has that much to say; behind it is its memory, which is not read.
+const MOST: u64 = 1 << 16;
+/// Bytes of an ELF file's own header.
+const HEADER: u64 = 64;
 
 /// What holds where no symbol says otherwise; `None` if this kernel does not tell.
 pub(super) fn fixed() -> Option<Bases> {
@@ -47,12 +49,16 @@ pub(super) fn note(bases: Option<Bases>, kernel: &str) -> Option<String> {
 
 /// Of the ELF file of a kernel's memory.
 fn told_by(mut core: impl Read + Seek) -> Option<Bases> {
-    let mut headers = Vec::new();
-    core.by_ref().take(MOST).read_to_end(&mut headers).ok()?;
-    let (offset, length) = notes_at(&headers)?;
-    core.seek(SeekFrom::Start(offset)).ok()?;
-    let mut notes = Vec::new();
-    core.take(length.min(MOST)).read_to_end(&mut notes).ok()?;
+    let mut read = |offset: u64, length: u64| {
+        let mut bytes = Vec::new();
+        core.seek(SeekFrom::Start(offset)).ok()?;
+        let found = core.by_ref().take(length.min(MOST)).read_to_end(&mut bytes);
+        found.ok().map(|_| bytes)
+    };
+    let header = read(0, HEADER)?;
+    let (first, bytes, count) = headers_at(&header)?;
+    let (offset, length) = notes_at(&read(first, bytes.checked_mul(count)?)?, bytes)?;
+    let notes = read(offset, length)?;
     let text = String::from_utf8_lossy(&notes);
     Some(Bases {
         vmemmap: hexadecimal(value(&text, "NUMBER(VMEMMAP_START)=")?)?,
@@ -63,19 +69,28 @@ fn told_by(mut core: impl Read + Seek) -> Option<Bases> {
     })
 }
 
-/// Where the notes lie (elf(5)): the first header of this type.
-fn notes_at(file: &[u8]) -> Option<(u64, u64)> {
-    let number = |at: usize, bytes: usize| -> Option<u64> {
-        let field = file.get(at..at.checked_add(bytes)?)?;
-        Some(field.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))
-    };
-    if !file.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let (first, bytes, count) = (number(32, 8)? as usize, number(54, 2)?, number(56, 2)?);
-    let mut headers = (0..count).filter_map(|n| first.checked_add((n * bytes) as usize));
-    let notes = headers.find(|at| number(*at, 4) == Some(4))?;
-    Some((number(notes + 8, 8)?, number(notes + 32, 8)?))
+/// Where the headers of segments lie in an ELF file, the bytes of one, and how many there are.
+fn headers_at(header: &[u8]) -> Option<(u64, u64, u64)> {
+    let is_elf = header.starts_with(b"\x7fELF\x02\x01");
+    is_elf.then_some(())?;
+    Some((
+        number(header, 32, 8)?,
+        number(header, 54, 2)?,
+        number(header, 56, 2)?,
+    ))
+}
+
+/// Where the notes lie, and their bytes: the first header of type `PT_NOTE`.
+fn notes_at(headers: &[u8], bytes: u64) -> Option<(u64, u64)> {
+    let mut all = headers.chunks(usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)?);
+    let notes = all.find(|header| number(header, 0, 4) == Some(4))?;
+    Some((number(notes, 8, 8)?, number(notes, 32, 8)?))
+}
+
+/// A field of an ELF file (elf(5)).
+fn number(of: &[u8], at: usize, bytes: usize) -> Option<u64> {
+    let field = of.get(at..at + bytes)?;
+    Some(field.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))
 }
 
 /// The rest of the line that begins so.
