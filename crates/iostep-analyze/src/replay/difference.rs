@@ -1,7 +1,9 @@
 //! Results that are not those of the recording, and why.
 
 use iostep_model::replay::State;
-use iostep_model::syscall::{Call, Errno, OpenFlags, Operation, Outcome, Syscall, Whence};
+use iostep_model::syscall::{
+    Call, Direction, Errno, OpenFlags, Operation, Outcome, Syscall, Whence,
+};
 use serde::{Deserialize, Serialize};
 
 /// Why a call returned something else than in the recording.
@@ -126,6 +128,8 @@ fn reason(
         (Ok(_), Ok(_)) if matches!(call.operation, Operation::ReadDirectory { .. }) => {
             Reason::Filesystem
         }
+        // A file takes part of a write if there is no room for more (write(2)).
+        (Ok(recorded), Ok(replayed)) if replayed < recorded && writes(call) => Reason::Target,
         (Ok(_), Ok(_)) if concluded => Reason::InitialSize,
         (Err(_), Ok(_)) | (Ok(_), Err(_)) if concluded && by_name(call) => Reason::InitialState,
         _ => Reason::Unexplained,
@@ -174,6 +178,17 @@ fn reason_of_recorded(call: &Call, errno: Errno) -> Option<Reason> {
 
 fn is_transfer(call: &Call) -> bool {
     matches!(call.operation, Operation::Transfer { .. })
+}
+
+fn writes(call: &Call) -> bool {
+    let to_file = matches!(
+        call.operation,
+        Operation::Transfer {
+            direction: Direction::Write,
+            ..
+        }
+    );
+    to_file || matches!(call.operation, Operation::Copy { .. })
 }
 
 fn is_lock(call: &Call) -> bool {

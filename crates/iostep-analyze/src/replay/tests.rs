@@ -165,6 +165,13 @@ fn a_difference_has_its_reason() {
         seen: false,
     });
     assert_eq!(reasons(&recording), [short(Reason::InitialSize), denied]);
+    // A file that takes part of a write has no room for the rest.
+    for call in &mut recording.calls {
+        if let Operation::Transfer { direction, .. } = &mut call.operation {
+            *direction = Direction::Write;
+        }
+    }
+    assert_eq!(reasons(&recording)[0], short(Reason::Target));
 }
 
 #[test]
