@@ -32,6 +32,8 @@ const ON_EXT4: &str = "mkfs.ext4 -q /dev/vda && mount /dev/vda /mnt && mkdir /mn
                        cd /mnt && exec \"$0\"";
 /// What is told of whole kernels of arm64: each word selects tests in the guest.
 const ON_ARM64: [&str; 3] = [INSIDE, "record: ", "replay: "];
+/// What tests compile, which a root of another processor has not.
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
 /// Asks for 4 GiB in memory, which a guest has not.
 const TOO_LARGE: &str = "a signal is heard while files are made";
 /// The same where a page has 16 KiB: other filesystems ask there for blocks of that size, as f2fs
@@ -68,6 +70,7 @@ fn on_arm64(role: &'static str, directory: PathBuf, whole: bool) -> Case {
         let flags = [
             &["--kernel", &*kernel, "--root", kernels::ARM64_ROOT][..],
             &["--agent", &agent.to_string_lossy(), "--rw", &shared],
+            &["--rw", PROGRAMS],
             &["--env", "PATH=/usr/bin:/usr/sbin"],
         ];
         let flags = flags.concat();
