@@ -29,6 +29,9 @@ const FOR_ARM64: &str = "IOSTEP_ARM64";
 const ARM64_LIMIT: Duration = Duration::from_secs(1800);
 /// What is told of whole kernels of arm64: each word selects tests in the guest.
 const ON_ARM64: [&str; 3] = [INSIDE, "record: ", "replay: "];
+/// The same where a page has 16 KiB: other filesystems ask there for blocks of that size, as f2fs
+/// does, or are not made for it.
+const ON_LARGE_PAGES: [&str; 3] = ["in the guest: ext4: ", "record: ", "replay: "];
 
 /// A trace on each kernel and, where they are asked for, all tests that run in guests.
 pub fn cases() -> Vec<Case> {
@@ -70,7 +73,11 @@ fn on_arm64(role: &'static str, directory: PathBuf, whole: bool) -> Case {
         programs.run_command(&flags, &[BROUGHT, "demo"], ONE_LIMIT)?;
         let kill = directory.join("waldio-sqlite3/test-kill");
         programs.run_command(&flags, &[&kill.to_string_lossy()], ONE_LIMIT)?;
-        ON_ARM64
+        let filters = match role.ends_with("-16k") {
+            true => ON_LARGE_PAGES,
+            false => ON_ARM64,
+        };
+        filters
             .iter()
             .try_for_each(|filter| programs.run(&[], &flags, &[filter], ARM64_LIMIT))
     });
