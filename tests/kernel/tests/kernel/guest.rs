@@ -1,5 +1,7 @@
 //! `iostep lab guest`: what a guest is, what it gives back, and how it ends.
 
+mod hardware;
+
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -141,7 +143,7 @@ pub fn cases() -> Vec<Case> {
     ];
     let all = all.into_iter().chain([covered(needs(&["mkfs.ext4"]))]);
     let disks = ["nvme", "scsi", "sd"].map(|kind| busy(kind, needs(&[])));
-    let all = all.chain(disks);
+    let all = all.chain(disks).chain(hardware::cases(needs));
     all.map(|case| case.about("guest")).collect()
 }
 
