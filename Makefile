@@ -34,6 +34,11 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 	scripts/setup test
 	cargo xtask kernels
 
+.PHONY: test-arm64
+test-arm64: ## Run what is built for arm64, under emulation and on its kernels in guests (root)
+	scripts/setup test
+	cargo xtask arm64
+
 .PHONY: test-sqlite
 test-sqlite: ## Run SQLite's own tests on waldio, in every layout (long)
 	scripts/sqlite-suite
@@ -116,9 +121,15 @@ dist: ## Build the static programs and the packages below dist/ (25 min)
 	scripts/setup dist-musl
 	scripts/dist
 
+.PHONY: dist-arm64
+dist-arm64: ## The same for arm64 (15 min)
+	scripts/setup dist-arm64
+	scripts/dist aarch64
+
 .PHONY: test-dist
 test-dist: ## Install what `make dist` built into an empty place, use it, and remove it
 	scripts/setup test
+	scripts/setup waldio-packages
 	scripts/test-dist
 
 SHARE := $(DESTDIR)$(PREFIX)/share

@@ -35,14 +35,15 @@
 #endif
 #if defined(SQLITE_CORE)
 # include "sqlite3.h"
-# define SQLITE_EXTENSION_INIT1
 # define SQLITE_EXTENSION_INIT2(pApi) (void)(pApi)
 /* Not in a build without threads. */
 # pragma weak sqlite3_mutex_alloc
 # pragma weak sqlite3_mutex_free
 #else
 # include "sqlite3ext.h"
-SQLITE_EXTENSION_INIT1
+/* Not SQLITE_EXTENSION_INIT1, whose variable SQLite's RTLD_GLOBAL has all
+** extensions of a process share, also those of another SQLite in it. */
+static const sqlite3_api_routines *sqlite3_api = 0;
 #endif
 #include "waldio.h"
 #include <errno.h>
@@ -65,6 +66,12 @@ SQLITE_EXTENSION_INIT1
 #include <time.h>
 #include <unistd.h>
 
+#if !defined(__GLIBC__) && !defined(pwritev2) && __SIZEOF_LONG__==8
+/* musl has it from 1.2.5 on, and bionic from Android 13. */
+# define pwritev2(FD,PARTS,COUNT,OFST,FLAGS) \
+    syscall(SYS_pwritev2, (FD), (PARTS), (COUNT), (OFST), 0L, (FLAGS))
+#endif
+
 /* As in SQLite; sequentially consistent. */
 #define AtomicLoad(P)           __atomic_load_n((P), __ATOMIC_SEQ_CST)
 #define AtomicStore(P,V)        __atomic_store_n((P), (V), __ATOMIC_SEQ_CST)
@@ -81,6 +88,8 @@ typedef struct WdDb WdDb;
 typedef struct WdLayout WdLayout;
 typedef struct WdLog WdLog;
 typedef struct WdShared WdShared;
+
+#define WD_OLDEST_SQLITE   3040000
 
 /* SQLite's own WAL format, from the head of its wal.c. */
 #define WAL_HDRSIZE        32     /* Size of the log's header */
@@ -3094,23 +3103,31 @@ static void wdMethods(
 }
 
 /*
+** The kernel's struct statx (include/uapi/linux/stat.h); musl's has not all of
+** it, and older headers have not either.
+*/
+struct WdStatx {
+  u32 mMask;
+  u32 aOther[38];
+  u32 szOffsetAlign;              /* stx_dio_offset_align */
+  u32 aLater[24];
+};
+#define WD_STATX_DIOALIGN 0x2000
+
+/*
 ** Why the log of this database stays a stock one, or NULL.  On filesystems
 ** that write every block to a new place, or not at all, aligned blocks gain
 ** nothing; zSector receives what O_DIRECT asks for.
 */
 static const char *wdUseless(const char *zName, int *pszSector){
   struct statfs fs;
-#if defined(STATX_DIOALIGN)
-  struct statx sx;
-  if( statx(AT_FDCWD, zName, 0, STATX_DIOALIGN, &sx)==0
-   && (sx.stx_mask & STATX_DIOALIGN)!=0
+  struct WdStatx sx;
+  if( syscall(SYS_statx, AT_FDCWD, zName, 0, WD_STATX_DIOALIGN, &sx)==0
+   && (sx.mMask & WD_STATX_DIOALIGN)!=0
   ){
-    if( sx.stx_dio_offset_align==0 ) return "the file has no O_DIRECT";
-    if( sx.stx_dio_offset_align>WD_SECTOR ){
-      *pszSector = (int)sx.stx_dio_offset_align;
-    }
+    if( sx.szOffsetAlign==0 ) return "the file has no O_DIRECT";
+    if( sx.szOffsetAlign>WD_SECTOR ) *pszSector = (int)sx.szOffsetAlign;
   }
-#endif
   if( *pszSector>WD_BLOCK0 ) return "O_DIRECT asks for more than 4096 bytes";
   if( statfs(zName, &fs)!=0 ) return "statfs() fails";
   switch( (u32)fs.f_type ){
@@ -3589,7 +3606,7 @@ static int wdConnection(
   return sqlite3_create_module(db, "waldio_stat", &wdStatModule, 0);
 }
 
-int waldio_register(int bDefault){
+static int wdRegister(int bDefault){
   sqlite3_vfs *pOther = sqlite3_vfs_find("waldio");
   int rc;
   if( pOther && pOther!=&wdVfs.base ){
@@ -3612,20 +3629,49 @@ int waldio_register(int bDefault){
   return rc==SQLITE_OK ? sqlite3_vfs_register(&wdVfs.base, bDefault) : rc;
 }
 
+int waldio_register(int bDefault){
+  return wdRegister(bDefault);
+}
+
 int waldio_extra_init(const char *zUnused){
   (void)zUnused;
-  return waldio_register(1);
+  return wdRegister(1);
+}
+
+/*
+** Whether this SQLite cannot be served.  A process may have several, as Python's
+** sqlite3 beside apsw, and dlopen() gives all of them one copy of this file.
+*/
+static int wdRefuse(char **pzErrMsg, const sqlite3_api_routines *pApi){
+#if defined(SQLITE_CORE)
+  (void)pzErrMsg; (void)pApi;
+#else
+  if( pApi->libversion_number()<WD_OLDEST_SQLITE ){
+    *pzErrMsg = pApi->mprintf("waldio needs SQLite %d.%d or newer, and this is %s",
+        WD_OLDEST_SQLITE/1000000, WD_OLDEST_SQLITE/1000%1000, pApi->libversion());
+    return 1;
+  }
+  if( sqlite3_api && sqlite3_api!=pApi ){
+    *pzErrMsg = pApi->mprintf("waldio serves another SQLite of this process, and "
+        "each needs a copy of its file, by another name");
+    return 1;
+  }
+#endif
+  return 0;
 }
 
 /*
 ** As an automatic extension this runs for every new connection and must not
 ** change the default VFS each time.
 */
-static int wdInit(const sqlite3_api_routines *pApi, int bDefault){
+static int wdInit(
+  char **pzErrMsg, const sqlite3_api_routines *pApi, int bDefault
+){
   int rc = SQLITE_OK;
+  if( wdRefuse(pzErrMsg, pApi) ) return SQLITE_ERROR;
   SQLITE_EXTENSION_INIT2(pApi);
   if( bDefault || sqlite3_vfs_find("waldio")==0 ){
-    rc = waldio_register(bDefault);
+    rc = wdRegister(bDefault);
   }else if( sqlite3_vfs_find("waldio")==&wdVfs.base ){
     /* sqlite3_shutdown() forgets it, and leaves the VFS. */
     rc = sqlite3_auto_extension((void(*)(void))wdConnection);
@@ -3653,13 +3699,13 @@ static int wdLoaded(sqlite3 *db, char **pzErrMsg, int rc){
 int sqlite3_waldio_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
-  int rc = wdInit(pApi, 0);
+  int rc = wdInit(pzErrMsg, pApi, 0);
   return wdLoaded(db, pzErrMsg, rc);
 }
 
 int sqlite3_waldio_default_init(
   sqlite3 *db, char **pzErrMsg, const sqlite3_api_routines *pApi
 ){
-  int rc = wdInit(pApi, 1);
+  int rc = wdInit(pzErrMsg, pApi, 1);
   return wdLoaded(db, pzErrMsg, rc);
 }

@@ -2,7 +2,10 @@
 ** Every way to load waldio: load_extension() with both entry points, an
 ** automatic extension, linked statically, as the default VFS.
 */
+#define SQLITE_CORE 1             /* sqlite3ext.h for its structure alone */
+#include <sqlite3ext.h>
 #include "test.h"
+#include <dlfcn.h>
 
 int sqlite3_waldio_init(sqlite3*, char**, const sqlite3_api_routines*);
 
@@ -35,6 +38,45 @@ static UNUSED void loadShared(const char *zEntry, int bDefault){
   CHECK_STR( zVfs, "waldio/unix" );
   testExec(db, "CREATE TABLE IF NOT EXISTS t(a); INSERT INTO t VALUES(1)");
   sqlite3_close(db);
+}
+
+/* What SQLite gives to extensions. */
+static sqlite3_api_routines apiOfSqlite;
+static int keepApi(sqlite3 *db, char **pzErr, const sqlite3_api_routines *pApi){
+  (void)db; (void)pzErr;
+  apiOfSqlite = *pApi;
+  return SQLITE_OK;
+}
+static int oldNumber(void){ return 3039004; }
+static const char *oldName(void){ return "3.39.4"; }
+
+/* waldio.so is refused by an SQLite that it cannot serve, and goes on with the
+** one that it serves. */
+static UNUSED void loadRefused(const char *zExpect, int bOld){
+  sqlite3 *db;
+  char zSo[600];
+  char *zErr = 0;
+  void *pSo;
+  int (*xInit)(sqlite3*, char**, const sqlite3_api_routines*);
+  if( !bOld ) loadShared(0, 0);
+  testBegin("refused: %s", zExpect);
+  CHECK_INT( sqlite3_auto_extension((void(*)(void))keepApi), SQLITE_OK );
+  db = testOpen(":memory:");
+  if( bOld ){
+    apiOfSqlite.libversion_number = oldNumber;
+    apiOfSqlite.libversion = oldName;
+  }
+  snprintf(zSo, sizeof(zSo), "%s/waldio.so", testHome);
+  pSo = dlopen(zSo, RTLD_NOW);
+  CHECK( pSo!=0 );
+  *(void**)&xInit = dlsym(pSo, "sqlite3_waldio_init");
+  CHECK( xInit!=0 );
+  CHECK_INT( xInit(db, &zErr, &apiOfSqlite), SQLITE_ERROR );
+  CHECK_STR( zErr, zExpect );
+  sqlite3_free(zErr);
+  CHECK_INT( sqlite3_vfs_find("waldio")!=0, !bOld );
+  sqlite3_close(db);
+  if( !bOld ) loadShared(0, 0);
 }
 
 /* Two builds of waldio in one process: the first to come is used. */
@@ -236,6 +278,9 @@ int main(void){
   noMemory();
   inChild(loadAgain, 0, 0);
   inChild(loadBoth, 0, 0);
+  inChild(loadRefused, "waldio needs SQLite 3.40 or newer, and this is 3.39.4", 1);
+  inChild(loadRefused, "waldio serves another SQLite of this process, and each "
+          "needs a copy of its file, by another name", 0);
   twoFormats();
 #endif
   inChild(loadStatic, 0, 0);

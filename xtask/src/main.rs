@@ -1,5 +1,6 @@
 //! The project's own chores; `cargo xtask ci` is the whole check.
 
+mod arm64;
 mod commands;
 mod contributing;
 mod format;
@@ -33,6 +34,8 @@ usage: cargo xtask TASK
                  there; ci does it but for the build
   waldio         the SQLite extension's tests: two SQLites, sanitizers, languages
   kernels        the tests that run in guests, on every kernel that scripts/setup unpacks
+  arm64          the program for arm64: unit tests under user emulation, the rest in guests on
+                 every kernel that scripts/setup unpacks; ci makes one trace on one of them
   test           unit tests, then the tests that need root and a real kernel
 
 Environment:
@@ -58,6 +61,8 @@ fn main() -> ExitCode {
         ["commands"] => Plan::new().then("commands", commands::check),
         ["waldio"] => Plan::new().then("waldio", waldio::test),
         ["kernels"] => Plan::new().then("kernels", suites::kernels),
+        ["arm64"] => Plan::new().then("arm64", arm64::whole),
+        ["arm64-smoke"] => Plan::new().then("arm64-smoke", arm64::smoke),
         ["test"] => Plan::new().then("test", suites::test),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
@@ -90,7 +95,8 @@ fn ci() -> Result<Plan> {
         .then("commands", commands::check)?
         .then("contributing", contributing::check)?
         .then("waldio", waldio::test)?
-        .then("test", suites::test)?;
+        .then("test", suites::test)?
+        .then("arm64-smoke", arm64::smoke)?;
     plan.summarise();
     Ok(plan)
 }

@@ -11,6 +11,8 @@ use crate::step::{cargo, has_sudo, in_ci, is_root, output_of, root, run, run_tes
 
 /// What tests may ask of a machine. Where CI runs all of it is there, named here or not.
 const REQUIREMENTS: &str = "root,btf,ext4,xfs,btrfs,all";
+/// What root's tests are told by the environment.
+const PASSED: &str = "CI,IOSTEP_ARM64,IOSTEP_KERNELS,IOSTEP_REQUIRE,IOSTEP_VARIANTS,PATH";
 /// The harness whose tests can be skipped with a reason.
 const HARNESS: &str = "libtest-mimic";
 
@@ -59,6 +61,12 @@ pub fn test() -> Result<()> {
 /// their own.
 pub fn kernels() -> Result<()> {
     build()?;
+    kernel_tests("every kernel", &[("IOSTEP_KERNELS", "1")])
+}
+
+/// Root runs the kernel tests with this in their names, which are built, with these variables of
+/// [`PASSED`].
+pub fn kernel_tests(filter: &str, variables: &[(&str, &str)]) -> Result<()> {
     let suites = suites_for_root()?;
     let is_it = |suite: &&Suite| suite.manifest.ends_with("tests/kernel/Cargo.toml");
     let suite = suites.iter().find(is_it).context("no kernel tests")?;
@@ -66,7 +74,7 @@ pub fn kernels() -> Result<()> {
         true => suite.command(Command::new(&suite.binary)),
         false => suite.with_sudo(),
     };
-    run(command.arg("every kernel").env("IOSTEP_KERNELS", "1"))
+    run(command.arg(filter).envs(variables.iter().copied()))
 }
 
 /// A skip is a failure where CI runs, unless the caller already said what is.
@@ -103,7 +111,7 @@ impl Suite {
     fn with_sudo(&self) -> Command {
         let mut command = Command::new("sudo");
         command
-            .arg("--preserve-env=CI,IOSTEP_KERNELS,IOSTEP_REQUIRE,IOSTEP_VARIANTS,PATH")
+            .arg(format!("--preserve-env={PASSED}"))
             .arg("--")
             .arg(&self.binary);
         self.command(command)
@@ -127,30 +135,54 @@ struct Message {
 
 #[derive(Deserialize)]
 struct Target {
+    name: String,
     kind: Vec<String>,
+}
+
+/// A program that cargo built.
+pub struct Executable {
+    pub name: String,
+    pub path: PathBuf,
+    /// The `Cargo.toml` of its package.
+    pub manifest: PathBuf,
+    is_test: bool,
+}
+
+/// What this command of cargo's builds.
+pub fn executables(cargo: &mut Command) -> Result<Vec<Executable>> {
+    let messages = output_of(cargo.args(["--quiet", "--message-format=json"]))?;
+    let mut all = Vec::new();
+    for line in messages.lines() {
+        let message: Message =
+            serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
+        let (Some(manifest), Some(target), Some(path)) =
+            (message.manifest_path, message.target, message.executable)
+        else {
+            continue;
+        };
+        all.push(Executable {
+            name: target.name,
+            path,
+            manifest,
+            is_test: target.kind == ["test"],
+        });
+    }
+    Ok(all)
 }
 
 /// The integration tests that can say of themselves that they need root. Everything is built by
 /// now, so that this only asks where.
 fn suites_for_root() -> Result<Vec<Suite>> {
-    let flags = ["test", "--workspace", "--no-run", "--locked", "--quiet"];
-    let messages = output_of(cargo().args(flags).arg("--message-format=json"))?;
     let packages = metadata::read()?.packages;
-    let mut suites = Vec::new();
-    for line in messages.lines() {
-        let message: Message =
-            serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
-        let (Some(manifest), Some(target), Some(binary)) =
-            (message.manifest_path, message.target, message.executable)
-        else {
-            continue;
-        };
-        let package = packages
-            .iter()
-            .find(|package| package.manifest_path == manifest);
-        if target.kind == ["test"] && package.is_some_and(|package| package.uses(HARNESS)) {
-            suites.push(Suite { binary, manifest });
-        }
-    }
-    Ok(suites)
+    let has_reasons = |executable: &Executable| {
+        let mut all = packages.iter();
+        let package = all.find(|package| package.manifest_path == executable.manifest);
+        executable.is_test && package.is_some_and(|package| package.uses(HARNESS))
+    };
+    let all = executables(cargo().args(["test", "--workspace", "--no-run", "--locked"]))?;
+    let suites = all.into_iter().filter(has_reasons).map(|found| Suite {
+        binary: found.path,
+        manifest: found.manifest,
+    });
+    Ok(suites.collect())
 }

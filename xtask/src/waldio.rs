@@ -1,11 +1,13 @@
 //! The SQLite extension, which make builds.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::metadata::{self, Metadata};
 use crate::step::{as_root, root, run_tests};
-use crate::{metadata, suites};
+use crate::suites;
 
 /// The crate that has the SQLite inside of iostep.
 const SQLITE: &str = "libsqlite3-sys";
@@ -17,12 +19,7 @@ pub fn test() -> Result<()> {
     // The example in Rust is built with everything else.
     suites::build()?;
     let metadata = metadata::read()?;
-    let package = metadata
-        .packages
-        .iter()
-        .find(|package| package.name == SQLITE);
-    let manifest = &package.context(SQLITE)?.manifest_path;
-    let inside = manifest.with_file_name("sqlite3");
+    let inside = sqlite_inside(&metadata)?;
     let example = metadata.target_directory.join("debug/examples/notes");
     // Most tests keep one processor busy, or wait for the disk.
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
@@ -44,6 +41,14 @@ pub fn test() -> Result<()> {
         run_tests(&mut make)?;
     }
     lose_power()
+}
+
+/// The directory of the sqlite3.c that is inside of iostep.
+pub fn sqlite_inside(metadata: &Metadata) -> Result<PathBuf> {
+    let mut packages = metadata.packages.iter();
+    let package = packages.find(|package| package.name == SQLITE);
+    let manifest = &package.context(SQLITE)?.manifest_path;
+    Ok(manifest.with_file_name("sqlite3"))
 }
 
 /// A few states of a filesystem after a power loss; `make test-crash` looks at thousands.

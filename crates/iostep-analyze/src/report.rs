@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod bench;
+mod disk;
 pub mod explain;
 pub mod lab;
 #[cfg(test)]

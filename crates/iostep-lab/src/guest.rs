@@ -1,7 +1,8 @@
 //! Any command in a stock kernel under QEMU, with the host's root as its root.
 //!
 //! The guest boots a distribution's kernel from an archive that is made on the spot: busybox and
-//! the few modules that reach the host. Its root is the host's, shared read-only over 9p; `/tmp`,
+//! the few modules that reach the host. Its root is the host's, or a directory with programs for
+//! another processor, shared read-only over 9p; `/tmp`,
 //! `/var/tmp`, `/run` and `/dev/shm` are memory of the guest, and directories that are named can
 //! be written to. There the calling program's own binary is the first process, with the argument
 //! [`agent::COMMAND`]: it takes the command over a virtio-serial port, word by word, and sends
@@ -12,6 +13,7 @@
 //! is a socket pair. So all that a killed process could leave is QEMU, and the kernel ends that.
 
 pub mod agent;
+mod architecture;
 mod busybox;
 mod cpio;
 mod device;
@@ -28,18 +30,21 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 pub use device::{Backing, Device};
+pub use initramfs::BROUGHT;
 pub use qemu::version as qemu_version;
 
 use crate::error::{Error, Result};
 use crate::mkfs::{Kind, MADE};
+use architecture::{Architecture, Processor};
+use initramfs::Init;
 use kernel::Kernel;
-use qemu::{Machine, Processor, Qemu};
+use qemu::{Machine, Qemu};
 use wire::{Order, Report};
 
 /// How often the caller's flag, the limits and QEMU's end are looked at.
@@ -71,13 +76,15 @@ pub enum Accelerator {
 /// What a guest should be like.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A bzImage; its modules lie in `../lib/modules/VERSION` or in the host's. If `None`, the one
+    /// A bzImage, or an Image of arm64; its modules lie in `../lib/modules/VERSION` or in the host's. If `None`, the one
     /// that the host runs, else the newest in `/boot`, else what `scripts/setup` unpacked; one that
     /// has every [`Kind`] of filesystem comes before one that has not.
     pub kernel: Option<PathBuf>,
     /// A program that calls [`agent::main`] for the argument [`agent::COMMAND`], by default this
-    /// one. Its path must be the same in the guest.
+    /// one. Where the guest has a root of its own, it is a static one, and `/iostep` there.
     pub agent: Option<PathBuf>,
+    /// What the guest has as its root, by default the host's. It has a static busybox.
+    pub root: PathBuf,
     /// Filesystems that the kernel must have, by its own names for them.
     pub filesystems: Vec<&'static str>,
     /// Who executes it.
@@ -101,6 +108,7 @@ impl Default for Options {
         Options {
             kernel: None,
             agent: None,
+            root: "/".into(),
             filesystems: Vec::new(),
             accelerator: Accelerator::Auto,
             memory_bytes: 1 << 30,
@@ -186,7 +194,7 @@ pub fn run(
     match options.accelerator {
         Accelerator::None => run.emulated(),
         Accelerator::Kvm => run.on(Processor::Kvm),
-        Accelerator::Auto if !Processor::kvm_is_usable() => run.emulated(),
+        Accelerator::Auto if !Processor::kvm_is_usable(host.kernel.architecture) => run.emulated(),
         Accelerator::Auto => match run.on(Processor::Kvm) {
             // Whether nested virtualisation works is seen by trying only.
             Err(Error::Guest { came_up: false, .. }) => run.emulated(),
@@ -199,9 +207,13 @@ pub fn run(
 ///
 /// Errors: `Unsupported` with what is missing; `Usage`.
 pub fn check_prerequisites(options: &Options) -> Result<()> {
-    qemu::find()?;
-    busybox::find()?;
-    find_kernel(options).map(drop)
+    // What is missing first is told first: without QEMU nobody needs a kernel.
+    let host = Architecture::HOST;
+    let guest = options.kernel.is_none().then_some(host);
+    guest.map(qemu::find).transpose()?;
+    let kernel = find_kernel(options)?;
+    qemu::find(kernel.architecture)?;
+    busybox::find(&options.root, kernel.architecture).map(drop)
 }
 
 fn find_kernel(options: &Options) -> Result<Kernel> {
@@ -248,6 +260,7 @@ struct Host {
     initramfs: File,
     images: Vec<File>,
     device: Device,
+    root: PathBuf,
     shares: Vec<PathBuf>,
     memory_bytes: u64,
     cpus: u32,
@@ -258,11 +271,9 @@ impl Host {
         let shares = share::directories(&options.shares)?;
         let drivers = drivers(options);
         let kernel = find_kernel(options)?;
-        let agent = match &options.agent {
-            Some(path) => path.clone(),
-            None => std::env::current_exe().map_err(Error::io("this program", "find"))?,
-        };
-        let initramfs = initramfs::make(&kernel, drivers, &agent)?;
+        let root = std::fs::canonicalize(&options.root).map_err(Error::io(&options.root, "use"))?;
+        let init = init(options, &root, kernel.architecture)?;
+        let initramfs = initramfs::make(&kernel, drivers, &root, &init)?;
         let image = kernel.to_boot()?;
         Ok(Host {
             kernel,
@@ -270,6 +281,7 @@ impl Host {
             initramfs,
             images: device::open(options.device, &options.backings, &std::env::temp_dir())?,
             device: options.device,
+            root,
             shares,
             memory_bytes: options.memory_bytes,
             cpus: options.cpus,
@@ -278,6 +290,7 @@ impl Host {
 
     fn machine(&self, processor: Processor) -> Machine<'_> {
         Machine {
+            architecture: self.kernel.architecture,
             processor,
             kernel: &self.image,
             initramfs: &self.initramfs,
@@ -285,9 +298,36 @@ impl Host {
             cpus: self.cpus,
             device: self.device,
             images: &self.images,
+            root: &self.root,
+            modules: &self.kernel.directory,
             shares: &self.shares,
         }
     }
+}
+
+/// The guest's first process.
+///
+/// Errors: `Usage` if the program is made for another processor; `Io`.
+fn init(options: &Options, root: &Path, architecture: Architecture) -> Result<Init> {
+    let agent = match &options.agent {
+        Some(path) => path.clone(),
+        None => std::env::current_exe().map_err(Error::io("this program", "find"))?,
+    };
+    if root == Path::new("/") {
+        return Ok(Init::OnRoot(agent));
+    }
+    let program = std::fs::read(&agent).map_err(Error::io(&agent, "read"))?;
+    if Architecture::of_elf(&program) != Some(architecture) {
+        return Err(Error::Usage {
+            what: format!(
+                "{}: no program for {}",
+                agent.display(),
+                architecture.name()
+            ),
+            hint: "name a static iostep for it by --agent, as make dist builds one".into(),
+        });
+    }
+    Ok(Init::Brought(program))
 }
 
 /// One command in one guest.
@@ -386,7 +426,7 @@ impl Run<'_, '_> {
         let host = self.host;
         let mut orders: Vec<Order> = Vec::new();
         orders.extend(host.shares.iter().map(|share| Order::Share(bytes(share))));
-        orders.push(Order::Modules(bytes(&host.kernel.directory)));
+        orders.push(Order::Modules(host.kernel.version.clone().into_bytes()));
         let devices = (0..host.images.len()).map(|n| host.device.path(n));
         orders.extend(devices.map(|path| Order::Device(bytes(&path))));
         orders.push(Order::Directory(bytes(&self.command.directory)));

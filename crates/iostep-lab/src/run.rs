@@ -8,8 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use iostep_model::bench::{self, Document, RunState};
 use iostep_model::directory::Temporary;
+use iostep_model::disk::Disk;
 use iostep_model::lab::{Cell, CellResult, Environment, Place, Run, State, Tool, WorkloadKind};
-use iostep_model::manifest::Counters;
+
+use iostep_model::manifest::{Counters, Device};
 use iostep_model::store;
 use iostep_model::table::Trace;
 use iostep_model::turns::order;
@@ -304,9 +306,8 @@ impl Runner<'_> {
             },
             emulated: self.guest.unwrap_or(false),
             host: found.host.clone(),
-            device_model: device
-                .as_ref()
-                .map_or(String::new(), |device| model(&device.name)),
+            device_model: model(&found.disks, device.as_ref()),
+            disks: found.disks.clone(),
             device,
             mounted: mounted.map_or(String::new(), |m| format!("{} {}", m.kind, m.options)),
             commands: commands.to_vec(),
@@ -359,15 +360,14 @@ fn state(cell: &Cell, left: &Left, whole: usize, limit: Duration) -> State {
     }
 }
 
-/// What a device calls itself; empty for one that does not.
-fn model(device: &str) -> String {
-    let directory = PathBuf::from("/sys/class/block").join(device);
-    // A partition has its disk's.
-    let files = ["device/model", "../device/model", "device/name"];
-    let found = files
-        .iter()
-        .find_map(|name| std::fs::read_to_string(directory.join(name)).ok());
-    found.map_or(String::new(), |text| text.trim().to_owned())
+/// What the disk calls itself that is the device, or has it as a partition; empty for one that has
+/// no name.
+fn model(disks: &[Disk], device: Option<&Device>) -> String {
+    let mut own = disks.iter().filter(|disk| {
+        let device = device.map_or("", |device| &device.name);
+        device.starts_with(&disk.name)
+    });
+    own.find_map(|disk| disk.model.clone()).unwrap_or_default()
 }
 
 fn one_line(text: &str) -> String {

@@ -34,6 +34,7 @@ pub fn here(root: &Path) -> Environment {
         clock_source: machine::clock_source(root),
         filesystem: None,
         device: None,
+        disks: Vec::new(),
         sqlite: None,
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::printable::excerpt;
+
 /// What can go wrong with the files of a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,6 +46,29 @@ impl Error {
     ) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { path, what, source }
+    }
+
+    /// A file of a version after `newest`, the last that this build reads. `writer` is the version
+    /// of the iostep that wrote it, where the file tells.
+    pub fn newer(
+        path: impl Into<PathBuf>,
+        format: &str,
+        found: u64,
+        newest: impl std::fmt::Display,
+        writer: Option<&str>,
+    ) -> Error {
+        let reader = match writer {
+            Some(writer) => format!(
+                "iostep {}, which wrote it, or a newer one",
+                excerpt(writer, 40)
+            ),
+            None => "a newer iostep".into(),
+        };
+        Error::Unsupported {
+            path: path.into(),
+            found: format!("{format} {found}"),
+            expected: format!("at most {newest}; read it with {reader}"),
+        }
     }
 
     /// A damaged file, with the place and the reason.

@@ -2,7 +2,7 @@
 //!
 //! The data goes one way: a probe writes [`event::Event`]s into a [`spool`], `iostep-analyze`
 //! turns the spool into the tables of [`table`], and [`store`] keeps these as Parquet beside the
-//! [`manifest`]. Nothing here opens a device or looks at a kernel.
+//! [`manifest`]. Nothing here looks at a kernel but [`host`] and [`disk`], which say where it was.
 //!
 //! Units, always: `*_bytes` are bytes, `sector` counts 512-byte sectors from the start of the
 //! whole disk, `*_ns` are nanoseconds of `CLOCK_MONOTONIC` unless the name says `wall`.
@@ -12,6 +12,7 @@ pub mod class;
 pub mod clock;
 pub mod database;
 pub mod directory;
+pub mod disk;
 pub mod durability;
 pub mod error;
 pub mod event;

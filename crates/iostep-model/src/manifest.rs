@@ -5,8 +5,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::filesystem::Kind;
+use crate::host::Android;
 use crate::operation::{Counter, Operation};
 use crate::publish;
 
@@ -31,12 +33,18 @@ pub struct Manifest {
     pub kernel: String,
     /// `uname -m`.
     pub machine: String,
+    /// The build of Android; `None` elsewhere, and in older traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub android: Option<Android>,
     /// The device that was traced; where there are several, the first disk.
     pub device: Device,
     /// All devices, the disks first, where the filesystem does not simply lie on `device`: it
     /// lies on a device that is made of others, or on several. Empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<TracedDevice>,
+    /// The disks below them; empty where none was seen, as in an import, and in older traces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
     /// The filesystem on it, if one was found.
     pub filesystem: Option<Filesystem>,
     /// The clocks at the start.
@@ -102,18 +110,19 @@ pub struct Device {
     pub start_sector: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// `queue/logical_block_size`, bytes.
-    pub logical_block_bytes: u32,
+    /// `queue/logical_block_size`, bytes. This and the following are `None` where the kernel does
+    /// not tell.
+    pub logical_block_bytes: Option<u32>,
     /// `queue/physical_block_size`, bytes.
-    pub physical_block_bytes: u32,
+    pub physical_block_bytes: Option<u32>,
     /// `queue/write_cache`: true for "write back", where a flush means something.
-    pub volatile_write_cache: bool,
+    pub volatile_write_cache: Option<bool>,
     /// `queue/fua`.
-    pub fua: bool,
+    pub fua: Option<bool>,
     /// `queue/scheduler`, the chosen one.
-    pub scheduler: String,
-    /// `queue/rotational`.
-    pub rotational: bool,
+    pub scheduler: Option<String>,
+    /// `queue/rotational` of the disks below, which a loop device does not have.
+    pub rotational: Option<bool>,
 }
 
 /// One of several devices of a trace.
@@ -468,11 +477,14 @@ impl Manifest {
             .and_then(serde_json::Value::as_u64)
             .ok_or_else(|| Error::corrupt(&path, "schema_version", "missing"))?;
         if version > u64::from(SCHEMA_VERSION) {
-            return Err(Error::Unsupported {
+            let writer = value.get("iostep_version").and_then(|text| text.as_str());
+            return Err(Error::newer(
                 path,
-                found: format!("trace schema {version}"),
-                expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
-            });
+                "trace schema",
+                version,
+                SCHEMA_VERSION,
+                writer,
+            ));
         }
         serde_json::from_value(value).map_err(|e| Error::corrupt(&path, "JSON", e))
     }

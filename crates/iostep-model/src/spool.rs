@@ -132,7 +132,16 @@ pub fn read(path: &Path) -> Result<Contents> {
         return Err(Error::corrupt(path, "byte 0", "no IOSP magic"));
     }
     let version = u16::from_le_bytes([header[4], header[5]]);
-    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+    if version > VERSION {
+        return Err(Error::newer(
+            path,
+            "event format",
+            version.into(),
+            VERSION,
+            None,
+        ));
+    }
+    if version < OLDEST_VERSION {
         return Err(Error::Unsupported {
             path: path.to_owned(),
             found: format!("event format {version}"),

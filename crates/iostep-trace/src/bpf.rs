@@ -6,6 +6,7 @@
 mod choice;
 mod decode;
 mod flags;
+mod memory_map;
 mod symbols;
 mod tracepoints;
 
@@ -35,6 +36,7 @@ use crate::target::Target;
 pub(crate) use choice::is_preempted;
 use choice::{COUNTING, Choice, Role, looks_at_calls, role_of};
 use decode::Decoder;
+use memory_map::Bases;
 use symbols::Symbols;
 use tracepoints::of_modules;
 
@@ -105,13 +107,6 @@ const OTHER_SYMBOLS: [&str; 4] = [
 /// Came with the bios of direct I/O that are counted after they were submitted
 /// (`iomap_dio_bio_iter_one`, fs/iomap/direct-io.c, Linux 7.0), which is seen in no type.
 const BOUNCE: &str = "bio_iov_iter_bounce";
-
-/// x86-64 without KASLR of the memory map, four-level page tables (Documentation/arch/x86/x86_64/mm.rst).
-#[cfg(target_arch = "x86_64")]
-const FIXED_BASES: (u64, u64) = (0xffff_ea00_0000_0000, 0xffff_8880_0000_0000);
-/// Elsewhere the programs do without the content of pages.
-#[cfg(not(target_arch = "x86_64"))]
-const FIXED_BASES: (u64, u64) = (0, 0);
 
 /// The sums of all CPUs.
 fn sums_of(all: &[wire_sums]) -> Sums {
@@ -231,7 +226,9 @@ impl<'object> Probe<'object> {
         })?;
         let symbols = Symbols::read(&symbol_names())?;
         let mut choice = Choice::new(kind(target), &release());
-        let mut skel = load(target, &btf, &symbols, &mut choice, fault, objects)?;
+        let bases = memory_map::fixed();
+        let addresses = (&symbols, bases);
+        let mut skel = load(target, &btf, addresses, &mut choice, fault, objects)?;
         for (name, kind) in END_IO_KINDS {
             for address in symbols.all(name) {
                 skel.maps
@@ -248,12 +245,14 @@ impl<'object> Probe<'object> {
         let disks = target.layers.iter().map(|layer| layer.traced.is_disk());
         let disks = disks.collect();
         let ledger = target.has_requests().then(|| Ledger::since(attached_ns));
+        let mut notes = choice.notes(&release());
+        notes.extend(memory_map::note(bases, &release()));
         Ok(Probe {
             skel: Box::new(skel),
             flags,
             decoder: RefCell::new(Decoder::new(flags, disks, ledger, fault)),
             told: Cell::new(Late::default()),
-            notes: choice.notes(&release()),
+            notes,
         })
     }
 
@@ -527,7 +526,7 @@ impl<'object> Probe<'object> {
 fn configure(
     open: &mut OpenIostepSkel<'_>,
     target: &Target,
-    symbols: &Symbols,
+    (symbols, bases): (&Symbols, Option<Bases>),
     fault: Option<Fault>,
 ) -> Result<()> {
     let settings = open
@@ -544,7 +543,11 @@ fn configure(
     }
     settings.vmemmap_base_address = symbols.one("vmemmap_base");
     settings.page_offset_base_address = symbols.one("page_offset_base");
-    (settings.vmemmap_base_fixed, settings.page_offset_base_fixed) = FIXED_BASES;
+    if let Some(bases) = bases {
+        settings.vmemmap_base_fixed = bases.vmemmap;
+        settings.page_offset_base_fixed = bases.linear;
+    }
+    settings.page_shift = rustix::param::page_size().ilog2();
     settings.jbd2_end_io = symbols.one("journal_end_buffer_io_sync");
     settings.simple_direct_pool = symbols.one("iomap_dio_simple_pool");
     settings.direct_counts_later = u32::from(symbols.one(BOUNCE) != 0);
@@ -616,7 +619,7 @@ pub(crate) fn release() -> String {
 fn load<'object>(
     target: &Target,
     btf: &Btf<'_>,
-    symbols: &Symbols,
+    addresses: (&Symbols, Option<Bases>),
     choice: &mut Choice,
     fault: Option<Fault>,
     objects: &'object mut Objects,
@@ -625,7 +628,7 @@ fn load<'object>(
         let mut open = IostepSkelBuilder::default()
             .open(object)
             .map_err(Error::kernel("open the BPF object"))?;
-        configure(&mut open, target, symbols, fault)?;
+        configure(&mut open, target, addresses, fault)?;
         set_kernel_bits(&mut open, btf);
         if let Some(settings) = open.maps.rodata_data.as_mut() {
             settings.is_preempted = u32::from(choice.is_preempted());

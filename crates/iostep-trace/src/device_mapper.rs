@@ -7,8 +7,8 @@ use rustix::ioctl::{self, Updater, opcode};
 
 use crate::error::{Error, Result};
 
-/// Where the kernel takes the ioctls.
-const CONTROL: &str = "/dev/mapper/control";
+/// Where the kernel takes the ioctls, by udev and on Android (system/core/libdm).
+const CONTROLS: [&str; 2] = ["/dev/mapper/control", "/dev/device-mapper"];
 /// `DM_STATUS_TABLE_FLAG`: the table, not the targets' state.
 const TABLE_FLAG: u32 = 1 << 4;
 /// `DM_BUFFER_FULL_FLAG`: there was more to tell.
@@ -51,7 +51,11 @@ const SPEC_BYTES: usize = TYPE_AT + TYPE_BYTES;
 /// Errors: `Io` without the right to ask or without device mapper; `Unsupported` for a table that
 /// cannot be read.
 pub(crate) fn target_types(number: u64) -> Result<Vec<String>> {
-    let path = Path::new(CONTROL);
+    let [usual, android] = CONTROLS.map(Path::new);
+    let path = match !usual.exists() && android.exists() {
+        true => android,
+        false => usual,
+    };
     let control = File::options()
         .read(true)
         .write(true)
@@ -84,7 +88,7 @@ pub(crate) fn target_types(number: u64) -> Result<Vec<String>> {
     .map_err(Error::io(path, "read the table of a device through"))?;
     if request.flags & BUFFER_FULL_FLAG != 0 {
         return Err(Error::unsupported(
-            CONTROL,
+            path.display(),
             "the device's table is too long",
         ));
     }

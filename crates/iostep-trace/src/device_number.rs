@@ -1,4 +1,22 @@
-//! Numbers of block devices.
+//! Numbers of block devices, and their nodes.
+
+use std::path::{Path, PathBuf};
+
+/// Where nodes lie: devtmpfs has them in the first, Android's ueventd makes them in the second.
+const NODES: [&str; 2] = ["/dev", "/dev/block"];
+
+/// The node of the device with this name in sysfs, where `!` stands for a slash.
+pub(crate) fn node(name: &str) -> PathBuf {
+    node_in(NODES.map(Path::new), name)
+}
+
+fn node_in(directories: [&Path; 2], name: &str) -> PathBuf {
+    let [usual, other] = directories.map(|directory| directory.join(name.replace('!', "/")));
+    match !usual.exists() && other.exists() {
+        true => other,
+        false => usual,
+    }
+}
 
 /// A block device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,5 +50,21 @@ impl DeviceNumber {
             major: major.parse().ok()?,
             minor: minor.parse().ok()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_found_where_android_makes_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let block = directory.path().join("block");
+        std::fs::create_dir_all(block.join("mapper")).expect("made");
+        let found = |name| node_in([directory.path(), &block], name);
+        assert_eq!(found("mapper!a"), directory.path().join("mapper/a"));
+        std::fs::write(block.join("mapper/a"), "").expect("written");
+        assert_eq!(found("mapper!a"), block.join("mapper/a"));
     }
 }

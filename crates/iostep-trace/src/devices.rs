@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use iostep_model::manifest::Holds;
 use procfs::process::MountInfo;
 
-use crate::device_number::DeviceNumber;
+use crate::device_number::{DeviceNumber, node};
 use crate::error::{Error, Result};
 
 /// A device, and what of the filesystem lies on it.
@@ -115,9 +115,8 @@ mod superblock {
 fn ext4_journal(number: DeviceNumber) -> Option<DeviceNumber> {
     let link = PathBuf::from(format!("/sys/dev/block/{}:{}", number.major, number.minor));
     let name = fs::canonicalize(link).ok()?.file_name()?.to_os_string();
-    let node = Path::new("/dev").join(name.to_string_lossy().replace('!', "/"));
     let mut bytes = [0; superblock::BYTES];
-    File::open(node)
+    File::open(node(&name.to_string_lossy()))
         .ok()?
         .read_exact_at(&mut bytes, superblock::AT)
         .ok()?;

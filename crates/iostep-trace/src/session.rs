@@ -1,7 +1,7 @@
 //! A recording: the backend in a thread of its own, the spool, and the manifest.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use iostep_model::clock::{mono_ns, wall_ns};
 use iostep_model::directory::Directory;
+use iostep_model::disk;
 use iostep_model::event::{Event, Marker};
+use iostep_model::host::Host;
 use iostep_model::manifest::{
     Backend, Check, Clocks, Command, Counters, Filesystem, Manifest, SCHEMA_VERSION, State,
 };
@@ -231,6 +233,7 @@ impl Session {
     pub fn finish(mut self) -> Result<Manifest> {
         let mut check = self.end()?;
         self.manifest.end_mono_ns = Some(mono_ns());
+        disk::read_after(Path::new("/"), &mut self.manifest.disks);
         let interrupts_after = interrupts::read()?;
         self.manifest.interrupts =
             interrupts::between(&self.interrupts_before, &interrupts_after, &self.target);
@@ -610,7 +613,7 @@ fn record_tracefs(
 }
 
 /// Makes the directory and holds it; true if it was not there.
-fn prepare(path: &std::path::Path) -> Result<(Directory, bool)> {
+fn prepare(path: &Path) -> Result<(Directory, bool)> {
     let (held, made) = Directory::make(path)?;
     let mut entries = std::fs::read_dir(held.path()).map_err(Error::io(path, "list"))?;
     if !made && entries.next().is_some() {
@@ -633,16 +636,20 @@ fn discard(held: &Directory, created: bool) {
 }
 
 fn new_manifest(options: &Options, backend: Backend) -> Manifest {
-    let system = rustix::system::uname();
+    let host = Host::running();
+    let mut disks = options.target.hardware();
+    disk::read_before(Path::new("/"), &mut disks);
     Manifest {
         schema_version: SCHEMA_VERSION,
         iostep_version: options.iostep_version.clone(),
         state: State::Recording,
         backend,
-        kernel: system.release().to_string_lossy().into_owned(),
-        machine: system.machine().to_string_lossy().into_owned(),
+        kernel: host.kernel,
+        machine: host.machine,
+        android: host.android,
         device: options.target.device.clone(),
         devices: options.target.traced_devices(),
+        disks,
         filesystem: options.filesystem.clone(),
         clocks: clocks(),
         end_mono_ns: None,

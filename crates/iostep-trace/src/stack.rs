@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use iostep_model::disk::{self, Disk};
 use iostep_model::manifest::{Device, Holds, TracedDevice};
 
 use crate::device_mapper;
@@ -17,8 +18,9 @@ use crate::error::{Error, Result};
 
 /// As many devices as the BPF programs have room for (`MAX_DEVICES`, maps.bpf.h).
 pub(crate) const MAX_DEVICES: usize = 16;
-/// Targets of device mapper that fire `block_bio_remap` for every bio.
-const FOLLOWED_TARGETS: [&str; 4] = ["linear", "striped", "crypt", "zero"];
+/// Targets of device mapper that fire `block_bio_remap` for every bio. `default-key` is Android's
+/// alone (drivers/md/dm-default-key.c of its kernels): `linear` with a key, which was not tried.
+const FOLLOWED_TARGETS: [&str; 5] = ["linear", "striped", "crypt", "zero", "default-key"];
 /// Levels of md that do.
 const FOLLOWED_LEVELS: [(&str, &str); 2] = [("raid0", "RAID0"), ("raid1", "RAID1")];
 
@@ -30,6 +32,8 @@ pub struct Layer {
     pub disk: DeviceNumber,
     /// What the manifest says of it.
     pub traced: TracedDevice,
+    /// The disks that it lies on in the end, through a loop device's file too.
+    pub(crate) hardware: Vec<Disk>,
     /// Its directory in sysfs: its `stat` and `inflight`.
     pub(crate) sysfs: PathBuf,
     /// Its disk's.
@@ -151,8 +155,9 @@ impl Sysfs<'_> {
         };
         let disk = number_in(&disk_sysfs)?;
         let kind = self.kind(number, disk, &disk_sysfs);
+        let hardware = disk::disks(self.root, &sysfs);
         let traced = TracedDevice {
-            device: describe(number, &sysfs, &disk_sysfs),
+            device: describe(number, &sysfs, &disk_sysfs, &hardware),
             holds,
             made_of: Vec::new(),
             kind: kind.name,
@@ -162,6 +167,7 @@ impl Sysfs<'_> {
             number,
             disk,
             traced,
+            hardware,
             sysfs,
             disk_sysfs,
             refusal: kind.refusal,
@@ -302,7 +308,8 @@ fn disks_first(mut found: Vec<Layer>) -> Vec<Layer> {
     order.into_iter().map(|at| found[at].clone()).collect()
 }
 
-fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path) -> Device {
+fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path, hardware: &[Disk]) -> Device {
+    let flag = |name| Some(queue_text(disk, name)?.parse::<u8>().ok()? == 1);
     Device {
         name: sysfs
             .file_name()
@@ -312,12 +319,13 @@ fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path) -> Device {
         minor: number.minor,
         start_sector: read_number(&sysfs.join("start")).unwrap_or(0),
         sectors: read_number(&sysfs.join("size")).unwrap_or(0),
-        logical_block_bytes: queue_number(disk, "logical_block_size", 512),
-        physical_block_bytes: queue_number(disk, "physical_block_size", 512),
-        volatile_write_cache: queue_text(disk, "write_cache") == "write back",
-        fua: queue_number(disk, "fua", 0) == 1,
-        scheduler: chosen(&queue_text(disk, "scheduler")),
-        rotational: queue_number(disk, "rotational", 0) == 1,
+        logical_block_bytes: queue_number(disk, "logical_block_size"),
+        physical_block_bytes: queue_number(disk, "physical_block_size"),
+        volatile_write_cache: queue_text(disk, "write_cache").map(|text| text == "write back"),
+        fua: flag("fua"),
+        scheduler: queue_text(disk, "scheduler").map(|text| chosen(&text)),
+        // A loop device's own says nothing of the disk below its file.
+        rotational: disk::rotational(hardware).or_else(|| flag("rotational")),
     }
 }
 
@@ -334,13 +342,13 @@ fn read_number(path: &Path) -> Option<u64> {
     read(path).ok()?.trim().parse().ok()
 }
 
-fn queue_text(disk: &Path, name: &str) -> String {
-    let text = read(&disk.join("queue").join(name)).unwrap_or_default();
-    text.trim().to_owned()
+fn queue_text(disk: &Path, name: &str) -> Option<String> {
+    let text = read(&disk.join("queue").join(name)).ok()?;
+    Some(text.trim().to_owned())
 }
 
-fn queue_number(disk: &Path, name: &str, otherwise: u32) -> u32 {
-    queue_text(disk, name).parse().unwrap_or(otherwise)
+fn queue_number(disk: &Path, name: &str) -> Option<u32> {
+    queue_text(disk, name)?.parse().ok()
 }
 
 /// `none [mq-deadline] kyber`: the one in brackets.

@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use iostep_model::disk::{self, Disk};
 use iostep_model::manifest::{Device, Holds, TracedDevice};
 use procfs::process::MountInfo;
 
-use crate::device_number::DeviceNumber;
+use crate::device_number::{self, DeviceNumber};
 use crate::devices::{self, Part};
 use crate::error::{Error, Result};
 use crate::mounts;
@@ -91,6 +92,13 @@ impl Target {
         self.layers.iter().filter(|layer| layer.traced.is_disk())
     }
 
+    /// The disks below all of them, through loop devices' files too, each once and without its
+    /// health.
+    pub fn hardware(&self) -> Vec<Disk> {
+        let all = self.layers.iter().flat_map(|layer| &layer.hardware);
+        disk::each_once(all.cloned())
+    }
+
     /// Errors: `Unsupported` for a device whose I/O cannot be followed, with its name.
     pub fn check_followed(&self) -> Result<()> {
         self.layers.iter().try_for_each(Layer::check_followed)
@@ -116,7 +124,7 @@ impl Target {
     /// The node of the device that the filesystem lies on, for error texts and for reading the
     /// layout.
     pub fn node(&self) -> PathBuf {
-        Path::new("/dev").join(self.upper().name.replace('!', "/"))
+        device_number::node(&self.upper().name)
     }
 
     /// A short name for what is traced, as `dm-0` or `vg-root`.

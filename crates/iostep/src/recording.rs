@@ -17,6 +17,7 @@ use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
 
 use crate::terminal::say;
+use crate::version;
 
 /// Directories in memory, where a recording does not write to the device that it records.
 const MEMORY: [&str; 2] = ["/dev/shm", "/run"];
@@ -87,7 +88,7 @@ pub fn start(
     Ok(Session::start(Options {
         target,
         directory: directory.to_owned(),
-        iostep_version: env!("CARGO_PKG_VERSION").into(),
+        iostep_version: version::NUMBER.into(),
         filesystem,
         backend,
         fault,

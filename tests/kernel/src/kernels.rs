@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 /// are the oldest and the newest of their series that there was.
 pub const ROLES: [&str; 4] = ["6.1", "6.12", "oldest-7", "newest-7"];
 
+/// Those of arm64, the last with pages of 16 KiB; `scripts/setup guest-arm64` unpacks them.
+pub const ARM64: [&str; 4] = [
+    "arm64-6.1",
+    "arm64-6.12",
+    "arm64-newest-7",
+    "arm64-newest-7-16k",
+];
+/// A root with programs for them.
+pub const ARM64_ROOT: &str = "/var/cache/iostep/root-arm64";
+
 const DIRECTORY: &str = "/var/cache/iostep/kernels";
 
 /// The image of a kernel; `None` if it was not unpacked.

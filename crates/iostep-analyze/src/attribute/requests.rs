@@ -322,7 +322,7 @@ fn disks(manifest: &Manifest) -> Vec<Disk> {
     let devices = indices.map(|index| manifest.device_at(index as u8));
     let disks = devices.map(|device| Disk {
         is_partition: device.start_sector > 0,
-        flushes: Flushes::new(device.fua),
+        flushes: Flushes::new(device.fua == Some(true)),
     });
     disks.collect()
 }

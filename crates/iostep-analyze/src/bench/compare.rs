@@ -1,6 +1,7 @@
 //! Two documents side by side: do they differ, and by how much?
 
 use iostep_model::bench::{Document, Job, Run};
+use iostep_model::disk::Disk;
 use iostep_model::quantile::median;
 use iostep_model::unit::Unit;
 use serde::Serialize;
@@ -26,6 +27,9 @@ pub struct Comparison {
     pub work: &'static str,
     /// What else differs: if jobs do, the figures are of different things.
     pub differences: Vec<Difference>,
+    /// The disks of both, where they are not the same kind of hardware; `None` where they are, or
+    /// where either is not known. Two of a kind look the same.
+    pub different_disks: Option<[Vec<Disk>; 2]>,
     /// Runs of the first and the second document that came to their end.
     pub runs: [u64; 2],
     /// Runs of either that did not, or found something wrong.
@@ -112,6 +116,14 @@ pub enum Judged {
     Missing,
 }
 
+fn different_disks(first: &Document, second: &Document) -> Option<[Vec<Disk>; 2]> {
+    let [one, other] = [first, second].map(|document| &document.environment.disks);
+    let is_known = !one.is_empty() && !other.is_empty();
+    let mut pairs = one.iter().zip(other);
+    let is_same = one.len() == other.len() && pairs.all(|(a, b)| a.is_like(b));
+    (is_known && !is_same).then(|| [one.clone(), other.clone()])
+}
+
 impl Comparison {
     /// Compares two documents; ratios are the second's over the first's.
     ///
@@ -130,6 +142,7 @@ impl Comparison {
         Ok(Comparison {
             work: summaries[0].work,
             differences: difference::between(first, second),
+            different_disks: different_disks(first, second),
             runs: sides.each_ref().map(|side| side.complete() as u64),
             broken_runs: sides.each_ref().map(Side::broken),
             rows: Measure::all()

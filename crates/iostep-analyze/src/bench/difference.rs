@@ -19,7 +19,14 @@ pub struct Difference {
 
 /// Everything in job, environment and version that is not the same in two documents.
 pub(super) fn between(first: &Document, second: &Document) -> Vec<Difference> {
-    let mut documents = [first, second].map(conditions);
+    let mut documents = [first.clone(), second.clone()];
+    // Older results do not say which disks: that is no difference.
+    if documents.iter().any(|of| of.environment.disks.is_empty()) {
+        documents
+            .iter_mut()
+            .for_each(|of| of.environment.disks.clear());
+    }
+    let mut documents = documents.map(conditions);
     let names: std::collections::BTreeSet<String> =
         documents.iter().flat_map(|of| of.keys().cloned()).collect();
     let [first, second] = &mut documents;
@@ -52,15 +59,19 @@ pub fn varying(documents: &[&Document]) -> Vec<(String, Vec<String>)> {
     columns.into_iter().collect()
 }
 
-fn conditions(document: &Document) -> BTreeMap<String, String> {
-    let mut environment = document.environment.clone();
+fn conditions(document: Document) -> BTreeMap<String, String> {
+    let mut environment = document.environment;
     if let Some(filesystem) = &mut environment.filesystem {
         // It follows from the size and the options.
         filesystem.layout.clear();
     }
+    for disk in &mut environment.disks {
+        // It grows with every run.
+        (disk.health_before, disk.health_after) = (None, None);
+    }
     let mut found = flat("job", &document.job);
     found.append(&mut flat("environment", &environment));
-    found.insert("iostep_version".into(), document.iostep_version.clone());
+    found.insert("iostep_version".into(), document.iostep_version);
     found
 }
 
@@ -83,6 +94,11 @@ fn flatten(name: String, value: Value, found: &mut BTreeMap<String, String>) {
             }
         }
         Value::Null => {}
+        Value::Array(entries) if entries.iter().any(Value::is_object) => {
+            for (place, entry) in entries.into_iter().enumerate() {
+                flatten(format!("{name}.{place}"), entry, found);
+            }
+        }
         // Each setting by itself: two long lists hide the one that differs.
         Value::Array(entries) if entries.iter().any(|entry| setting(entry).is_some()) => {
             for (field, value) in entries.iter().filter_map(setting) {

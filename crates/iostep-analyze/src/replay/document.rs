@@ -88,12 +88,24 @@ impl Document {
         #[derive(Deserialize)]
         struct Version {
             schema_version: u32,
+            iostep_version: Option<String>,
         }
         let fault = |error: serde_json::Error| {
             let place = format!("line {}", error.line());
             Error::corrupt(path, place, format!("no result of a replay: {error}"))
         };
         let found: Version = serde_json::from_str(text).map_err(fault)?;
+        if found.schema_version > SCHEMA_VERSION {
+            let (version, writer) = (found.schema_version.into(), found.iostep_version);
+            let writer = writer.as_deref();
+            return Err(Error::newer(
+                path,
+                "replay schema",
+                version,
+                SCHEMA_VERSION,
+                writer,
+            ));
+        }
         if found.schema_version != SCHEMA_VERSION {
             return Err(Error::Unsupported {
                 path: path.to_owned(),

@@ -163,7 +163,8 @@ fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 #[derive(Debug, Default)]
 struct Work {
     shares: Vec<PathBuf>,
-    modules: Option<PathBuf>,
+    /// The kernel's version.
+    modules: Option<OsString>,
     devices: Vec<PathBuf>,
     environment: Vec<(OsString, OsString)>,
     directory: PathBuf,
@@ -177,7 +178,7 @@ impl Work {
         loop {
             match receive(&mut from)? {
                 Order::Share(bytes) => work.shares.push(path(bytes)),
-                Order::Modules(bytes) => work.modules = Some(path(bytes)),
+                Order::Modules(bytes) => work.modules = Some(OsString::from_vec(bytes)),
                 Order::Device(bytes) => work.devices.push(path(bytes)),
                 Order::Environment(setting) => work.environment.extend(variable(setting)),
                 Order::Directory(bytes) => work.directory = path(bytes),
@@ -197,11 +198,11 @@ fn variable(mut setting: Vec<u8>) -> Option<(OsString, OsString)> {
 }
 
 fn serve(work: &Work, port: &Mutex<&File>) -> Result<Report> {
-    if let Some(modules) = &work.modules {
-        let version = modules.file_name().unwrap_or_default();
+    if let Some(version) = &work.modules {
         let place = Path::new("/lib/modules").join(version);
         make_directory(&place)?;
-        bind(modules, &place)?;
+        let options = share::mount_options("loose");
+        mount(share::MODULES, "9p", &place, MountFlags::RDONLY, &options)?;
     }
     // It may lie where something else is mounted now.
     make_directory(&work.directory)?;

@@ -61,7 +61,10 @@ impl<W: Write> Archive<W> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::architecture::Architecture;
+    use super::super::busybox;
     use super::*;
+    use std::path::Path;
     use std::process::{Command, Stdio};
 
     fn archive() -> Vec<u8> {
@@ -90,7 +93,8 @@ mod tests {
     /// busybox reads the format with code of its own.
     #[test]
     fn another_program_unpacks_what_was_packed() {
-        let busybox = super::super::busybox::find().expect("scripts/setup installs it");
+        let busybox =
+            busybox::find(Path::new("/"), Architecture::HOST).expect("scripts/setup installs it");
         let target = tempfile::tempdir().expect("a directory");
         let mut child = Command::new(busybox)
             .args(["cpio", "-i"])

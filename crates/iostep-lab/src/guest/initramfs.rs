@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
@@ -25,16 +25,27 @@ pub(super) fn needed(devices: &[(&'static str, &'static str)]) -> Vec<&'static s
     DRIVERS.into_iter().chain(devices).collect()
 }
 
-/// Writes the first root into a nameless file. `init` is a program on the host's root that calls
-/// [`agent::main`] when its argument is [`agent::COMMAND`].
+/// The program that calls [`agent::main`] when its argument is [`agent::COMMAND`].
+pub(super) enum Init {
+    /// A file that the guest's root has at the same place.
+    OnRoot(PathBuf),
+    /// A static one that is brought along.
+    Brought(Vec<u8>),
+}
+
+/// Where a guest with a root of its own has the agent.
+pub const BROUGHT: &str = "/iostep";
+
+/// Writes the first root into a nameless file.
 ///
 /// Errors: `Unsupported` without a static busybox; `Io`; `Program` if a module cannot be unpacked.
 pub(super) fn make(
     kernel: &Kernel,
     devices: &[(&'static str, &'static str)],
-    init: &Path,
+    root: &Path,
+    init: &Init,
 ) -> Result<File> {
-    let busybox = busybox::find()?;
+    let busybox = busybox::find(root, kernel.architecture)?;
     let program = std::fs::read(&busybox).map_err(Error::io(&busybox, "read"))?;
     let files = kernel.modules.in_order(&needed(devices));
     let mut loaded = Vec::new();
@@ -59,6 +70,9 @@ pub(super) fn make(
         for (name, content) in &loaded {
             archive.file(&format!("modules/{name}"), 0o644, content)?;
         }
+        if let Init::Brought(program) = init {
+            archive.file("brought", 0o755, program)?;
+        }
         archive.file("init", 0o755, &script)?;
         let mut out = archive.finish()?;
         out.flush()?;
@@ -69,7 +83,7 @@ pub(super) fn make(
 
 /// The host's root is the lower layer, which nothing writes to; the agent makes all but a few
 /// directories read-only. The upper one is there for mount points that the host lacks.
-fn script<'a>(modules: impl Iterator<Item = (&'a str, &'a str)>, init: &Path) -> Vec<u8> {
+fn script<'a>(modules: impl Iterator<Item = (&'a str, &'a str)>, init: &Init) -> Vec<u8> {
     let mut script = String::from(
         "#!/bin/busybox sh
 b=/bin/busybox
@@ -87,13 +101,22 @@ end() { echo \"iostep: cannot $1\"; $b reboot -f; }
 $b mount -t 9p -o $o {ROOT} /host || end \"mount the host's root\"
 $b mount -t tmpfs -o mode=755 written /written || end 'make a tmpfs'
 $b mkdir /written/upper /written/work
-o=lowerdir=/host,upperdir=/written/upper,workdir=/written/work
+{bring}o=lowerdir=/host,upperdir=/written/upper,workdir=/written/work
 $b mount -t overlay -o $o root /root || end 'lay a tmpfs over the root'
 exec $b switch_root /root ",
         options = share::mount_options("loose"),
+        bring = match init {
+            Init::OnRoot(_) => String::new(),
+            Init::Brought(_) => {
+                format!("$b mv /brought /written/upper{BROUGHT} || end 'bring iostep along'\n")
+            }
+        },
     ));
     let mut script = script.into_bytes();
-    script.extend(quoted(init));
+    script.extend(match init {
+        Init::OnRoot(path) => quoted(path),
+        Init::Brought(_) => BROUGHT.into(),
+    });
     script.extend(format!(" {}\n", agent::COMMAND).as_bytes());
     script
 }
@@ -131,13 +154,17 @@ mod tests {
     #[test]
     fn a_shell_accepts_the_script() {
         let modules = [("9p", ""), ("nvme", "poll_queues=1")];
-        let script = script(modules.into_iter(), Path::new("/usr/bin/iostep"));
-        let text = String::from_utf8(script).expect("text");
-        assert!(
-            text.contains("insmod /modules/nvme poll_queues=1 ||"),
-            "{text}"
-        );
-        let status = Command::new("sh").args(["-n", "-c", &text]).status();
-        assert!(status.expect("sh runs").success());
+        let on_root = Init::OnRoot("/usr/bin/iostep".into());
+        for (init, last) in [
+            (on_root, "switch_root /root '/usr/bin/iostep' "),
+            (Init::Brought(Vec::new()), "switch_root /root /iostep "),
+        ] {
+            let script = script(modules.into_iter(), &init);
+            let text = String::from_utf8(script).expect("text");
+            let insert = "insmod /modules/nvme poll_queues=1 ||";
+            assert!(text.contains(insert) && text.contains(last), "{text}");
+            let status = Command::new("sh").args(["-n", "-c", &text]).status();
+            assert!(status.expect("sh runs").success());
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::architecture::Architecture;
 use super::modules::Modules;
 use super::payload;
 use crate::error::{Error, Result};
@@ -27,8 +28,9 @@ mod header {
 /// A kernel and its modules.
 #[derive(Debug)]
 pub(super) struct Kernel {
-    /// The bzImage, open: what was looked at is what is booted.
-    pub image: File,
+    /// Open: what was looked at is what is booted.
+    image: File,
+    pub architecture: Architecture,
     /// As `uname -r` says it.
     pub version: String,
     /// The directory of its modules on the host.
@@ -41,7 +43,11 @@ impl Kernel {
     ///
     /// Errors: `Io`.
     pub fn to_boot(&self) -> Result<File> {
-        match payload::unpacked(&self.image) {
+        let unpacked = match self.architecture {
+            Architecture::X86_64 => payload::unpacked(&self.image),
+            Architecture::Aarch64 => None,
+        };
+        match unpacked {
             Some(kernel) => Ok(kernel),
             None => self
                 .image
@@ -80,6 +86,8 @@ fn best(candidates: &[PathBuf], needed: &[&str], wished: &[&str]) -> Result<Kern
     let (mut first, mut refused) = (None, None);
     for image in candidates {
         match open_with(image, needed) {
+            // Its programs are this machine's.
+            Ok(kernel) if kernel.architecture != Architecture::HOST => {}
             Ok(kernel) if kernel.modules.missing(wished).is_none() => return Ok(kernel),
             Ok(kernel) => first = first.or(Some(kernel)),
             Err(error) => refused = Some(error),
@@ -159,9 +167,9 @@ fn numbers(text: &str) -> Vec<u64> {
 
 fn open(path: &Path) -> Result<Kernel> {
     let image = File::open(path).map_err(Error::io(path, "read"))?;
-    let version = version(&image).ok_or_else(|| Error::Usage {
-        what: format!("{}: no Linux kernel for x86-64", path.display()),
-        hint: "a guest boots a bzImage, as /boot/vmlinuz-VERSION is".into(),
+    let (architecture, version, image) = identify(image).ok_or_else(|| Error::Usage {
+        what: format!("{}: no Linux kernel for x86-64 or aarch64", path.display()),
+        hint: "a guest boots a bzImage or an Image, as /boot/vmlinuz-VERSION is".into(),
     })?;
     let directory = modules_of(path, &version).ok_or_else(|| Error::Unsupported {
         what: format!("{}: no modules of Linux {version}", path.display()),
@@ -169,13 +177,36 @@ fn open(path: &Path) -> Result<Kernel> {
     })?;
     Ok(Kernel {
         image,
+        architecture,
         version,
         modules: Modules::read(&directory)?,
         directory,
     })
 }
 
-/// What the image says that it is; `None` if it is none.
+/// What the image says that it is, and what is booted of it; `None` if it is none.
+fn identify(image: File) -> Option<(Architecture, String, File)> {
+    if let Some(version) = version(&image) {
+        return Some((Architecture::X86_64, version, image));
+    }
+    let kernel = payload::arm64(&image)?;
+    let version = banner(&kernel)?;
+    Some((
+        Architecture::Aarch64,
+        version,
+        payload::write(&kernel).ok()?,
+    ))
+}
+
+/// The version in what a kernel prints first (init/version-timestamp.c of Linux): an Image for
+/// arm64 has it nowhere else.
+fn banner(kernel: &[u8]) -> Option<String> {
+    let begin = b"Linux version ";
+    let at = kernel.windows(begin.len()).position(|at| at == begin)?;
+    first_word(&kernel[at + begin.len()..])
+}
+
+/// The version in the header of a bzImage.
 fn version(image: &File) -> Option<String> {
     let mut magic = [0; 4];
     image.read_exact_at(&mut magic, header::MAGIC_AT).ok()?;
@@ -187,7 +218,13 @@ fn version(image: &File) -> Option<String> {
     let mut text = [0; header::LONGEST_VERSION];
     let at = header::TEXT_FROM + u64::from(u16::from_le_bytes(offset));
     let read = image.read_at(&mut text, at).ok()?;
-    let version = text[..read].split(|b| *b == b' ' || *b == 0).next()?;
+    first_word(&text[..read])
+}
+
+/// A version, if it is the name of a file.
+fn first_word(text: &[u8]) -> Option<String> {
+    let text = &text[..text.len().min(header::LONGEST_VERSION)];
+    let version = text.split(|b| *b == b' ' || *b == 0).next()?;
     let version = std::str::from_utf8(version).ok()?;
     // It becomes part of a path.
     let is_name = !version.is_empty() && !version.contains('/') && !version.starts_with('.');

@@ -1,7 +1,8 @@
-//! The kernel inside a bzImage, unpacked by the host.
+//! The kernel inside an image that packs it, unpacked by the host.
 //!
 //! A bzImage unpacks itself, which takes an emulated processor longer than the rest of the boot.
-//! QEMU also boots the ELF file within, at the entry that kernels have for Xen's PVH.
+//! QEMU also boots the ELF file within, at the entry that kernels have for Xen's PVH. An image for
+//! arm64 that unpacks itself is a program for EFI, which QEMU's machine has not.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,6 +13,14 @@ use std::process::{Command, Stdio};
 const SETUP_SECTORS_AT: u64 = 0x1f1;
 const PAYLOAD_OFFSET_AT: u64 = 0x248;
 const PAYLOAD_LENGTH_AT: u64 = 0x24c;
+/// The header of an Image for arm64 (Documentation/arch/arm64/booting.rst of Linux).
+const ARM64_MAGIC_AT: usize = 56;
+const ARM64_MAGIC: &[u8] = b"ARM\x64";
+/// Fields of one that EFI unpacks (drivers/firmware/efi/libstub/zboot-header.S of Linux).
+const ZBOOT_MAGIC: &[u8] = b"zimg";
+const ZBOOT_MAGIC_AT: usize = 4;
+const ZBOOT_OFFSET_AT: usize = 8;
+const ZBOOT_LENGTH_AT: usize = 12;
 /// No kernel is longer, packed or not.
 const LONGEST: u64 = 512 << 20;
 
@@ -54,11 +63,44 @@ fn find(image: &File) -> Option<(&'static str, Vec<u8>)> {
     file.seek(SeekFrom::Start(begin)).ok()?;
     let mut packed = Vec::new();
     file.take(length).read_to_end(&mut packed).ok()?;
-    let (_, program, behind) = PACKED
-        .iter()
-        .find(|(magic, ..)| packed.starts_with(magic))?;
-    packed.truncate(packed.len() - *behind as usize);
+    let (program, behind) = packer(&packed)?;
+    packed.truncate(packed.len() - behind as usize);
     Some((program, packed))
+}
+
+/// What unpacks this, and how many bytes a bzImage has behind it.
+fn packer(packed: &[u8]) -> Option<(&'static str, u64)> {
+    let mut all = PACKED.iter();
+    let (_, program, behind) = all.find(|(magic, ..)| packed.starts_with(magic))?;
+    Some((program, *behind))
+}
+
+/// The Image for arm64 in a file, which is one, is packed as a whole, or unpacks itself; `None` if
+/// there is none.
+pub(super) fn arm64(image: &File) -> Option<Vec<u8>> {
+    let mut file = image.try_clone().ok()?;
+    file.rewind().ok()?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    let number = |at: usize| {
+        let field = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(field) as usize)
+    };
+    let is_zboot = bytes
+        .get(ZBOOT_MAGIC_AT..)
+        .is_some_and(|at| at.starts_with(ZBOOT_MAGIC));
+    let packed = match is_zboot {
+        true => bytes
+            .get(number(ZBOOT_OFFSET_AT)?..)?
+            .get(..number(ZBOOT_LENGTH_AT)?)?,
+        false => &bytes,
+    };
+    let kernel = match packer(packed) {
+        Some((program, _)) => unpack(program, packed).ok()?,
+        None => bytes,
+    };
+    let magic = kernel.get(ARM64_MAGIC_AT..)?;
+    magic.starts_with(ARM64_MAGIC).then_some(kernel)
 }
 
 fn unpack(program: &str, packed: &[u8]) -> io::Result<Vec<u8>> {
@@ -93,7 +135,8 @@ fn has_pvh_entry(kernel: &[u8]) -> bool {
     })
 }
 
-fn write(kernel: &[u8]) -> io::Result<File> {
+/// A kernel in a nameless file.
+pub(super) fn write(kernel: &[u8]) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     file.write_all(kernel)?;
     Ok(file)
@@ -111,8 +154,7 @@ mod tests {
         kernel
     }
 
-    /// A bzImage around a payload of this program's.
-    fn image(program: &str, kernel: &[u8], behind: &[u8]) -> File {
+    fn packed(program: &str, kernel: &[u8]) -> Vec<u8> {
         let mut child = Command::new(program)
             .args((program != "cat").then_some("-c"))
             .stdin(Stdio::piped())
@@ -122,7 +164,12 @@ mod tests {
         let mut stdin = child.stdin.take().expect("a pipe");
         stdin.write_all(kernel).expect("it reads");
         drop(stdin);
-        let mut payload = child.wait_with_output().expect("it ends").stdout;
+        child.wait_with_output().expect("it ends").stdout
+    }
+
+    /// A bzImage around a payload of this program's.
+    fn image(program: &str, kernel: &[u8], behind: &[u8]) -> File {
+        let mut payload = packed(program, kernel);
         payload.extend(behind);
         let mut bytes = vec![0; 2 * 512 + 64];
         bytes[0x1f1] = 1;
@@ -158,5 +205,24 @@ mod tests {
         let nothing = image("cat", b"", &[]);
         nothing.set_len(0x24c).expect("cut");
         assert!(unpacked(&nothing).is_none());
+    }
+
+    #[test]
+    fn an_image_for_arm64_is_found_in_each_of_its_forms() {
+        let mut kernel = vec![7; 4096];
+        kernel[56..60].copy_from_slice(b"ARM\x64");
+        let mut efi = vec![0; 64];
+        efi[..8].copy_from_slice(b"MZ\0\0zimg");
+        let inside = packed("gzip", &kernel);
+        efi[8..12].copy_from_slice(&64u32.to_le_bytes());
+        efi[12..16].copy_from_slice(&(inside.len() as u32).to_le_bytes());
+        efi.extend(&inside);
+        efi.extend(b"more sections");
+        for file in [&kernel, &inside, &efi] {
+            let found = arm64(&write(file).expect("written"));
+            assert!(found.is_some_and(|found| found == kernel));
+        }
+        let none = |file: &[u8]| arm64(&write(file).expect("written")).is_none();
+        assert!(none(b"") && none(&inside[..200]) && none(&efi[..80]) && none(&[0; 4096]));
     }
 }

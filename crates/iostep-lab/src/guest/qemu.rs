@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use iostep_model::lab::Tool;
 use iostep_model::printable::excerpt;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use super::architecture::{Architecture, Processor};
 use super::device::{Device, held, images};
 use super::not_runnable;
 use super::share;
@@ -22,53 +23,13 @@ use super::wire::PORT;
 use crate::console::Console;
 use crate::error::{Error, Result};
 
-const PROGRAM: &str = "qemu-system-x86_64";
-const PACKAGE: &str = "qemu-system-x86";
 /// A panic and an oops end the guest at once (`-no-reboot`); of the kernel's messages, warnings
-/// and worse reach the console, which is slow under emulation. `no5lvl`: a fifth level of page
-/// tables costs time and has no use here.
-const KERNEL: &str = "console=ttyS0 earlyprintk=ttyS0 loglevel=5 panic=-1 oops=panic no5lvl \
-                      mitigations=off random.trust_cpu=on cryptomgr.notests trace_clock=local";
-
-/// Who executes the guest's instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Processor {
-    /// The host's, through `/dev/kvm`.
-    Kvm,
-    /// QEMU's TCG.
-    Emulated,
-}
-
-impl Processor {
-    /// The host's, if this process may use it and it has an extension for guests; whether a guest
-    /// comes up on it is seen by trying. Without one, KVM is a module that runs kernels made for
-    /// it, and executes all others instruction by instruction.
-    pub fn kvm_is_usable() -> bool {
-        let kvm = File::options().read(true).write(true).open("/dev/kvm");
-        let processor = std::fs::read_to_string("/proc/cpuinfo");
-        kvm.is_ok() && processor.is_ok_and(|text| has_extension(&text))
-    }
-
-    fn arguments(self) -> [&'static str; 4] {
-        match self {
-            Processor::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            // With a thread for each processor, one goes on with its old translation of code that
-            // another has patched (seen with QEMU 7.2): the kernel's own int3 of
-            // arch/x86/kernel/alternative.c, hit for ever after it is gone.
-            Processor::Emulated => ["-accel", "tcg,thread=single", "-cpu", "max"],
-        }
-    }
-}
-
-/// True if /proc/cpuinfo names Intel's or AMD's.
-fn has_extension(cpuinfo: &str) -> bool {
-    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
-    let mut words = flags.flat_map(str::split_whitespace);
-    words.any(|word| matches!(word, "vmx" | "svm"))
-}
+/// and worse reach the console, which is slow under emulation.
+const KERNEL: &str = "loglevel=5 panic=-1 oops=panic cryptomgr.notests trace_clock=local";
 
 /// What a QEMU is started with. The files stay open as long as it runs.
 pub(super) struct Machine<'a> {
+    pub architecture: Architecture,
     pub processor: Processor,
     pub kernel: &'a File,
     pub initramfs: &'a File,
@@ -76,6 +37,10 @@ pub(super) struct Machine<'a> {
     pub cpus: u32,
     pub device: Device,
     pub images: &'a [File],
+    /// The guest's root.
+    pub root: &'a Path,
+    /// The directory of the kernel's modules.
+    pub modules: &'a Path,
     pub shares: &'a [PathBuf],
 }
 
@@ -86,17 +51,19 @@ pub(super) struct Qemu {
 }
 
 /// Errors: `Unsupported` if it is not on the path.
-pub(super) fn find() -> Result<PathBuf> {
+pub(super) fn find(architecture: Architecture) -> Result<PathBuf> {
+    let (program, package) = architecture.program();
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
-        .map(|directory| directory.join(PROGRAM))
+        .map(|directory| directory.join(program))
         .find(|program| program.is_file())
-        .ok_or_else(|| not_runnable(PROGRAM, PACKAGE, ErrorKind::NotFound.into()))
+        .ok_or_else(|| not_runnable(program, package, ErrorKind::NotFound.into()))
 }
 
-/// QEMU with its version; `None` if it cannot be run.
+/// QEMU for guests like this machine, with its version; `None` if it cannot be run.
 pub fn version() -> Option<Tool> {
-    let output = Command::new(PROGRAM)
+    let (program, _) = Architecture::HOST.program();
+    let output = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
         .output()
@@ -104,7 +71,7 @@ pub fn version() -> Option<Tool> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().next()?;
     Some(Tool {
-        name: PROGRAM.into(),
+        name: program.into(),
         version: excerpt(line, 200),
     })
 }
@@ -115,11 +82,12 @@ impl Qemu {
     /// The kernel kills it when the calling thread ends without having dropped this.
     /// Errors: `Unsupported` if it is not installed; `Io`.
     pub fn start(machine: &Machine) -> Result<(Qemu, UnixStream)> {
-        let unable = || Error::io(PROGRAM, "connect to");
+        let (program, package) = machine.architecture.program();
+        let unable = || Error::io(program, "connect to");
         let (port, far_end) = UnixStream::pair().map_err(unable())?;
         let (read, write) = std::io::pipe().map_err(unable())?;
         let messages = write.try_clone().map_err(unable())?;
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program);
         command
             .args(machine.arguments())
             .stdin(OwnedFd::from(far_end))
@@ -129,7 +97,7 @@ impl Qemu {
             .process_group(0);
         let child = end_with_us(&mut command)
             .spawn()
-            .map_err(|error| not_runnable(PROGRAM, PACKAGE, error))?;
+            .map_err(|error| not_runnable(program, package, error))?;
         // The command still holds our copies of the pipe, which would never end.
         drop(command);
         let console = Some(Console::reader(read));
@@ -204,10 +172,10 @@ impl Machine<'_> {
             "-display",
             "none",
         ]);
-        add(&["-machine", "q35"]);
-        add(&self.processor.arguments());
+        add(&self.architecture.machine(self.processor));
         add(&["-m", &format!("{memory}M"), "-smp", &cpus.to_string()]);
-        add(&["-kernel", &held(self.kernel), "-append", KERNEL]);
+        let options = format!("{} {KERNEL}", self.architecture.kernel_options());
+        add(&["-kernel", &held(self.kernel), "-append", &options]);
         add(&["-initrd", &held(self.initramfs)]);
         // Standard output is a pipe to us, standard input a socket.
         add(&["-chardev", "file,id=console,path=/proc/self/fd/1"]);
@@ -222,7 +190,9 @@ impl Machine<'_> {
             "-device",
             &format!("virtserialport,chardev=port,name={PORT}"),
         ]);
-        all.extend(share::arguments("/".as_ref(), share::ROOT, ",readonly=on"));
+        for (path, tag) in [(self.root, share::ROOT), (self.modules, share::MODULES)] {
+            all.extend(share::arguments(path.as_os_str(), tag, ",readonly=on"));
+        }
         for (n, path) in self.shares.iter().enumerate() {
             all.extend(share::arguments(path.as_os_str(), &share::tag(n), ""));
         }
@@ -237,14 +207,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_without_an_extension_runs_no_guest() {
-        let flags =
-            |words: &str| format!("processor\t: 0\nflags\t\t: fpu {words} sse2\nbugs\t: svm\n");
-        assert!(has_extension(&flags("vmx")) && has_extension(&flags("svm")));
-        assert!(!has_extension(&flags("svme")) && !has_extension(""));
-    }
-
-    #[test]
     fn the_time_of_a_process_comes_after_its_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 11 22 33 44 250 50 0 0 20 0 1 0 99";
         assert_eq!(ticks_of(stat), Some(300));
@@ -255,6 +217,7 @@ mod tests {
     fn the_root_is_shared_read_only_and_the_shares_are_not() {
         let file = tempfile::tempfile().expect("a file");
         let machine = Machine {
+            architecture: Architecture::HOST,
             processor: Processor::Emulated,
             kernel: &file,
             initramfs: &file,
@@ -262,6 +225,8 @@ mod tests {
             cpus: 2,
             device: Device::Nvme,
             images: &[],
+            root: Path::new("/"),
+            modules: Path::new("/lib/modules/6.1"),
             shares: &["/results".into()],
         };
         let arguments = machine.arguments();
@@ -270,9 +235,10 @@ mod tests {
             .map(|argument| argument.to_string_lossy())
             .filter(|argument| argument.starts_with("local,"))
             .collect();
-        assert_eq!(shares.len(), 2);
+        assert_eq!(shares.len(), 3);
         assert!(shares[0].contains(",readonly=on,path=/") && shares[0].contains("id=root"));
-        assert!(!shares[1].contains("readonly") && shares[1].ends_with("path=/results"));
+        assert!(shares[1].contains(",readonly=on,path=/lib") && shares[1].contains("id=modules"));
+        assert!(!shares[2].contains("readonly") && shares[2].ends_with("path=/results"));
         assert!(arguments.contains(&"1025M".into()));
     }
 }

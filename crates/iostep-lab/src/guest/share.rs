@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
-/// The tag of the host's root.
+/// The tag of the root.
 pub(super) const ROOT: &str = "root";
+/// The tag of the kernel's modules.
+pub(super) const MODULES: &str = "modules";
 /// Larger messages than the 128 KiB of the default make reading fewer round trips; this is the
 /// most that the virtio transport takes (net/9p/trans_virtio.c).
 const MESSAGE_BYTES: u32 = 512_000;

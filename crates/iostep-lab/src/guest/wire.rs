@@ -15,7 +15,7 @@ const LONGEST: usize = 128 << 10;
 pub(super) enum Order {
     /// A directory of the host to mount at the same path; the first has the tag `share0`.
     Share(Vec<u8>),
-    /// Where the host has the kernel's modules.
+    /// The version of the kernel, whose modules have a tag of their own.
     Modules(Vec<u8>),
     /// A device to wait for.
     Device(Vec<u8>),
@@ -58,7 +58,7 @@ impl Message for Order {
     fn encode(&self) -> (u8, &[u8]) {
         match self {
             Order::Share(path) => (b's', path),
-            Order::Modules(path) => (b'm', path),
+            Order::Modules(version) => (b'm', version),
             Order::Device(path) => (b'd', path),
             Order::Environment(setting) => (b'e', setting),
             Order::Directory(path) => (b'w', path),

@@ -1,13 +1,10 @@
 //! What is below the target that makes its figures differ from a device's.
 
-use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use iostep_model::bench::{Environment, Warning};
+use iostep_model::disk::{self, Below};
 use iostep_model::manifest::Filesystem;
-
-use super::text::{entries, read};
 
 /// Filesystems search longer for free space from about here on; ext4 keeps 5 % for root.
 const NEARLY_FULL: f64 = 0.9;
@@ -22,10 +19,15 @@ pub fn warn(root: &Path, environment: &Environment, warnings: &mut Vec<Warning>)
     let Some(device) = &environment.device else {
         return;
     };
-    for name in devices_below(root, &device.name) {
+    let sys = root.join("sys");
+    let below = disk::below(&sys, &sys.join("class/block").join(&device.name));
+    for Below {
+        name, backing_file, ..
+    } in below
+    {
         if name.starts_with("zram") {
             warnings.push(Warning::Compression { by: name });
-        } else if let Some(backing_file) = backing_file(root, &name) {
+        } else if let Some(backing_file) = backing_file {
             warnings.push(Warning::LoopDevice {
                 device: name,
                 backing_file,
@@ -76,47 +78,6 @@ fn compressing_option(filesystem: &Filesystem) -> Option<Warning> {
     words.find(is_one).map(|word| Warning::Compression {
         by: word.to_owned(),
     })
-}
-
-/// The device and all that it is built upon: partition, device mapper, md, loop devices' files.
-fn devices_below(root: &Path, name: &str) -> Vec<String> {
-    let mut found = BTreeSet::new();
-    let mut next = vec![name.to_owned()];
-    while let Some(name) = next.pop() {
-        let Ok(directory) = std::fs::canonicalize(root.join("sys/class/block").join(&name)) else {
-            continue;
-        };
-        if !found.insert(name.clone()) {
-            continue;
-        }
-        if directory.join("partition").exists() {
-            next.extend(directory.parent().and_then(file_name));
-        }
-        let slaves = entries(&directory.join("slaves"));
-        next.extend(slaves.iter().filter_map(|slave| file_name(slave)));
-        next.extend(backing_file(root, &name).and_then(|file| device_of(root, &file)));
-    }
-    found.into_iter().collect()
-}
-
-fn backing_file(root: &Path, name: &str) -> Option<PathBuf> {
-    let path = root.join("sys/class/block").join(name);
-    read(&path.join("loop/backing_file")).map(PathBuf::from)
-}
-
-/// The device of the filesystem on which a file is, or the device that it is itself.
-fn device_of(root: &Path, file: &Path) -> Option<String> {
-    use std::os::unix::fs::FileTypeExt;
-    let found = std::fs::metadata(file).ok()?;
-    let is_device = found.file_type().is_block_device();
-    let number = if is_device { found.rdev() } else { found.dev() };
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let link = root.join(format!("sys/dev/block/{major}:{minor}"));
-    file_name(&std::fs::canonicalize(link).ok()?)
-}
-
-fn file_name(path: &Path) -> Option<String> {
-    Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Run, Warning};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::manifest::{Device, Filesystem};
@@ -47,6 +48,9 @@ pub struct Environment {
     pub filesystem: Option<Filesystem>,
     /// The device; `None` where the filesystem has none of its own.
     pub device: Option<Device>,
+    /// The disks below it; empty where none is known, and in older results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
     /// SQLite, if it ran.
     pub sqlite: Option<SqliteLibrary>,
 }
@@ -84,11 +88,14 @@ impl Document {
             .and_then(serde_json::Value::as_u64)
             .ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
         if version > u64::from(SCHEMA_VERSION) {
-            return Err(Error::Unsupported {
-                path: path.to_owned(),
-                found: format!("result schema {version}"),
-                expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
-            });
+            let writer = value.get("iostep_version").and_then(|text| text.as_str());
+            return Err(Error::newer(
+                path,
+                "result schema",
+                version,
+                SCHEMA_VERSION,
+                writer,
+            ));
         }
         serde_json::from_value(value).map_err(corrupt)
     }

@@ -81,11 +81,13 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
     let version =
         schema_version.ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
     if version > u64::from(SCHEMA_VERSION) {
-        return Err(Error::Unsupported {
-            path: path.to_owned(),
-            found: format!("lab schema {version}"),
-            expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
-        });
+        return Err(Error::newer(
+            path,
+            "lab schema",
+            version,
+            SCHEMA_VERSION,
+            None,
+        ));
     }
     let document: Document<T> = serde_json::from_slice(text).map_err(corrupt)?;
     Ok(document.content)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use crate::bench::{Cpu, WaldioRun};
 use crate::class::Class;
+use crate::disk::Disk;
 use crate::host::Host;
 use crate::manifest::{Counters, Device};
 use crate::names::named;
@@ -124,7 +125,11 @@ pub struct Environment {
     pub host: Host,
     /// The device below the filesystem; `None` where it has none of its own.
     pub device: Option<Device>,
-    /// The device's name for itself, `QEMU NVMe Ctrl`; empty where it has none.
+    /// The disks below it; empty where none is known, and in older results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
+    /// The first disk's name for itself, `QEMU NVMe Ctrl`; empty where it has none, and where a file
+    /// of this machine stands for a disk.
     pub device_model: String,
     /// The filesystem's kind and options as /proc/self/mountinfo has them: `ext4 rw,relatime`.
     pub mounted: String,

@@ -7,12 +7,12 @@ fn device(name: &str) -> Device {
         minor: 0,
         start_sector: 0,
         sectors: 1 << 20,
-        logical_block_bytes: 512,
-        physical_block_bytes: 512,
-        volatile_write_cache: true,
-        fua: false,
-        scheduler: "none".into(),
-        rotational: false,
+        logical_block_bytes: Some(512),
+        physical_block_bytes: Some(512),
+        volatile_write_cache: Some(true),
+        fua: Some(false),
+        scheduler: Some("none".into()),
+        rotational: Some(false),
     }
 }
 
@@ -34,6 +34,8 @@ fn manifest(devices: Vec<TracedDevice>) -> Manifest {
         backend: Backend::Bpf,
         kernel: String::new(),
         machine: String::new(),
+        android: None,
+        disks: Vec::new(),
         device: devices
             .first()
             .map_or_else(|| device("sda1"), |first| first.device.clone()),

@@ -182,11 +182,14 @@ fn check_origin<R: Row>(path: &Path, metadata: &FileMetaData) -> Result<()> {
         .and_then(|text| text.parse::<u32>().ok())
         .ok_or_else(|| Error::corrupt(path, VERSION_KEY, "missing or no number"))?;
     if version > SCHEMA_VERSION {
-        return Err(Error::Unsupported {
-            path: path.to_owned(),
-            found: format!("trace schema {version}"),
-            expected: format!("at most {SCHEMA_VERSION}; read it with a newer iostep"),
-        });
+        let version = version.into();
+        return Err(Error::newer(
+            path,
+            "trace schema",
+            version,
+            SCHEMA_VERSION,
+            None,
+        ));
     }
     Ok(())
 }

@@ -20,6 +20,12 @@ pub use writer::Writer;
 /// The first line of every file.
 pub const MAGIC: &str = "# iostep system calls 1";
 
+/// The version in a first line, [`MAGIC`] or one like it.
+fn version(line: &str) -> Option<u64> {
+    let (_, number) = MAGIC.rsplit_once(' ')?;
+    line.strip_prefix(MAGIC.strip_suffix(number)?)?.parse().ok()
+}
+
 /// The longest line that is read, in bytes: a path of `PATH_MAX` with every byte escaped fits, and
 /// so do the 65,536 descriptors that a fork may copy.
 pub const MAX_LINE_BYTES: usize = 1 << 20;

@@ -59,7 +59,7 @@ static __always_inline __u64 base(__u64 address, __u64 fixed)
 	return value;
 }
 
-/* The kernel's address of a page's bytes (x86: linear map). 0 if the bases are not known. */
+/* The kernel's address of a page's bytes; 0 if the bases are not known (memory_map.rs). */
 static __always_inline __u64 bytes_of(__u64 page)
 {
 	__u64 map = base(vmemmap_base_address, vmemmap_base_fixed);
@@ -408,13 +408,13 @@ static __always_inline void set_extent_dirtier(struct wire_segment *segment,
 {
 	struct inode *inode = part->inode;
 	struct page_key key = { .mapping = (__u64)BPF_CORE_READ(inode, i_mapping) };
-	__u64 pages = (part->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+	__u64 pages = (part->bytes + PAGE_BYTES - 1) >> PAGE_SHIFT;
 	struct page_dirtier *dirtier;
 
 	for (__u64 page = 0; page < COMPRESSED_PAGES; page++) {
 		if (page >= pages)
 			break;
-		key.index = part->offset / PAGE_BYTES + page;
+		key.index = (part->offset >> PAGE_SHIFT) + page;
 		dirtier = bpf_map_lookup_elem(&dirtiers, &key);
 		if (!dirtier || dirtier->inode != segment->inode ||
 		    dirtier->generation != segment->generation)

@@ -123,7 +123,7 @@ PROGRAM("ext4_journalled_write_end", on_ext4_journalled_write, struct inode *ino
 	if (!inode || !is_traced_super(inode->i_sb))
 		return 0;
 	key.mapping = (__u64)inode->i_mapping;
-	key.index = (__u64)position / PAGE_BYTES;
+	key.index = (__u64)position >> PAGE_SHIFT;
 	know_dirtier(&key, inode);
 	return 0;
 }

@@ -9,9 +9,14 @@
  */
 const volatile __u64 vmemmap_base_address = 0;
 const volatile __u64 page_offset_base_address = 0;
-/* Used where the kernel has no such symbols (no KASLR). */
+/* Used where the kernel has no such symbols. */
 const volatile __u64 vmemmap_base_fixed = 0;
 const volatile __u64 page_offset_base_fixed = 0;
+/* log2 of the bytes of a page: 14 on some kernels for arm64. */
+const volatile __u32 page_shift = 12;
+#define PAGE_SHIFT page_shift
+#define PAGE_BYTES (1u << page_shift)
+
 /* Address of journal_end_buffer_io_sync and of ext4_end_buffer_io_sync. */
 const volatile __u64 jbd2_end_io = 0;
 const volatile __u64 fast_commit_end_io = 0;

@@ -104,7 +104,10 @@ fn a_disk_is_its_own_bottom() {
         }
     );
     assert_eq!(stack[0].traced.device.start_sector, 34);
-    assert!(stack[0].traced.device.fua);
+    assert_eq!(stack[0].traced.device.fua, Some(true));
+    // Nobody told.
+    assert_eq!(stack[0].traced.device.volatile_write_cache, None);
+    assert_eq!(stack[0].traced.device.scheduler, None);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::child::Child;
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content, say};
+use crate::version;
 
 mod summary;
 
@@ -182,7 +183,7 @@ fn header(args: &Args, via: Via) -> Header {
     let system = rustix::system::uname();
     let words = args.command.iter();
     Header {
-        recorder: format!("iostep {} {}", env!("CARGO_PKG_VERSION"), via.name()),
+        recorder: format!("iostep {} {}", version::NUMBER, via.name()),
         machine: format!(
             "Linux {} {}",
             system.release().to_string_lossy(),

@@ -1,13 +1,15 @@
 //! The kernels that iostep is tested on, each in a guest.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use iostep_kernel_tests::kernels::{self, ROLES};
+use iostep_kernel_tests::kernels::{self, ARM64, ROLES};
 use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::guest::BROUGHT;
 
 use crate::case::Case;
-use crate::guest::{INSIDE, INSIDE_LIMIT, ON_STACKS, TRACED, run_inside};
+use crate::guest::{INSIDE, INSIDE_LIMIT, ON_STACKS, Programs, TRACED, run_inside};
 use crate::variants;
 
 /// Set by `make test-kernels`: all tests inside run on every kernel, which takes a quarter of an
@@ -20,10 +22,66 @@ const ONE_LIMIT: Duration = Duration::from_secs(400);
 /// The same for every variant.
 const ALL_LIMIT: Duration = Duration::from_secs(3600);
 
+/// Set by `cargo xtask arm64`: the directory with iostep and these tests for arm64, each one static
+/// file. Without it there are no tests on arm64.
+const FOR_ARM64: &str = "IOSTEP_ARM64";
+/// Boot and all under emulation, four times what it takes.
+const ARM64_LIMIT: Duration = Duration::from_secs(1800);
+/// What is told of whole kernels of arm64: each word selects tests in the guest.
+const ON_ARM64: [&str; 3] = [INSIDE, "record: ", "replay: "];
+/// The same where a page has 16 KiB: other filesystems ask there for blocks of that size, as f2fs
+/// does, or are not made for it.
+const ON_LARGE_PAGES: [&str; 3] = ["in the guest: ext4: ", "record: ", "replay: "];
+
 /// A trace on each kernel and, where they are asked for, all tests that run in guests.
 pub fn cases() -> Vec<Case> {
     let whole = std::env::var_os(WHOLE).is_some();
-    ROLES.map(|role| case(role, whole)).into()
+    let mut all: Vec<Case> = ROLES.map(|role| case(role, whole)).into();
+    if let Some(directory) = std::env::var_os(FOR_ARM64) {
+        let programs = |role| on_arm64(role, PathBuf::from(&directory), whole);
+        // One kernel is enough to see whether it works at all.
+        let roles = if whole { &ARM64[..] } else { &ARM64[1..2] };
+        all.extend(roles.iter().copied().map(programs));
+    }
+    all
+}
+
+fn on_arm64(role: &'static str, directory: PathBuf, whole: bool) -> Case {
+    let requirements = [Requirement::Root, Requirement::Kernel(role)];
+    let name = match whole {
+        true => format!("{role}: the tests inside pass"),
+        false => format!("{role}: {TRACED}"),
+    };
+    let case = Case::new(name, requirements, move || {
+        let kernel = kernels::image(role).context("it was there a moment ago")?;
+        let (kernel, shared) = (kernel.to_string_lossy(), directory.to_string_lossy());
+        let agent = directory.join("iostep");
+        let programs = Programs {
+            tests: directory.join("kernel"),
+            iostep: BROUGHT.into(),
+        };
+        let flags = [
+            &["--kernel", &*kernel, "--root", kernels::ARM64_ROOT][..],
+            &["--agent", &agent.to_string_lossy(), "--rw", &shared],
+            &["--env", "PATH=/usr/bin:/usr/sbin"],
+        ];
+        let flags = flags.concat();
+        if !whole {
+            let traced = format!("{INSIDE}: {TRACED}");
+            return programs.run(&[], &flags, &[&traced, "--exact"], ONE_LIMIT);
+        }
+        programs.run_command(&flags, &[BROUGHT, "demo"], ONE_LIMIT)?;
+        let kill = directory.join("waldio-sqlite3/test-kill");
+        programs.run_command(&flags, &[&kill.to_string_lossy()], ONE_LIMIT)?;
+        let filters = match role.ends_with("-16k") {
+            true => ON_LARGE_PAGES,
+            false => ON_ARM64,
+        };
+        filters
+            .iter()
+            .try_for_each(|filter| programs.run(&[], &flags, &[filter], ARM64_LIMIT))
+    });
+    case.about("arm64")
 }
 
 fn case(role: &'static str, whole: bool) -> Case {

@@ -1,7 +1,9 @@
 //! `iostep lab guest`: what a guest is, what it gives back, and how it ends.
 
+mod hardware;
+
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -141,7 +143,7 @@ pub fn cases() -> Vec<Case> {
     ];
     let all = all.into_iter().chain([covered(needs(&["mkfs.ext4"]))]);
     let disks = ["nvme", "scsi", "sd"].map(|kind| busy(kind, needs(&[])));
-    let all = all.chain(disks);
+    let all = all.chain(disks).chain(hardware::cases(needs));
     all.map(|case| case.about("guest")).collect()
 }
 
@@ -149,7 +151,7 @@ fn covered(needs: Vec<Requirement>) -> Case {
     // Without the filter in its name, which would select it in the guest too.
     Case::new("the tests pass where BTF is covered", needs, || {
         let cover = ["sh", "-c", COVER_BTF, "sh"];
-        run_inside_by(&cover, &[], &[WITHOUT_BTF], INSIDE_LIMIT)
+        Programs::own()?.run(&cover, &[], &[WITHOUT_BTF], INSIDE_LIMIT)
     })
 }
 
@@ -504,50 +506,77 @@ fn patching() -> anyhow::Result<()> {
 }
 
 /// Runs this very binary with these arguments in a guest, which has `more` flags than the others.
-/// What is required of the machine is required of the guest.
 pub fn run_inside(more: &[&str], arguments: &[&str], limit: Duration) -> anyhow::Result<()> {
-    run_inside_by(&[], more, arguments, limit)
+    Programs::own()?.run(&[], more, arguments, limit)
 }
 
-/// The same, started by the command `by`.
-fn run_inside_by(
-    by: &[&str],
-    more: &[&str],
-    arguments: &[&str],
-    limit: Duration,
-) -> anyhow::Result<()> {
-    let own = std::env::current_exe()?;
-    let command = iostep::binary()?;
-    let binary = format!("IOSTEP_BIN={}", command.display());
-    let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
-    let required = format!("IOSTEP_REQUIRE={required}");
-    let own = own.to_string_lossy();
-    let variants = std::env::var("IOSTEP_VARIANTS").unwrap_or_default();
-    // Recordings stay until all tests have read them, in the guest's memory.
-    let memory = if variants.is_empty() { "2GiB" } else { "4GiB" };
-    let variants = format!("IOSTEP_VARIANTS={variants}");
-    let variables = ["--env", &binary, "--env", &required, "--env", &variants];
-    let sizes = ["--size", "512MiB", "--memory", memory];
-    // The command's own limit: its error shows the console, where the kernel names stuck tasks.
-    let seconds = format!("{}s", limit.as_secs());
-    let time = ["--time-limit", &seconds];
-    let flags = [&variables[..], &sizes, &time, more].concat();
-    let outcome = guest(
-        &[&flags[..], &["--"], by, &[&own], arguments].concat(),
-        limit + LIMIT,
-    )?;
-    println!("    {}", outcome.stderr.lines().last().unwrap_or_default());
-    let mut lines = outcome.stdout.lines();
-    lines.clone().for_each(|line| println!("    {line}"));
-    anyhow::ensure!(
-        outcome.code == Some(0),
-        "{}\n{}",
-        outcome.stdout,
-        outcome.stderr
-    );
-    let some_passed = lines.any(|l| l.starts_with("test result: ok.") && !l.contains(" 0 passed"));
-    anyhow::ensure!(some_passed, "nothing ran: {}", outcome.stdout);
-    Ok(())
+/// What runs in a guest.
+pub struct Programs {
+    /// These tests.
+    pub tests: PathBuf,
+    pub iostep: PathBuf,
+}
+
+impl Programs {
+    fn own() -> anyhow::Result<Programs> {
+        Ok(Programs {
+            tests: std::env::current_exe()?,
+            iostep: iostep::binary()?,
+        })
+    }
+
+    /// Runs the tests with these arguments, started by the command `by`. What is required of the
+    /// machine is required of the guest.
+    pub fn run(
+        &self,
+        by: &[&str],
+        more: &[&str],
+        arguments: &[&str],
+        limit: Duration,
+    ) -> anyhow::Result<()> {
+        let tests = self.tests.to_string_lossy();
+        let command = [by, &[&*tests], arguments].concat();
+        let stdout = self.run_command(more, &command, limit)?;
+        let mut lines = stdout.lines();
+        let ran = |line: &str| line.starts_with("test result: ok.") && !line.contains(" 0 passed");
+        anyhow::ensure!(lines.any(ran), "nothing ran: {stdout}");
+        Ok(())
+    }
+
+    /// Runs a command with the tests' environment, and hands out what it printed.
+    pub fn run_command(
+        &self,
+        more: &[&str],
+        command: &[&str],
+        limit: Duration,
+    ) -> anyhow::Result<String> {
+        let binary = format!("IOSTEP_BIN={}", self.iostep.display());
+        let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
+        let required = format!("IOSTEP_REQUIRE={required}");
+        let variants = std::env::var("IOSTEP_VARIANTS").unwrap_or_default();
+        // Recordings stay until all tests have read them, in the guest's memory.
+        let memory = if variants.is_empty() { "2GiB" } else { "4GiB" };
+        let variants = format!("IOSTEP_VARIANTS={variants}");
+        let variables = ["--env", &binary, "--env", &required, "--env", &variants];
+        let sizes = ["--size", "512MiB", "--memory", memory];
+        // The command's own limit: its error shows the console, where the kernel names stuck tasks.
+        let seconds = format!("{}s", limit.as_secs());
+        let time = ["--time-limit", &seconds];
+        let flags = [&variables[..], &sizes, &time, more].concat();
+        let outcome = guest(&[&flags[..], &["--"], command].concat(), limit + LIMIT)?;
+        println!("    {}", outcome.stderr.lines().last().unwrap_or_default());
+        outcome
+            .stdout
+            .lines()
+            .for_each(|line| println!("    {line}"));
+        anyhow::ensure!(
+            outcome.code == Some(0),
+            "{}\n{}",
+            outcome.stdout,
+            outcome.stderr
+        );
+        Ok(outcome.stdout)
+    }
 }
 
 /// On the guest's own device, by its kernel, whose types may be laid out otherwise.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bench::fixture;
+use iostep_model::disk::Health;
 use proptest::prelude::*;
 
 /// `runs` runs that take `factor` times as long as those of the fixture.
@@ -33,6 +34,39 @@ fn headline(first: &Document, second: &Document) -> Row {
     *compared(first, second)
         .headline()
         .expect("both have a throughput")
+}
+
+/// A result from a disk of a model.
+fn on(model: &str) -> Document {
+    let mut document = fixture::write_fdatasync(1);
+    document.environment.disks = vec![Disk {
+        name: "nvme0n1".into(),
+        model: Some(model.into()),
+        ..Disk::default()
+    }];
+    document
+}
+
+#[test]
+fn other_hardware_is_told_and_other_wear_or_none_known_is_not() {
+    let different = compared(&on("A"), &on("B"));
+    let disks = different.different_disks.expect("they differ");
+    assert_eq!(disks[1][0].model.as_deref(), Some("B"));
+    let names: Vec<&str> = different
+        .differences
+        .iter()
+        .map(|d| d.name.as_str())
+        .collect();
+    assert_eq!(names, ["environment.disks.0.model"]);
+    let mut worn = on("A");
+    worn.environment.disks[0].health_after = Some(Health::default());
+    let same = compared(&on("A"), &worn);
+    assert_eq!((same.different_disks, same.differences), (None, vec![]));
+    let old = compared(&on("A"), &fixture::write_fdatasync(1));
+    assert_eq!((old.different_disks, old.differences), (None, vec![]));
+    let mut pair = on("A");
+    pair.environment.disks.extend(on("A").environment.disks);
+    assert!(compared(&on("A"), &pair).different_disks.is_some());
 }
 
 #[test]

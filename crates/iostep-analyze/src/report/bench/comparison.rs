@@ -5,6 +5,7 @@ use iostep_report::document::{Block, Cell, Detail, Document, Section, Table};
 use iostep_report::quantity::{count, percent};
 
 use crate::bench::{Basis, Comparison, Interval, Measure, Row, Verdict};
+use crate::report::disk;
 
 /// The report of a comparison; `names` are the two results'. First what is wrong with either, then
 /// what they do not have in common, then the verdict, then every measure.
@@ -15,6 +16,16 @@ pub fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
         .filter(|(_, broken)| *broken > 0)
         .map(|(name, broken)| format!("PARTIAL: {name}: {} runs are not whole", count(broken)));
     body.alarms.extend(broken);
+    let different = comparison.different_disks.as_ref().map(|disks| {
+        let [one, other] = disks
+            .each_ref()
+            .map(|disks| disk::line(disks).unwrap_or_default());
+        format!(
+            "DIFFERENT DEVICES: {} on {one}, {} on {other}",
+            names[0], names[1]
+        )
+    });
+    body.alarms.extend(different);
     let columns = ["not the same", names[0], names[1]].map(str::to_owned);
     let rows = comparison.differences.iter().map(|difference| {
         let value = |value: &Option<String>| Cell::text(value.as_deref().unwrap_or("-"));

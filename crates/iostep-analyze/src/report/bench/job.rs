@@ -10,6 +10,8 @@ use iostep_model::bench::{
 use iostep_model::printable;
 use iostep_report::quantity::{bytes, count, decimal, duration, plural};
 
+use crate::report::disk;
+
 /// The lines below a result's title: what was done, with which settings, where, on what machine,
 /// with which SQLite, which has its settings only if it is `verbose`. Nothing in them can steer a
 /// terminal.
@@ -26,6 +28,7 @@ pub fn lines(document: &Document, verbose: bool) -> Vec<String> {
         Job::Sqlite(job) => &job.directory,
     };
     lines.push(place(target, environment));
+    lines.extend(disk::health(&environment.disks).map(|health| format!("health of {health}")));
     lines.push(machine(environment));
     if let Some(library) = &environment.sqlite {
         lines.push(sqlite_library(library, verbose));
@@ -230,7 +233,7 @@ fn limits(limits: &Limits, pace: &Pace, cpus: &[u32], seed: u64) -> Vec<String> 
     words
 }
 
-/// Where it ran: directory or device, filesystem, device.
+/// Where it ran: directory or device, filesystem, device, and the disks below.
 pub(crate) fn place(target: &Path, environment: &Environment) -> String {
     let mut line = format!("in {}", target.display());
     if let Some(filesystem) = &environment.filesystem {
@@ -242,25 +245,28 @@ pub(crate) fn place(target: &Path, environment: &Environment) -> String {
             ", {} of {}, {}, write cache {}, FUA {}, scheduler {}",
             device.name,
             bytes(device.sectors.saturating_mul(512)),
-            if device.rotational {
-                "rotating"
-            } else {
-                "not rotating"
-            },
-            if device.volatile_write_cache {
-                "volatile"
-            } else {
-                "none or safe"
-            },
-            if device.fua { "yes" } else { "no" },
-            device.scheduler,
+            either(device.rotational, "rotating", "not rotating"),
+            either(device.volatile_write_cache, "volatile", "none or safe"),
+            either(device.fua, "yes", "no"),
+            device.scheduler.as_deref().unwrap_or("unknown"),
         )),
+    }
+    if let Some(disks) = disk::line(&environment.disks) {
+        line.push_str(&format!("; below it {disks}"));
     }
     line
 }
 
+fn either(known: Option<bool>, yes: &'static str, no: &'static str) -> &'static str {
+    match known {
+        Some(true) => yes,
+        Some(false) => no,
+        None => "unknown",
+    }
+}
+
 pub(crate) fn machine(environment: &Environment) -> String {
-    format!(
+    let mut line = format!(
         "Linux {} on {}, {}, {}, {} of memory, clock {}",
         environment.host.kernel,
         environment.host.machine,
@@ -268,7 +274,11 @@ pub(crate) fn machine(environment: &Environment) -> String {
         plural(u64::from(environment.host.cpus), "CPU"),
         bytes(environment.memory_bytes),
         environment.clock_source,
-    )
+    );
+    if let Some(build) = &environment.host.android {
+        line.push_str(&format!("; {}", disk::android(build)));
+    }
+    line
 }
 
 fn sqlite_library(library: &SqliteLibrary, verbose: bool) -> String {

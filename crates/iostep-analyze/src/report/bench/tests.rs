@@ -3,6 +3,7 @@
 use iostep_model::bench::{
     Document, Failure, Job, Latency, Run, Sync, Verification, WaldioRun, Warning,
 };
+use iostep_model::disk::{Bus, Disk, Health};
 use iostep_model::pragma::Journal;
 use iostep_report::quantity::Show as _;
 use iostep_report::text::Style;
@@ -262,6 +263,46 @@ fn damaged() -> Document {
     document.runs[3].threads.clear();
     document.runs[4].latencies.clear();
     document
+}
+
+#[test]
+fn a_disk_is_named_in_a_line_and_its_name_steers_nothing() {
+    let mut document = fixture::write_fdatasync(1);
+    document.environment.disks = vec![Disk {
+        name: "nvme0n1".into(),
+        bus: Some(Bus::Nvme),
+        vendor: Some("0x144d".into()),
+        model: Some("<b>\x1b[2JSSD".into()),
+        firmware: Some("5B2Q".into()),
+        capacity_bytes: Some(1 << 40),
+        health_before: Some(Health {
+            used_percent: Some(3),
+            ..Health::default()
+        }),
+        ..Disk::default()
+    }];
+    let text = shown(&document);
+    let disk = "; below it nvme0n1: <b>\\x1b[2JSSD (NVMe, vendor 0x144d, firmware 5B2Q, 1 TiB)\n";
+    assert!(text.contains(disk), "{text}");
+    assert!(
+        text.contains("health of nvme0n1: 3 % of its life used\n"),
+        "{text}"
+    );
+    let mut other = document.clone();
+    other.environment.disks[0].model = Some("T7".into());
+    let compared = Comparison::of(&document, &other).expect("the same work");
+    let text = comparison(&compared, ["a", "b"]).text(Detail::Full, Style::default());
+    let first = text.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("DIFFERENT DEVICES: a on nvme0n1: <b>"),
+        "{text}"
+    );
+    assert!(!text.contains('\x1b'), "{text}");
+    let page = page([document]);
+    assert!(
+        page.contains("nvme0n1: &#60;b&#62;\\x1b[2JSSD (NVMe"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -90,7 +90,10 @@ fn a_result_is_read_as_it_was_written_and_other_versions_are_refused() {
     let written = document();
     let text = serde_json::to_string(&written).expect("JSON");
     assert_eq!(Document::from_json(path, &text).expect("the same"), written);
-    for (version, expected) in [("0", "schema version 0"), ("2", "schema version 2")] {
+    for (version, expected) in [
+        ("0", "schema version 0"),
+        ("2", "schema 2; expected at most 1"),
+    ] {
         let other = text.replacen(
             "\"schema_version\":1",
             &format!("\"schema_version\":{version}"),

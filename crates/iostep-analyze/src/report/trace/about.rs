@@ -4,6 +4,7 @@ use iostep_model::manifest::{Manifest, State};
 use iostep_report::document::Fact;
 use iostep_report::quantity::{bytes, count, duration, percent};
 
+use crate::report::disk;
 use crate::stats::Summary;
 
 /// The few numbers that matter most.
@@ -31,6 +32,8 @@ pub(super) fn totals(summary: &Summary) -> Vec<(&'static str, String)> {
 /// What was traced, and by what.
 pub(super) fn facts(manifest: &Manifest) -> Vec<Fact> {
     let mut facts = vec![Fact::of("device", device(manifest))];
+    facts.extend(disk::line(&manifest.disks).map(|disks| Fact::of("disk", disks)));
+    facts.extend(disk::health(&manifest.disks).map(|health| Fact::of("health", health)));
     match &manifest.filesystem {
         Some(fs) => {
             let place = match fs.mount_point.as_str() {
@@ -42,7 +45,10 @@ pub(super) fn facts(manifest: &Manifest) -> Vec<Fact> {
         }
         None => facts.push(Fact::of("filesystem", "none found")),
     }
-    let kernel = format!("Linux {} {}", manifest.kernel, manifest.machine);
+    let mut kernel = format!("Linux {} {}", manifest.kernel, manifest.machine);
+    if let Some(build) = &manifest.android {
+        kernel.push_str(&format!(", {}", disk::android(build)));
+    }
     let state = match manifest.state {
         State::Complete => "",
         State::Recovered => ", recovered: the recorder was killed",
@@ -57,17 +63,19 @@ pub(super) fn facts(manifest: &Manifest) -> Vec<Fact> {
 fn device(manifest: &Manifest) -> String {
     let device = &manifest.device;
     let cache = match (device.volatile_write_cache, device.fua) {
-        (false, _) => "no volatile write cache",
-        (true, false) => "volatile write cache",
-        (true, true) => "volatile write cache, FUA",
+        (None, _) => "write cache unknown",
+        (Some(false), _) => "no volatile write cache",
+        (Some(true), Some(true)) => "volatile write cache, FUA",
+        (Some(true), _) => "volatile write cache",
     };
+    let blocks = device.logical_block_bytes;
+    let blocks = blocks.map_or("unknown size".into(), |bytes| format!("{bytes} bytes"));
     let size = bytes(device.sectors.saturating_mul(iostep_model::SECTOR_BYTES));
     format!(
-        "{} ({}:{}), {size}, blocks of {} bytes, {cache}, scheduler {}",
+        "{} ({}:{}), {size}, blocks of {blocks}, {cache}, scheduler {}",
         manifest.device_label(),
         device.major,
         device.minor,
-        device.logical_block_bytes,
-        device.scheduler
+        device.scheduler.as_deref().unwrap_or("unknown")
     )
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use iostep_load::environment;
 use iostep_model::bench::{Environment, Job, Target as JobTarget};
+use iostep_model::disk;
 use iostep_model::manifest::{Counters, Filesystem};
 use iostep_trace::counters;
 use iostep_trace::stack::Layer;
@@ -92,11 +93,12 @@ impl Location {
         devices.iter().try_fold(Counters::default(), sum)
     }
 
-    /// The machine with this place.
+    /// The machine with this place; its disks without their health.
     pub fn environment(&self) -> Environment {
         Environment {
             filesystem: self.filesystem.clone(),
             device: self.target.as_ref().map(|target| target.upper().clone()),
+            disks: disk::each_once(self.devices().into_iter().flat_map(Target::hardware)),
             ..environment::here(Path::new("/"))
         }
     }

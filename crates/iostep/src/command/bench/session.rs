@@ -12,12 +12,14 @@ use iostep_model::bench::{
     Document, Failure, Job, Run, RunState, SCHEMA_VERSION, SqliteLibrary, Warning,
 };
 use iostep_model::clock::wall_ns;
+use iostep_model::disk;
 
 use super::location::Location;
 use super::measure_args::Repetition;
 use super::watcher::Watcher;
 use crate::interrupt::Interrupt;
 use crate::terminal::say;
+use crate::version;
 
 /// What came of a job.
 pub struct Measured(pub Document);
@@ -112,6 +114,7 @@ pub fn run(
     let mut bench = Bench::open(&job, interrupt.flag(), &mut watcher)?;
     let mut environment = place.environment();
     environment.sqlite = bench.library();
+    disk::read_before(Path::new("/"), &mut environment.disks);
     let before = Before::take(Path::new("/"));
     let mut runs = Vec::new();
     while !enough(&runs, repetition) {
@@ -128,13 +131,14 @@ pub fn run(
         }
     }
     // The work files take part in filling the filesystem, so they are still there.
+    disk::read_after(Path::new("/"), &mut environment.disks);
     let mut warnings = before.warnings(&job, &environment, &runs);
     warnings.extend(too_wide(&runs, repetition));
     drop(bench);
     watcher.finish().context("cannot write the log")?;
     Ok(Measured(Document {
         schema_version: SCHEMA_VERSION,
-        iostep_version: env!("CARGO_PKG_VERSION").into(),
+        iostep_version: version::NUMBER.into(),
         arguments: arguments(),
         job,
         environment,

@@ -9,6 +9,8 @@ use iostep_model::operation::Counter;
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 use iostep_trace::blkparse::{LeftOut, Recording, ZERO_NS};
 
+use crate::version;
+
 /// No process of the recorded machine was iostep; 0 would be the idle task.
 const NO_TRACER: u32 = u32::MAX;
 
@@ -27,12 +29,14 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
     let check = check(recording);
     Manifest {
         schema_version: SCHEMA_VERSION,
-        iostep_version: env!("CARGO_PKG_VERSION").to_owned(),
+        iostep_version: version::NUMBER.to_owned(),
         state: State::Complete,
         backend: Backend::Import,
         kernel: UNKNOWN.to_owned(),
         machine: UNKNOWN.to_owned(),
+        android: None,
         devices: Vec::new(),
+        disks: Vec::new(),
         device: device(recording, place, &check),
         filesystem: found.map(filesystem),
         clocks: Clocks {
@@ -56,13 +60,13 @@ fn device(recording: &Recording, place: Place, check: &Check) -> Device {
         minor,
         start_sector: place.start_bytes / SECTOR_BYTES,
         sectors: place.size_bytes / SECTOR_BYTES,
-        logical_block_bytes: 512,
-        physical_block_bytes: 512,
+        logical_block_bytes: None,
+        physical_block_bytes: None,
         // The kernel flushes only what has a cache, and passes FUA on only where it is known.
-        volatile_write_cache: check.issued.flush.ios > 0,
-        fua: recording.events.iter().any(is_fua),
-        scheduler: UNKNOWN.to_owned(),
-        rotational: false,
+        volatile_write_cache: Some(check.issued.flush.ios > 0),
+        fua: Some(recording.events.iter().any(is_fua)),
+        scheduler: None,
+        rotational: None,
     }
 }
 

@@ -77,6 +77,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
 
+    /// The guest's root, with programs for its kernel's processor
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+
+    /// iostep for that processor, a static one: /iostep in the guest
+    #[arg(long, value_name = "FILE", requires = "root")]
+    agent: Option<PathBuf>,
+
     /// Who executes it
     #[arg(long, value_enum, default_value_t = Kvm::Auto)]
     kvm: Kvm,
@@ -154,6 +162,8 @@ impl Args {
         };
         Options {
             kernel: self.kernel.clone(),
+            agent: self.agent.clone(),
+            root: self.root.clone(),
             accelerator: self.kvm.into(),
             memory_bytes: self.memory,
             cpus: self.cpus,

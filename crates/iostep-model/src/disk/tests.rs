@@ -1,0 +1,449 @@
+//! Disks in trees that are laid out as kernels do.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// A root with a sysfs.
+struct Root(tempfile::TempDir);
+
+impl Root {
+    fn new() -> Root {
+        Root(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn sys(&self) -> PathBuf {
+        self.0.path().join("sys")
+    }
+
+    /// Files of a directory of sysfs, with their text.
+    fn put(self, directory: &str, files: &[(&str, &str)]) -> Root {
+        let directory = self.sys().join(directory);
+        fs::create_dir_all(&directory).expect("made");
+        for (name, text) in files {
+            let path = directory.join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, format!("{text}\n")).expect("written");
+        }
+        self
+    }
+
+    fn link(self, from: &str, to: &str) -> Root {
+        let (from, to) = (self.sys().join(from), self.sys().join(to));
+        fs::create_dir_all(from.parent().expect("a parent")).expect("made");
+        fs::create_dir_all(&to).expect("made");
+        symlink(to, from).expect("linked");
+        self
+    }
+
+    /// A block device at `path`, of `device`, which belongs to a subsystem.
+    fn block(self, path: &str, device: &str, subsystem: &str, sectors: &str) -> Root {
+        let name = Path::new(path)
+            .file_name()
+            .expect("a name")
+            .to_str()
+            .expect("of ASCII");
+        self.put(path, &[("size", sectors), ("queue/rotational", "0")])
+            .link(&format!("{path}/device"), device)
+            .link(&format!("{device}/subsystem"), subsystem)
+            .link(&format!("class/block/{name}"), path)
+    }
+
+    fn disks(&self, name: &str) -> Vec<Disk> {
+        disks(&self.sys(), &self.sys().join("class/block").join(name))
+    }
+
+    fn disk(&self, name: &str) -> Disk {
+        let mut found = self.disks(name);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let mut disk = found.remove(0);
+        disk.health_before = None;
+        disk
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+#[test]
+fn an_nvme_names_its_controllers_vendor_model_and_firmware() {
+    let controller = "devices/pci0000:00/0000:00:1d.0/0000:03:00.0/nvme/nvme0";
+    let root = Root::new()
+        .block(
+            &format!("{controller}/nvme0n1"),
+            controller,
+            "class/nvme",
+            "2000409264",
+        )
+        .put(
+            controller,
+            &[
+                ("model", "ACME SSD 980 PRO 1TB                   "),
+                ("firmware_rev", "5B2QGXA7"),
+            ],
+        )
+        .link(
+            &format!("{controller}/device"),
+            "devices/pci0000:00/0000:00:1d.0/0000:03:00.0",
+        )
+        .put(
+            "devices/pci0000:00/0000:00:1d.0/0000:03:00.0",
+            &[("vendor", "0x144d")],
+        )
+        .put(
+            &format!("{controller}/nvme0n1"),
+            &[("queue/write_cache", "write back"), ("queue/fua", "1")],
+        )
+        .put(
+            &format!("{controller}/nvme0n1/nvme0n1p2"),
+            &[("partition", "2"), ("size", "8")],
+        )
+        .link(
+            "class/block/nvme0n1p2",
+            &format!("{controller}/nvme0n1/nvme0n1p2"),
+        );
+    let expected = Disk {
+        name: "nvme0n1".into(),
+        bus: Some(Bus::Nvme),
+        vendor: some("0x144d"),
+        model: some("ACME SSD 980 PRO 1TB"),
+        firmware: some("5B2QGXA7"),
+        capacity_bytes: Some(1_024_209_543_168),
+        write_cache: Some(WriteCache::Back),
+        fua: Some(true),
+        rotational: Some(false),
+        ..Disk::default()
+    };
+    assert_eq!(root.disk("nvme0n1"), expected);
+    assert_eq!(root.disk("nvme0n1p2"), expected);
+}
+
+#[test]
+fn an_nvme_with_several_ways_to_it_names_its_subsystem() {
+    let subsystem = "devices/virtual/nvme-subsystem/nvme-subsys0";
+    let controller = "devices/pci0000:00/0000:00:04.0/nvme/nvme0";
+    let root = Root::new()
+        .block(
+            &format!("{subsystem}/nvme0n1"),
+            subsystem,
+            "class/nvme-subsystem",
+            "131072",
+        )
+        .put(subsystem, &[("model", "A Model"), ("firmware_rev", "1.0")])
+        .link(&format!("{subsystem}/nvme0"), controller)
+        .link(
+            &format!("{controller}/device"),
+            "devices/pci0000:00/0000:00:04.0",
+        )
+        .put("devices/pci0000:00/0000:00:04.0", &[("vendor", "0x1b36")]);
+    let disk = root.disk("nvme0n1");
+    assert_eq!((disk.bus, disk.vendor), (Some(Bus::Nvme), some("0x1b36")));
+    assert_eq!((disk.model, disk.firmware), (some("A Model"), some("1.0")));
+}
+
+/// A logical unit of SCSI on a host at `above`.
+fn unit(root: Root, above: &str, name: &str) -> Root {
+    let device = format!("{above}/host0/target0:0:0/0:0:0:0");
+    root.block(
+        &format!("{device}/block/{name}"),
+        &device,
+        "bus/scsi",
+        "250069680",
+    )
+    .put(
+        &device,
+        &[
+            ("vendor", "ACME    "),
+            ("model", "KM8V8001JM-B813 "),
+            ("rev", "0800"),
+        ],
+    )
+}
+
+#[test]
+fn a_unit_of_scsi_is_told_by_what_it_is_on() {
+    for (above, bus) in [
+        ("devices/pci0000:00/0000:00:17.0/ata3", Bus::Ata),
+        ("devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0", Bus::Usb),
+        ("devices/pci0000:00/0000:00:05.0/virtio1", Bus::Scsi),
+        // No number behind it.
+        ("devices/platform/atake/usbank", Bus::Scsi),
+    ] {
+        let disk = unit(Root::new(), above, "sda").disk("sda");
+        assert_eq!(disk.bus, Some(bus), "{above}");
+        assert_eq!(
+            (disk.vendor, disk.model, disk.firmware),
+            (some("ACME"), some("KM8V8001JM-B813"), some("0800"))
+        );
+        assert_eq!(disk.capacity_bytes, Some(128_035_676_160));
+        // Nobody told.
+        assert_eq!((disk.write_cache, disk.fua), (None, None));
+    }
+}
+
+#[test]
+fn a_ufs_is_told_by_its_driver_and_says_how_worn_it_is() {
+    let above = "devices/platform/soc/1d84000.ufshc";
+    let host = format!("{above}/host0/scsi_host/host0");
+    let root = unit(Root::new(), above, "sda")
+        .put(&host, &[("proc_name", "ufshcd")])
+        .put(
+            &format!("{above}/health_descriptor"),
+            &[
+                ("eol_info", "0x01"),
+                ("life_time_estimation_a", "0x03"),
+                ("life_time_estimation_b", "0x0b"),
+            ],
+        );
+    let mut found = [root.disk("sda")];
+    assert_eq!(found[0].bus, Some(Bus::Ufs));
+    read_before(root.0.path(), &mut found);
+    let worn = Health {
+        used_percent: None,
+        life_time_a: Some(3),
+        life_time_b: Some(11),
+        pre_eol: Some(1),
+    };
+    assert_eq!(found[0].health_before, Some(worn.clone()));
+    let root = root.put(
+        &format!("{above}/health_descriptor"),
+        &[("life_time_estimation_a", "0x04")],
+    );
+    read_after(root.0.path(), &mut found);
+    let later = Health {
+        life_time_a: Some(4),
+        ..worn
+    };
+    assert_eq!(found[0].health_after, Some(later));
+}
+
+#[test]
+fn cards_are_told_apart_and_the_soldered_one_says_how_worn_it_is() {
+    let card = "devices/platform/soc/4744000.sdhci/mmc_host/mmc0/mmc0:0001";
+    let with = |kind: &str| {
+        Root::new()
+            .block(
+                &format!("{card}/block/mmcblk0"),
+                card,
+                "bus/mmc",
+                "122142720",
+            )
+            .put(
+                card,
+                &[
+                    ("type", kind),
+                    ("manfid", "0x000015"),
+                    ("name", "DUTA42"),
+                    ("fwrev", "0x0200000000000000"),
+                    ("life_time", "0x02 0x01"),
+                    ("pre_eol_info", "0x01"),
+                    ("serial", "0x01234567"),
+                    ("cid", "150100445554413432020123456789ab"),
+                ],
+            )
+    };
+    let root = with("MMC");
+    let mut found = [root.disk("mmcblk0")];
+    read_before(root.0.path(), &mut found);
+    let expected = Disk {
+        name: "mmcblk0".into(),
+        bus: Some(Bus::Emmc),
+        vendor: some("0x000015"),
+        model: some("DUTA42"),
+        firmware: some("0x0200000000000000"),
+        capacity_bytes: Some(62_537_072_640),
+        rotational: Some(false),
+        health_before: Some(Health {
+            used_percent: None,
+            life_time_a: Some(2),
+            life_time_b: Some(1),
+            pre_eol: Some(1),
+        }),
+        ..Disk::default()
+    };
+    assert_eq!(found, [expected]);
+    // Neither the serial number nor the CID that holds it.
+    let json = serde_json::to_string(&found).expect("JSON");
+    assert!(!json.contains("1234567"), "{json}");
+    let root = with("SD");
+    let mut found = [root.disk("mmcblk0")];
+    read_before(root.0.path(), &mut found);
+    assert_eq!(
+        (found[0].bus, &found[0].health_before),
+        (Some(Bus::Sd), &None)
+    );
+}
+
+#[test]
+fn a_virtio_disk_has_only_a_number() {
+    let device = "devices/pci0000:00/0000:00:02.0/virtio1";
+    let root = Root::new()
+        .block(
+            &format!("{device}/block/vda"),
+            device,
+            "bus/virtio",
+            "536870912",
+        )
+        .put(device, &[("vendor", "0x1af4")]);
+    let disk = root.disk("vda");
+    assert_eq!(
+        (disk.bus, disk.vendor, disk.model),
+        (Some(Bus::Virtio), some("0x1af4"), None)
+    );
+}
+
+#[test]
+fn what_lies_on_several_disks_names_all_and_each_once() {
+    let mut root = Root::new();
+    for (name, rotational) in [("sda", "0"), ("sdb", "1")] {
+        root = root
+            .put(
+                &format!("devices/{name}"),
+                &[("size", "8"), ("queue/rotational", rotational)],
+            )
+            .put(&format!("devices/{name}/{name}1"), &[("partition", "1")])
+            .link(
+                &format!("devices/virtual/block/md0/slaves/{name}1"),
+                &format!("devices/{name}/{name}1"),
+            );
+    }
+    let root = root
+        .put("devices/virtual/block/md0", &[("size", "8")])
+        .put("devices/virtual/block/dm-0", &[("size", "8")])
+        .link(
+            "devices/virtual/block/dm-0/slaves/md0",
+            "devices/virtual/block/md0",
+        )
+        .link("devices/virtual/block/dm-0/slaves/sda", "devices/sda")
+        .link("class/block/dm-0", "devices/virtual/block/dm-0");
+    let found = root.disks("dm-0");
+    let names: Vec<&str> = found.iter().map(|disk| disk.name.as_str()).collect();
+    assert_eq!(names, ["sda", "sdb"]);
+    assert_eq!(rotational(&found), Some(true));
+    assert_eq!(rotational(&found[..1]), Some(false));
+    assert_eq!(rotational(&[]), None);
+    assert_eq!(found[0].bus, None);
+}
+
+/// A loop device over a file, whose filesystem's device is made up.
+fn looped(file: &Path, shown: &str) -> Root {
+    let number = fs::metadata(file).expect("it is there").dev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    Root::new()
+        .put("devices/zram7", &[("size", "8"), ("queue/rotational", "1")])
+        .link(&format!("dev/block/{major}:{minor}"), "devices/zram7")
+        .put(
+            "devices/loop3",
+            &[("loop/backing_file", shown), ("queue/rotational", "0")],
+        )
+        .put("devices/loop3/loop3p1", &[("partition", "1")])
+        .link("class/block/loop3p1", "devices/loop3/loop3p1")
+}
+
+#[test]
+fn below_a_loop_device_lies_what_its_file_lies_on_even_if_that_was_deleted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("img");
+    fs::write(&file, "").expect("written");
+    let deleted = directory.path().join("#77 (deleted)");
+    for shown in [&file, &deleted] {
+        let root = looped(&file, shown.to_str().expect("of ASCII"));
+        let found = below(&root.sys(), &root.sys().join("class/block/loop3p1"));
+        let names: Vec<&str> = found.iter().map(|below| below.name.as_str()).collect();
+        assert_eq!(names, ["loop3p1", "loop3", "zram7"]);
+        assert_eq!(found[1].backing_file.as_ref(), Some(shown));
+        assert_eq!(rotational(&root.disks("loop3p1")), Some(true));
+    }
+    // In memory, wherever its name pretends to be; and gone.
+    for shown in ["/memfd:img (deleted)", "/no/such/image"] {
+        let root = looped(&file, shown);
+        assert_eq!(root.disks("loop3p1"), []);
+    }
+}
+
+#[test]
+fn devices_that_are_built_upon_each_other_in_a_circle_end() {
+    let root = Root::new()
+        .link("devices/dm-0/slaves/dm-1", "devices/dm-1")
+        .link("devices/dm-1/slaves/dm-0", "devices/dm-0")
+        .link("class/block/dm-0", "devices/dm-0");
+    let found = below(&root.sys(), &root.sys().join("class/block/dm-0"));
+    assert_eq!(found.len(), 2);
+    assert_eq!(root.disks("dm-0"), []);
+    assert_eq!(root.disks("sdq"), []);
+}
+
+#[test]
+fn a_field_may_hold_anything() {
+    let root = unit(Root::new(), "devices/pci/ata1", "sda");
+    let device = "devices/pci/ata1/host0/target0:0:0/0:0:0:0";
+    fs::write(
+        root.sys().join(device).join("model"),
+        b"\0\0evil\x1b[2J\xff\0",
+    )
+    .expect("written");
+    fs::write(root.sys().join(device).join("rev"), "x".repeat(1 << 20)).expect("written");
+    fs::write(root.sys().join(device).join("vendor"), " \n").expect("written");
+    let root = root.put(
+        &format!("{device}/block/sda"),
+        &[
+            ("size", "99999999999999999999"),
+            ("queue/fua", "yes"),
+            ("queue/write_cache", "?"),
+        ],
+    );
+    let disk = root.disk("sda");
+    assert_eq!(disk.model, some("evil\u{1b}[2J\u{fffd}"));
+    assert_eq!(disk.firmware.map(|text| text.len()), Some(4096));
+    assert_eq!(
+        (disk.vendor, disk.capacity_bytes, disk.fua, disk.write_cache),
+        (None, None, None, None)
+    );
+}
+
+#[test]
+fn a_name_from_a_file_leads_nowhere_else() {
+    let root = Root::new().put("secret", &[("health_descriptor/eol_info", "0x01")]);
+    for name in ["../../secret", ".", "/etc"] {
+        let mut disks = [Disk {
+            name: name.into(),
+            bus: Some(Bus::Ufs),
+            ..Disk::default()
+        }];
+        read_before(root.0.path(), &mut disks);
+        assert_eq!(disks[0].health_before, None);
+    }
+}
+
+#[test]
+fn only_what_both_tell_makes_disks_different() {
+    let disk = Disk {
+        bus: Some(Bus::Nvme),
+        model: some("A"),
+        ..Disk::default()
+    };
+    let unknown = Disk {
+        name: "other".into(),
+        ..Disk::default()
+    };
+    assert!(disk.is_like(&unknown) && disk.is_like(&disk));
+    let other = Disk {
+        model: some("B"),
+        ..disk.clone()
+    };
+    assert!(!disk.is_like(&other));
+    let other = Disk {
+        firmware: some("2"),
+        ..disk.clone()
+    };
+    assert!(
+        disk.is_like(&other)
+            && !other.is_like(&Disk {
+                firmware: some("3"),
+                ..other.clone()
+            })
+    );
+}

@@ -1,0 +1,107 @@
+//! Programs for arm64, tested here: unit tests under user emulation, the rest in guests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::step::{root, run, run_tests};
+use crate::{metadata, suites, waldio};
+
+/// Crates whose tests need no kernel of their own.
+const EMULATED: [&str; 4] = ["iostep-model", "iostep-fs", "iostep-calls", "iostep-load"];
+/// What cargo builds for it, below the target directory. Guests share it.
+const BUILT: &str = "aarch64-unknown-linux-gnu/debug";
+const SETUPS: [&str; 2] = ["dist-arm64", "guest-arm64"];
+/// What they leave when they are done.
+const MADE: [&str; 2] = [
+    "/var/cache/iostep/arm64/made",
+    "/var/cache/iostep/root-arm64/made",
+];
+
+/// One trace on one kernel, where a machine is set up for it: elsewhere that and the build would
+/// take longer than all else.
+pub fn smoke() -> Result<()> {
+    if let Some(missing) = MADE.iter().find(|made| !Path::new(made).exists()) {
+        println!(
+            "skipped: no {missing}; scripts/setup {} makes it",
+            SETUPS.join(" and ")
+        );
+        return Ok(());
+    }
+    in_guests(&[])
+}
+
+/// Everything, on every kernel.
+pub fn whole() -> Result<()> {
+    setup()?;
+    // The whole workspace's, for its features; only these are run.
+    let built = suites::executables(cargo("test").args(["--workspace", "--no-run"]))?;
+    for test in built {
+        let directory = test.manifest.parent().unwrap_or(root());
+        if EMULATED.iter().any(|name| directory.ends_with(name)) {
+            let mut command = Command::new("qemu-aarch64-static");
+            run_tests(command.arg(&test.path).current_dir(directory))?;
+        }
+    }
+    in_guests(&[("IOSTEP_KERNELS", "1")])
+}
+
+fn setup() -> Result<()> {
+    let scripts = root().join("scripts/setup");
+    SETUPS
+        .iter()
+        .try_for_each(|purpose| run(Command::new(&scripts).arg(purpose)))
+}
+
+fn cargo(task: &str) -> Command {
+    let mut command = Command::new(root().join("scripts/cargo-for"));
+    command.args(["aarch64", task, "--locked"]);
+    command
+}
+
+fn in_guests(variables: &[(&str, &str)]) -> Result<()> {
+    setup()?;
+    let directory = gather()?;
+    let mut variables = variables.to_vec();
+    let directory = directory.to_string_lossy();
+    variables.push(("IOSTEP_ARM64", &directory));
+    suites::kernel_tests("arm64: ", &variables)
+}
+
+/// Builds what runs in guests.
+fn gather() -> Result<PathBuf> {
+    let metadata = metadata::read()?;
+    let directory = metadata.target_directory.join(BUILT);
+    // Of the workspace's tests, as `build` has them: every other selection has other features. With
+    // the tests of its own comes the program.
+    let mut build = cargo("test");
+    build.args(["--workspace", "--no-run", "--test=kernel", "--test=explain"]);
+    run(&mut build)?;
+    let built = suites::executables(&mut build)?;
+    let tests = built.iter().find(|built| built.name == "kernel");
+    copy(
+        &tests.context("no kernel tests")?.path,
+        &directory.join("kernel"),
+    )?;
+    let sqlite = waldio::sqlite_inside(&metadata)?;
+    let build = directory.join("waldio");
+    run(Command::new("make")
+        .args([
+            "--silent",
+            "-C",
+            "waldio",
+            "CC=aarch64-linux-gnu-gcc -static",
+        ])
+        .arg(format!("SQLITE_AMALGAMATION={}", sqlite.display()))
+        .arg(format!("BUILD={}", build.display()))
+        .arg("kill-program")
+        .current_dir(root()))?;
+    Ok(directory)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::copy(from, to)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
