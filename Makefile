@@ -16,12 +16,12 @@ help: ## Show this list
 .PHONY: build
 build: ## Build the command, optimised
 	scripts/setup build
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 
 .PHONY: demo
 demo: ## Build, then show the main job on a throw-away ext4 image (root)
 	scripts/setup demo
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) $(IOSTEP) demo
 
 .PHONY: test
@@ -58,66 +58,67 @@ fuzz: ## Look for inputs that break a reader, a minute each (25 min the first ti
 .PHONY: bench-trace
 bench-trace: ## Measure what tracing costs, with and without by turns (root)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/overhead $(abspath $(IOSTEP))
 
 .PHONY: bench-busy
 bench-busy: ## Trace busy disks 200 times, and 100 times with a fault (root, 10 min)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/busy $(abspath $(IOSTEP))
 
 .PHONY: bench-accuracy
 bench-accuracy: ## Compare what bench measures with fio, by turns (root, 32 min)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/accuracy $(abspath $(IOSTEP))
 
 .PHONY: bench-record
 bench-record: ## Compare what recording system calls costs with strace, by turns (root)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/record $(abspath $(IOSTEP))
 
 .PHONY: bench-cost
 bench-cost: ## Measure what bench itself costs per operation (root)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/own-cost $(abspath $(IOSTEP))
 
 .PHONY: bench-sqlite-loop
 bench-sqlite-loop: ## Compare bench's SQLite transactions with a plain loop's (root)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/sqlite-loop $(abspath $(IOSTEP))
 
 .PHONY: bench-labs
 bench-labs: ## Run the built-in labs and print them into docs/lab-results.md (root, half an hour)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/lab-results $(abspath $(IOSTEP)) $(or $(LABS),/var/tmp/iostep-labs)
 
 .PHONY: bench-waldio
 bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10 min)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(or $(WALDIO),/var/tmp/iostep-waldio) $(BENCH_WALDIO)
 
 .PHONY: bench-clean
 bench-clean: ## Measure how fast clean reads and replay loads, and the memory (2 min)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	bench/clean $(abspath $(IOSTEP))
 
 .PHONY: bench-replay
 bench-replay: ## Measure how exactly replay issues calls, beside usleep (1 min)
 	scripts/setup test
-	cargo build --release --package iostep
+	cargo build --release --package iostep --bin iostep
 	bench/replay $(abspath $(IOSTEP))
 
 .PHONY: dist
-dist: ## Build the static program and the packages below dist/ (15 min)
+dist: ## Build the static programs and the packages below dist/ (25 min)
 	scripts/setup dist
+	scripts/setup dist-musl
 	scripts/dist
 
 .PHONY: dist-arm64

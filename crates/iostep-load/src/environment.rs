@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use iostep_model::bench::{Environment, Job, Run, Warning};
 use iostep_model::host::Host;
 
+use crate::sandbox;
 use activity::Activity;
+pub use machine::is_android_app;
 
 /// What is known of the machine. Filesystem, device and SQLite are the caller's to add.
 pub fn here(root: &Path) -> Environment {
@@ -60,6 +62,8 @@ impl Before {
     /// differ, is not found here but from the numbers.
     pub fn warnings(&self, job: &Job, environment: &Environment, runs: &[Run]) -> Vec<Warning> {
         let mut warnings = machine::warnings(&self.root);
+        warnings.extend(machine::unreadable(&self.root));
+        warnings.extend(sandbox::refused());
         storage::warn(&self.root, environment, &mut warnings);
         let now = Activity::now(&self.root);
         activity::warn(&now.since(self.activity), job, runs, &mut warnings);

@@ -1,25 +1,40 @@
 //! The commands, one file each.
 
+#[cfg(feature = "trace")]
 mod advise;
 mod bench;
+#[cfg(feature = "trace")]
 mod clean;
 mod compare;
+#[cfg(feature = "trace")]
 mod demo;
+#[cfg(feature = "trace")]
 mod explain;
+#[cfg(feature = "trace")]
 mod filter_args;
+#[cfg(feature = "trace")]
 mod import;
+#[cfg(feature = "trace")]
 mod lab;
+#[cfg(feature = "trace")]
 mod manual;
+#[cfg(feature = "trace")]
 mod record;
+#[cfg(feature = "trace")]
 mod replay;
+#[cfg(feature = "trace")]
 mod report;
+#[cfg(feature = "trace")]
 mod sql_child;
+#[cfg(feature = "trace")]
 mod trace;
+#[cfg(feature = "trace")]
 mod trace_info;
 
 use std::process::ExitCode;
 
-/// What to do.
+/// What `iostep` does.
+#[cfg(feature = "trace")]
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Find the settings that make a database faster here
@@ -62,7 +77,8 @@ pub enum Command {
     SqlChild(sql_child::Args),
 }
 
-/// Runs a command.
+/// Runs a command of `iostep`.
+#[cfg(feature = "trace")]
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Advise(args) => advise::run(&args),
@@ -82,5 +98,22 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Trace(args) => trace::run(args),
         Command::TraceInfo(args) => trace_info::run(&args),
         Command::SqlChild(args) => sql_child::run(args),
+    }
+}
+
+/// What `iostep-bench` does.
+#[derive(Debug, clap::Subcommand)]
+pub enum OfBench {
+    /// Generate file and SQLite workloads and measure them
+    Bench(Box<bench::Args>),
+    /// Tell whether two results of bench differ, and by how much
+    Compare(compare::Args),
+}
+
+/// Runs a command of `iostep-bench`.
+pub fn run_of_bench(command: OfBench) -> anyhow::Result<ExitCode> {
+    match command {
+        OfBench::Bench(args) => bench::run(*args),
+        OfBench::Compare(args) => compare::run(&args),
     }
 }

@@ -11,6 +11,7 @@ use iostep_calls::input::GUESS_BYTES;
 use iostep_model::bench::SCHEMA_VERSION;
 use iostep_model::manifest;
 use iostep_model::syscall::text as recording;
+#[cfg(feature = "trace")]
 use iostep_trace::syscalls::spool;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -134,6 +135,7 @@ fn of_start(start: &[u8]) -> Kind {
     if start.starts_with(recording::MAGIC.as_bytes()) {
         return Kind::Recording;
     }
+    #[cfg(feature = "trace")]
     if start.starts_with(spool::MAGIC) {
         return Kind::Partial;
     }
@@ -190,6 +192,7 @@ mod tests {
         for (start, expected) in [
             (&b"SQLite format 3\0\x10\0"[..], Kind::Database),
             (b"# iostep system calls 1\n", Kind::Recording),
+            #[cfg(feature = "trace")]
             (spool::MAGIC, Kind::Partial),
             (b"8,0 1 2 0.000000001 7 Q W 8 + 8 [a]\n", Kind::Blkparse),
             (

@@ -12,9 +12,13 @@ pub const COMMIT: Option<&str> = option_env!("IOSTEP_COMMIT");
 pub fn long() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
-        let linked = match cfg!(target_feature = "crt-static") {
-            true => "one static file",
-            false => "with the system's libraries",
+        let linked = match (
+            cfg!(target_feature = "crt-static"),
+            cfg!(target_env = "musl"),
+        ) {
+            (true, true) => "one static file with musl",
+            (true, false) => "one static file",
+            (false, _) => "with the system's libraries",
         };
         let formats = [
             ("traces", iostep_model::manifest::SCHEMA_VERSION),

@@ -1,7 +1,7 @@
 //! Kernel, processor, memory, clock; governor and battery.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use iostep_model::bench::Warning;
 
@@ -79,6 +79,34 @@ pub fn memory_bytes(root: &Path) -> u64 {
 pub fn clock_source(root: &Path) -> String {
     let clock = "sys/devices/system/clocksource/clocksource0/current_clocksource";
     read(&root.join(clock)).unwrap_or_else(|| "unknown".into())
+}
+
+/// True in an Android app, or in what one started: Android, and a filter of system calls. A shell of
+/// adb has no such filter.
+///
+/// Source: proc_pid_status(5), `Seccomp`; every app is a fork of Android's app_process.
+pub fn is_android_app(root: &Path) -> bool {
+    let status = read(&root.join("proc/self/status")).unwrap_or_default();
+    let is_filtered = value(&status, "Seccomp", ':') == Some("2");
+    let programs = ["system/bin/app_process64", "system/bin/app_process32"];
+    is_filtered && programs.iter().any(|path| root.join(path).exists())
+}
+
+/// What cannot be read, so that what is made of it is missing in the result: an Android app is not
+/// shown it.
+pub fn unreadable(root: &Path) -> Option<Warning> {
+    let files = ["proc/stat", "proc/vmstat"];
+    let files = files.into_iter().filter(|path| {
+        let text = read(&root.join(path));
+        text.is_none_or(|text| text.is_empty())
+    });
+    let directories = ["sys/block"].into_iter();
+    let directories = directories.filter(|path| std::fs::read_dir(root.join(path)).is_err());
+    let paths: Vec<PathBuf> = files
+        .chain(directories)
+        .map(|path| Path::new("/").join(path))
+        .collect();
+    (!paths.is_empty()).then_some(Warning::Unreadable { paths })
 }
 
 /// What of the machine itself makes times vary.

@@ -35,7 +35,37 @@ fn here_is_what_the_kernel_says() {
 }
 
 #[test]
-fn an_empty_machine_is_unknown_and_spoils_nothing() {
+fn an_app_is_told_from_a_shell_and_from_a_container() {
+    let is = |seccomp: &str, program: &str| {
+        let status = format!("Name:\tx\nSeccomp:\t{seccomp}\nSeccomp_filters:\t1\n");
+        is_android_app(Root::with(&[("proc/self/status", &status), (program, "")]).path())
+    };
+    assert!(is("2", "system/bin/app_process64"));
+    assert!(is("2", "system/bin/app_process32"));
+    assert!(!is("0", "system/bin/app_process64"));
+    assert!(!is("2", "usr/bin/sh"));
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let all = [
+        ("proc/stat", "cpu 1"),
+        ("proc/vmstat", "a 1"),
+        ("sys/block/sda/stat", ""),
+    ];
+    assert_eq!(machine::unreadable(Root::with(&all).path()), None);
+    let paths = |files| match machine::unreadable(Root::with(files).path()) {
+        Some(Warning::Unreadable { paths }) => paths,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(paths(&all[1..]), [Path::new("/proc/stat")]);
+    assert_eq!(paths(&all[..2]), [Path::new("/sys/block")]);
+    let empty = [("proc/stat", ""), all[1], all[2]];
+    assert_eq!(paths(&empty), [Path::new("/proc/stat")]);
+}
+
+#[test]
+fn an_empty_machine_is_unknown_and_spoils_nothing_else() {
     let root = Root::new();
     let here = here(root.path());
     assert_eq!(
@@ -43,7 +73,7 @@ fn an_empty_machine_is_unknown_and_spoils_nothing() {
         ("unknown", 0)
     );
     let warnings = Before::take(root.path()).warnings(&Job::File(file_job()), &here, &[]);
-    assert_eq!(warnings, []);
+    assert_eq!(warnings, Vec::from_iter(machine::unreadable(root.path())));
 }
 
 #[test]

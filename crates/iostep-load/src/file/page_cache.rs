@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::error::{Error, Result};
+use crate::sandbox;
 
 /// Same number on every architecture (include/uapi/asm-generic/unistd.h, Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -71,7 +72,7 @@ fn warm(file: &File, path: &Path, interrupted: &AtomicBool) -> Result<()> {
 }
 
 /// Adds what of a file is in memory: by cachestat(2), or mincore(2), which does not know dirty
-/// pages, on older kernels.
+/// pages, on older kernels and in Android's sandbox.
 ///
 /// Errors: `Io`.
 pub fn add_state(file: &File, path: &Path, sum: &mut PageCacheState) -> Result<()> {
@@ -105,6 +106,9 @@ struct Cachestat {
 }
 
 fn cachestat(file: &File) -> rustix::io::Result<Cachestat> {
+    if sandbox::is_entered() {
+        return Err(Errno::NOSYS);
+    }
     // `struct cachestat_range`: from byte 0, to the end.
     let range = [0u64; 2];
     let mut found = Cachestat::default();

@@ -543,7 +543,13 @@ fn read_directory(file: &OwnedFd, size: u64) -> Done {
 fn control(file: &OwnedFd, request: u32) -> Done {
     let mut answer = [0u64; 8];
     // SAFETY: the requests of `SAFE_REQUESTS` write at most a termios of 44 bytes there.
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), request.into(), answer.as_mut_ptr()) };
+    let done = unsafe {
+        libc::ioctl(
+            file.as_raw_fd(),
+            request as libc::Ioctl,
+            answer.as_mut_ptr(),
+        )
+    };
     from_libc(done.into())
 }
 

@@ -17,6 +17,18 @@ pub enum Warning {
     },
     /// The machine runs on its battery.
     OnBattery,
+    /// What this process is not shown: figures of the machine or of devices are missing.
+    Unreadable {
+        /// Files of /proc and directories of /sys.
+        paths: Vec<PathBuf>,
+    },
+    /// A filter of system calls refused some, which failed as if the kernel had not got them.
+    CallsRefused {
+        /// How often.
+        calls: u64,
+        /// The number of the last one, of the machine's architecture.
+        last: u64,
+    },
     /// Little room is left, which slows allocation.
     FilesystemNearlyFull {
         mount_point: PathBuf,

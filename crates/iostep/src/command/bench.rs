@@ -21,6 +21,7 @@ pub(super) use cell::{check_arguments, complaint};
 use generator::Generator;
 pub(super) use location::Location;
 use matrix::RunArgs;
+use measure_args::Sandbox;
 use mobibench::ProfileArgs;
 pub(super) use single::{check_parent, show};
 
@@ -58,6 +59,10 @@ enum Workload {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match &args.workload {
+        Some(Workload::One(generator)) => generator.measure().sandbox.enter()?,
+        _ => Sandbox::Auto.enter()?,
+    }
     match (args.workload, args.profile) {
         (Some(Workload::Run(args)), _) => matrix::run(&args),
         (Some(Workload::One(generator)), _) => single::run(&generator),

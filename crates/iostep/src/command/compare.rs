@@ -9,6 +9,7 @@ use iostep_analyze::report::bench;
 use iostep_model::bench::{Document, Step};
 use iostep_report::document::Detail;
 
+#[cfg(feature = "trace")]
 use super::report;
 use crate::error::bad_input;
 use crate::input::{self, Kind};
@@ -92,7 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             [Kind::Trace, Kind::Trace] if judges => Err(bad_input(anyhow!(
                 "--fail-above and --fail-on are for results of iostep bench"
             ))),
-            [Kind::Trace, Kind::Trace] => report::two(&args.first, &args.second, args.json),
+            [Kind::Trace, Kind::Trace] => two_traces(args),
             [Kind::Trace, _] => Err(input::unfit(&args.first, Kind::Trace)),
             _ => Err(input::unfit(&args.second, Kind::Trace)),
         };
@@ -114,6 +115,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         terminal::print(&text.text(Detail::Full, terminal::style()))?;
     }
     Ok(ExitCode::from(u8::from(is_worse(args, &compared)?)))
+}
+
+#[cfg(feature = "trace")]
+fn two_traces(args: &Args) -> anyhow::Result<ExitCode> {
+    report::two(&args.first, &args.second, args.json)
+}
+
+/// Errors: that of bad usage, since nothing here reads a trace.
+#[cfg(not(feature = "trace"))]
+fn two_traces(args: &Args) -> anyhow::Result<ExitCode> {
+    Err(bad_input(anyhow!(
+        "{}: a trace; iostep-bench compares results of bench, iostep compares traces too",
+        args.first.display()
+    )))
 }
 
 /// What one of the two is.

@@ -9,6 +9,7 @@ mod figures;
 mod interrupted;
 mod matrix;
 mod results;
+mod shown;
 mod system_calls;
 mod trespass;
 mod verify;
@@ -39,6 +40,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(interrupted::cases());
     all.extend(matrix::cases());
     all.extend(results::cases());
+    all.extend(shown::cases());
     all.extend(system_calls::cases());
     all.extend(trespass::cases());
     all.extend(verify::cases());

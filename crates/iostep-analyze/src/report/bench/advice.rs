@@ -1,5 +1,7 @@
 //! Warnings in words: what spoils a measurement, and what to do about it.
 
+use std::path::PathBuf;
+
 use iostep_model::bench::Warning;
 use iostep_report::quantity;
 
@@ -16,6 +18,11 @@ fn fact(warning: &Warning) -> String {
             format!("the governor {governor} may change the frequency of {cpus} CPUs")
         }
         Warning::OnBattery => "the machine runs on its battery".into(),
+        Warning::Unreadable { paths } => unreadable(paths),
+        Warning::CallsRefused { calls, last } => {
+            let calls = quantity::count(*calls);
+            format!("{calls} system calls were refused by a filter, number {last} the last")
+        }
         Warning::FilesystemNearlyFull { mount_point, used } => {
             let mount_point = mount_point.display();
             format!("{mount_point} is {} full", percent(*used))
@@ -66,10 +73,19 @@ fn fact(warning: &Warning) -> String {
     }
 }
 
+fn unreadable(paths: &[PathBuf]) -> String {
+    let are = if paths.len() > 1 { "are" } else { "is" };
+    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+    let paths = paths.join(", ");
+    format!("{paths} {are} not shown to this process, so what is made of it is missing")
+}
+
 fn advice(warning: &Warning) -> &'static str {
     match warning {
         Warning::CpuGovernor { .. } => "choose the governor performance",
         Warning::OnBattery => "plug it in",
+        Warning::Unreadable { .. } => "measure where they can be read, if these figures matter",
+        Warning::CallsRefused { .. } => "look whether the job did what it should, with --verify",
         Warning::FilesystemNearlyFull { .. } => "make room, or take an empty filesystem",
         Warning::Compression { .. } => {
             "keep the incompressible payload, or compare only with what writes the same bytes"

@@ -10,6 +10,7 @@ use io_uring::{IoUring, opcode, squeue};
 
 use crate::error::{Error, Result};
 use crate::file::payload::Payload;
+use crate::sandbox;
 
 /// The kernel registers buffers of at most 1 GiB (io_uring/rsrc.c).
 const MOST_REGISTERED_BYTES: usize = 1 << 30;
@@ -58,6 +59,12 @@ pub enum Wait {
 ///
 /// Errors: `Unsupported` if not; `Io`.
 pub fn probe(is_polled: bool) -> Result<()> {
+    if sandbox::is_entered() {
+        return Err(Error::Unsupported {
+            what: "io_uring is not for Android's apps: its filter kills whoever calls it".into(),
+            hint: "choose --engine psync, or measure from a shell of adb".into(),
+        });
+    }
     build(1, is_polled).map(drop)
 }
 

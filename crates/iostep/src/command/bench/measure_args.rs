@@ -1,8 +1,8 @@
 //! Flags that are no part of a job: how it is repeated, and where results go.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use iostep_load::{Error, Result};
+use iostep_load::{Error, Result, environment, sandbox};
 use iostep_model::bench::MEASUREMENT;
 
 use crate::terminal;
@@ -31,6 +31,10 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "DEVICE")]
     pub journal_device: Option<PathBuf>,
 
+    /// Make no system call that this filter kills for
+    #[arg(long, value_enum, default_value = "auto")]
+    pub sandbox: Sandbox,
+
     /// How many times to run it [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
@@ -38,6 +42,35 @@ pub struct MeasureArgs {
     /// Repeat, 3 to --repeat times (30), until the spread is under this
     #[arg(long, value_name = "PERCENT", value_parser = bound)]
     until_spread: Option<f64>,
+}
+
+/// Which filter of system calls is known to be around this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Sandbox {
+    /// Android's, in what an Android app started.
+    #[default]
+    Auto,
+    /// None: every call is made.
+    None,
+    /// That of Android for its apps.
+    Android,
+}
+
+impl Sandbox {
+    /// Keeps this process to what the filter allows.
+    ///
+    /// Errors: those of [`sandbox::enter`].
+    pub fn enter(self) -> Result<()> {
+        let is_inside = match self {
+            Sandbox::Auto => environment::is_android_app(Path::new("/")),
+            Sandbox::None => false,
+            Sandbox::Android => true,
+        };
+        match is_inside {
+            true => sandbox::enter(),
+            false => Ok(()),
+        }
+    }
 }
 
 /// How often a workload is run.
