@@ -37,6 +37,9 @@ fn compile() {
     for (source, skeleton) in OBJECTS {
         let result = SkeletonBuilder::new()
             .source(source)
+            .obj(out.join(skeleton).with_extension("o"))
+            // As text between commas the bytes would take rustc minutes and gigabytes of memory.
+            .reference_obj(true)
             .clang(&clang)
             .clang_args([
                 "-Wall",
