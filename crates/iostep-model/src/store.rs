@@ -18,6 +18,7 @@
 
 mod cell;
 mod checksums;
+mod column;
 mod columns;
 pub mod lab;
 mod parquet_file;

@@ -1,163 +1,136 @@
 //! How a field's type becomes a column, and back.
 
-use std::sync::Arc;
-
-use arrow_array::builder::StringDictionaryBuilder;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray};
-use arrow_schema::DataType;
+use bytes::Bytes;
+use parquet::basic::LogicalType;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 
 use crate::class::{Class, Evidence, FileType};
 use crate::operation::Operation;
 use crate::sync::SyncKind;
 use crate::table::Phase;
 
-/// A value that could not be read: its row in the batch, and why.
-pub(super) type Bad = (usize, String);
+/// How Parquet stores a value.
+pub(super) type Stored<T> = <<T as Scalar>::Physical as DataType>::T;
 
 /// A column's type: a [`Scalar`], or an `Option` of one.
 pub(super) trait Cell: Sized {
+    type Scalar: Scalar;
     const NULLABLE: bool;
-    fn data_type() -> DataType;
-    fn encode(values: impl Iterator<Item = Self>) -> ArrayRef;
-    fn decode(array: &ArrayRef) -> Result<Vec<Self>, Bad>;
-    /// The values of a column that older files do not have.
-    fn absent(rows: usize) -> Result<Vec<Self>, Bad>;
+    fn into_option(self) -> Option<Self::Scalar>;
+    /// On failure, why it cannot be null.
+    fn from_option(value: Option<Self::Scalar>) -> Result<Self, String>;
+    /// The value where a file does not have the column. On failure, why it must be there.
+    fn absent() -> Result<Self, String>;
 }
 
-/// A type of value; the codec sees every value as one that may be null.
+/// A type of value.
 pub(super) trait Scalar: Sized {
+    type Physical: DataType;
     /// What a column of this type means where a file does not have it; most must be there.
     const ABSENT: Option<Self> = None;
-    fn data_type() -> DataType;
-    fn encode(values: impl Iterator<Item = Option<Self>>) -> ArrayRef;
-    fn decode(array: &ArrayRef) -> Result<Vec<Option<Self>>, Bad>;
+    /// Whether values repeat so much that each is stored once.
+    const REPEATS: bool = false;
+    fn logical() -> Option<LogicalType>;
+    fn store(self) -> Stored<Self>;
+    /// On failure, what is wrong with the value.
+    fn load(stored: &Stored<Self>) -> Result<Self, String>;
 }
 
 impl<T: Scalar> Cell for Option<T> {
+    type Scalar = T;
     const NULLABLE: bool = true;
 
-    fn data_type() -> DataType {
-        T::data_type()
+    fn into_option(self) -> Option<T> {
+        self
     }
 
-    fn encode(values: impl Iterator<Item = Self>) -> ArrayRef {
-        T::encode(values)
+    fn from_option(value: Option<T>) -> Result<Self, String> {
+        Ok(value)
     }
 
-    fn decode(array: &ArrayRef) -> Result<Vec<Self>, Bad> {
-        T::decode(array)
-    }
-
-    fn absent(rows: usize) -> Result<Vec<Self>, Bad> {
-        Ok((0..rows).map(|_| None).collect())
+    fn absent() -> Result<Self, String> {
+        Ok(None)
     }
 }
 
 impl<T: Scalar> Cell for T {
+    type Scalar = T;
     const NULLABLE: bool = false;
 
-    fn data_type() -> DataType {
-        T::data_type()
+    fn into_option(self) -> Option<T> {
+        Some(self)
     }
 
-    fn encode(values: impl Iterator<Item = Self>) -> ArrayRef {
-        <T as Scalar>::encode(values.map(Some))
+    fn from_option(value: Option<T>) -> Result<Self, String> {
+        value.ok_or_else(|| "null".into())
     }
 
-    fn decode(array: &ArrayRef) -> Result<Vec<Self>, Bad> {
-        <T as Scalar>::decode(array)?
-            .into_iter()
-            .enumerate()
-            .map(|(row, value)| value.ok_or_else(|| (row, "null".into())))
-            .collect()
-    }
-
-    fn absent(rows: usize) -> Result<Vec<Self>, Bad> {
-        let missing = || (0, "missing".into());
-        (0..rows).map(|_| T::ABSENT.ok_or_else(missing)).collect()
+    fn absent() -> Result<Self, String> {
+        T::ABSENT.ok_or_else(|| "missing".into())
     }
 }
 
-fn wrong_type(array: &ArrayRef) -> Bad {
-    (0, format!("unexpected type {}", array.data_type()))
-}
-
-fn encode_primitive<P: ArrowPrimitiveType>(
-    values: impl Iterator<Item = Option<P::Native>>,
-) -> ArrayRef {
-    Arc::new(values.collect::<PrimitiveArray<P>>())
-}
-
-fn decode_primitive<P: ArrowPrimitiveType>(
-    array: &ArrayRef,
-) -> Result<Vec<Option<P::Native>>, Bad> {
-    let array = array
-        .as_primitive_opt::<P>()
-        .ok_or_else(|| wrong_type(array))?;
-    Ok(array.iter().collect())
-}
-
-macro_rules! primitives {
-    ($($native:ty => $arrow:ty, $absent:expr;)*) => {$(
+/// Parquet has numbers of 32 and 64 bits with a sign; what they are is said beside them.
+macro_rules! numbers {
+    ($($native:ty as $stored:ty => $physical:ty, $logical:expr, $absent:expr;)*) => {$(
         impl Scalar for $native {
+            type Physical = $physical;
             const ABSENT: Option<Self> = $absent;
 
-            fn data_type() -> DataType {
-                <$arrow>::DATA_TYPE
+            fn logical() -> Option<LogicalType> {
+                $logical
             }
 
-            fn encode(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
-                encode_primitive::<$arrow>(values)
+            fn store(self) -> $stored {
+                self as $stored
             }
 
-            fn decode(array: &ArrayRef) -> Result<Vec<Option<Self>>, Bad> {
-                decode_primitive::<$arrow>(array)
+            fn load(stored: &$stored) -> Result<Self, String> {
+                let value = *stored as $native;
+                let same = value as $stored == *stored;
+                same.then_some(value).ok_or_else(|| format!("{stored} is too large"))
             }
         }
     )*};
 }
 
-primitives! {
-    u8 => UInt8Type, Some(0);
-    u16 => UInt16Type, None;
-    u32 => UInt32Type, None;
-    u64 => UInt64Type, None;
-    i64 => Int64Type, None;
+numbers! {
+    u8 as i32 => Int32Type, Some(LogicalType::integer(8, false)), Some(0);
+    u16 as i32 => Int32Type, Some(LogicalType::integer(16, false)), None;
+    u32 as i32 => Int32Type, Some(LogicalType::integer(32, false)), None;
+    u64 as i64 => Int64Type, Some(LogicalType::integer(64, false)), None;
+    i64 as i64 => Int64Type, None, None;
 }
 
 impl Scalar for bool {
-    fn data_type() -> DataType {
-        DataType::Boolean
+    type Physical = BoolType;
+
+    fn logical() -> Option<LogicalType> {
+        None
     }
 
-    fn encode(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
-        Arc::new(values.collect::<BooleanArray>())
+    fn store(self) -> bool {
+        self
     }
 
-    fn decode(array: &ArrayRef) -> Result<Vec<Option<Self>>, Bad> {
-        let array = array.as_boolean_opt().ok_or_else(|| wrong_type(array))?;
-        Ok(array.iter().collect())
+    fn load(stored: &bool) -> Result<Self, String> {
+        Ok(*stored)
     }
 }
 
 impl Scalar for String {
-    fn data_type() -> DataType {
-        DataType::Utf8
+    type Physical = ByteArrayType;
+
+    fn logical() -> Option<LogicalType> {
+        Some(LogicalType::String)
     }
 
-    fn encode(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
-        Arc::new(values.collect::<StringArray>())
+    fn store(self) -> ByteArray {
+        self.into_bytes().into()
     }
 
-    fn decode(array: &ArrayRef) -> Result<Vec<Option<Self>>, Bad> {
-        let array = array
-            .as_string_opt::<i32>()
-            .ok_or_else(|| wrong_type(array))?;
-        Ok(array.iter().map(|text| text.map(str::to_owned)).collect())
+    fn load(stored: &ByteArray) -> Result<Self, String> {
+        String::from_utf8(stored.data().to_vec()).map_err(|error| error.to_string())
     }
 }
 
@@ -179,50 +152,23 @@ crate::listed! { MarkerKind,
     Step = "step",
 }
 
-/// Names are a dictionary column: a byte a row in memory, and text for whoever reads the file.
-fn encode_names(names: impl Iterator<Item = Option<&'static str>>) -> ArrayRef {
-    let mut builder = StringDictionaryBuilder::<UInt8Type>::new();
-    for name in names {
-        builder.append_option(name);
-    }
-    Arc::new(builder.finish())
-}
-
-fn decode_names<T: Copy>(
-    array: &ArrayRef,
-    from_name: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<Option<T>>, Bad> {
-    let array = array
-        .as_dictionary_opt::<UInt8Type>()
-        .ok_or_else(|| wrong_type(array))?;
-    let names = array
-        .values()
-        .as_string_opt::<i32>()
-        .ok_or_else(|| wrong_type(array.values()))?;
-    let known: Vec<Option<T>> = names.iter().map(|n| n.and_then(&from_name)).collect();
-    let value_of = |(row, key): (usize, Option<u8>)| match key {
-        None => Ok(None),
-        Some(key) => match known.get(usize::from(key)).copied().flatten() {
-            Some(value) => Ok(Some(value)),
-            None => Err((row, format!("unknown name (number {key} of {names:?})"))),
-        },
-    };
-    array.keys().iter().enumerate().map(value_of).collect()
-}
-
 macro_rules! names {
     ($($type:ty,)*) => {$(
         impl Scalar for $type {
-            fn data_type() -> DataType {
-                DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
+            type Physical = ByteArrayType;
+            const REPEATS: bool = true;
+
+            fn logical() -> Option<LogicalType> {
+                Some(LogicalType::String)
             }
 
-            fn encode(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
-                encode_names(values.map(|value| value.map(<$type>::name)))
+            fn store(self) -> ByteArray {
+                Bytes::from_static(self.name().as_bytes()).into()
             }
 
-            fn decode(array: &ArrayRef) -> Result<Vec<Option<Self>>, Bad> {
-                decode_names(array, <$type>::from_name)
+            fn load(stored: &ByteArray) -> Result<Self, String> {
+                let name = stored.as_utf8().map_err(|error| error.to_string())?;
+                <$type>::from_name(name).ok_or_else(|| format!("unknown name {name:?}"))
             }
         }
     )*};

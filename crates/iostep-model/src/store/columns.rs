@@ -1,9 +1,11 @@
 //! The columns of each table.
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use std::io::Write;
 
-use super::cell::{Bad, Cell, MarkerKind};
+use parquet::file::writer::SerializedRowGroupWriter;
+
+use super::cell::MarkerKind;
+use super::column::{self, BATCH_ROWS, Bad, Column, GroupReader, Written};
 use super::lab::{CellRow, ClassRow};
 use super::parquet_file::{Read, Row};
 use crate::class::{Class, Evidence, FileType};
@@ -22,16 +24,16 @@ macro_rules! table {
         impl Row for $type {
             const TABLE: &'static str = $name;
 
-            fn schema() -> Schema {
-                Schema::new(vec![$(Field::new(
-                    stringify!($column),
-                    <$cell as Cell>::data_type(),
-                    <$cell as Cell>::NULLABLE,
-                ),)*])
+            fn columns() -> Vec<Column> {
+                vec![$(Column::new::<$cell>(stringify!($column)),)*]
             }
 
-            fn encode(rows: &[Self]) -> Vec<ArrayRef> {
-                vec![$(<$cell as Cell>::encode(rows.iter().map(|$row| $get)),)*]
+            fn write<W: Write + Send>(
+                rows: &[Self],
+                group: &mut SerializedRowGroupWriter<'_, W>,
+            ) -> Written {
+                $(column::write::<$cell, W>(group, rows.iter().map(|$row| $get))?;)*
+                Ok(())
             }
         }
     };
@@ -41,21 +43,17 @@ macro_rules! table {
         table!($type, $name, |$row| { $($column: $cell = $get,)* });
 
         impl Read for $type {
-            fn decode(
-                batch: &RecordBatch,
-                rows: &mut Vec<Self>,
-            ) -> Result<(), (&'static str, Bad)> {
-                let mut arrays = batch.columns().iter();
-                $(
-                    let values = match arrays.next() {
-                        Some(array) => <$cell as Cell>::decode(array),
-                        None => <$cell as Cell>::absent(batch.num_rows()),
-                    };
-                    let mut $column = values.map_err(|bad| (stringify!($column), bad))?.into_iter();
-                )*
-                // The arrays of a batch are equally long, so the iterators end together.
-                while let ($(Some($column),)*) = ($($column.next(),)*) {
-                    rows.push($make);
+            fn read(group: &mut GroupReader<'_>, rows: &mut Vec<Self>) -> Result<(), Bad> {
+                $(let mut $column = group.next::<$cell>(stringify!($column))?;)*
+                let mut left = group.rows();
+                while left > 0 {
+                    let batch = left.min(BATCH_ROWS);
+                    left -= batch;
+                    $(let mut $column = $column.values(batch)?.into_iter();)*
+                    // They are equally long, so they end together.
+                    while let ($(Some($column),)*) = ($($column.next(),)*) {
+                        rows.push($make);
+                    }
                 }
                 Ok(())
             }

@@ -1,22 +1,20 @@
 //! One table as one Parquet file.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type};
 
-use super::cell::Bad;
 use super::checksums::{self, Checksums, Summing};
+use super::column::{Bad, Column, GroupReader, Written};
 use super::quiet;
 use crate::error::{Error, Result};
 use crate::manifest::SCHEMA_VERSION;
@@ -24,8 +22,6 @@ use crate::publish;
 
 const TABLE_KEY: &str = "iostep.table";
 const VERSION_KEY: &str = "iostep.schema_version";
-/// Small enough that a batch in both forms stays in the processor's cache.
-const BATCH_ROWS: usize = 8192;
 /// Bounds what a reader of one group, and the writer, hold at a time.
 const GROUP_ROWS: usize = 128 << 10;
 
@@ -33,27 +29,20 @@ const GROUP_ROWS: usize = 128 << 10;
 pub(super) trait Row: Sized {
     /// The table's name; its file is `TABLE.parquet`.
     const TABLE: &'static str;
-    /// The columns' names and types.
-    fn schema() -> Schema;
-    /// `rows` as arrays, in the order of the schema.
-    fn encode(rows: &[Self]) -> Vec<ArrayRef>;
+    /// In the order of the file.
+    fn columns() -> Vec<Column>;
+    /// Writes the group's columns.
+    fn write<W: Write + Send>(
+        rows: &[Self],
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Written;
 }
 
 /// A row that is read back.
 pub(super) trait Read: Row {
-    /// Appends the batch's rows to `rows`. On failure, the column and what is wrong in it. The
-    /// last columns may be missing, if they were added later.
-    fn decode(
-        batch: &RecordBatch,
-        rows: &mut Vec<Self>,
-    ) -> std::result::Result<(), (&'static str, Bad)>;
-}
-
-/// The first columns of a table: older files have fewer.
-fn schema_of<R: Row>(columns: usize) -> Arc<Schema> {
-    let fields = R::schema().fields;
-    let first: Vec<_> = fields.iter().take(columns).cloned().collect();
-    Arc::new(Schema::new(first))
+    /// Appends the group's rows to `rows`. The last columns may be missing, if they were added
+    /// later.
+    fn read(group: &mut GroupReader<'_>, rows: &mut Vec<Self>) -> std::result::Result<(), Bad>;
 }
 
 fn file_name<R: Row>() -> String {
@@ -81,21 +70,30 @@ pub(super) fn write<R: Row>(dir: &Path, rows: &[R], sums: &mut Checksums) -> Res
     let path = path_of::<R>(dir);
     publish::write_private_with(&path, |file| {
         let mut file = Summing::new(file);
-        let schema = schema_of::<R>(usize::MAX);
-        let mut writer = ArrowWriter::try_new(&mut file, schema.clone(), Some(properties::<R>()))
-            .map_err(write_error(&path))?;
-        for rows in rows.chunks(BATCH_ROWS) {
-            let batch = RecordBatch::try_new(schema.clone(), R::encode(rows))
-                .expect("the arrays are made by the schema's own types");
-            writer.write(&batch).map_err(write_error(&path))?;
-        }
-        writer.close().map_err(write_error(&path))?;
+        write_groups(&mut file, rows).map_err(write_error(&path))?;
         sums.insert(file_name::<R>(), file.checksum);
         Ok(())
     })
 }
 
-fn properties<R: Row>() -> WriterProperties {
+fn write_groups<R: Row>(file: impl Write + Send, rows: &[R]) -> Written {
+    let columns = R::columns();
+    let fields = columns.iter().map(|column| column.schema.clone());
+    let schema = Type::group_type_builder(R::TABLE)
+        .with_fields(fields.collect())
+        .build()?;
+    let properties = Arc::new(properties::<R>(&columns));
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), properties)?;
+    for rows in rows.chunks(GROUP_ROWS) {
+        let mut group = writer.next_row_group()?;
+        R::write(rows, &mut group)?;
+        group.close()?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+fn properties<R: Row>(columns: &[Column]) -> WriterProperties {
     let metadata = vec![
         KeyValue::new(TABLE_KEY.into(), R::TABLE.to_owned()),
         KeyValue::new(VERSION_KEY.into(), SCHEMA_VERSION.to_string()),
@@ -103,19 +101,14 @@ fn properties<R: Row>() -> WriterProperties {
     let plain = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_key_value_metadata(Some(metadata))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_enabled(false);
     // Times and sectors hardly repeat; names do.
-    let schema = R::schema();
-    let names = schema
-        .fields()
-        .iter()
-        .filter(|f| matches!(f.data_type(), DataType::Dictionary(..)));
+    let names = columns.iter().filter(|column| column.repeats);
     names
-        .fold(plain, |properties, field| {
-            let column = ColumnPath::from(field.name().as_str());
-            properties.set_column_dictionary_enabled(column, true)
+        .fold(plain, |properties, column| {
+            let path = ColumnPath::from(column.schema.name());
+            properties.set_column_dictionary_enabled(path, true)
         })
         .build()
 }
@@ -142,29 +135,41 @@ fn read_rows<R: Read>(path: &Path) -> Result<Vec<R>> {
     let broken = |error: ParquetError| Error::corrupt(path, "footer", error);
     let file = checksums::open(path)?;
     let file_bytes = file.metadata().map_err(Error::io(path, "stat"))?.len();
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(broken)?;
-    let footer = metadata.metadata().file_metadata();
-    let columns = footer.schema_descr().num_columns();
-    let options = ArrowReaderOptions::new().with_schema(schema_of::<R>(columns));
-    let metadata =
-        ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(broken)?;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-    check_origin::<R>(path, builder.metadata().file_metadata())?;
-    check_sizes(path, builder.metadata(), file_bytes)?;
-    let batches = builder
-        .with_batch_size(BATCH_ROWS)
-        .build()
-        .map_err(broken)?;
+    let reader = SerializedFileReader::new(file).map_err(broken)?;
+    let metadata = reader.metadata();
+    check_origin::<R>(path, metadata.file_metadata())?;
+    check_sizes(path, metadata, file_bytes)?;
+    check_columns::<R>(path, metadata.file_metadata().schema_descr())?;
     let mut rows = Vec::new();
-    for batch in batches {
+    for index in 0..reader.num_row_groups() {
         let first_row = rows.len();
-        let batch = batch
-            .map_err(|error| Error::corrupt(path, format!("row {first_row} or later"), error))?;
-        R::decode(&batch, &mut rows).map_err(|(column, (row, why))| {
+        let group = reader.get_row_group(index).map_err(broken)?;
+        let mut group = GroupReader::new(group.as_ref());
+        R::read(&mut group, &mut rows).map_err(|(column, row, why)| {
             Error::corrupt(path, format!("row {}, {column}", first_row + row), why)
         })?;
     }
     Ok(rows)
+}
+
+/// Checks that the file's columns are the table's, or the first of them: older files have fewer.
+fn check_columns<R: Row>(path: &Path, found: &SchemaDescriptor) -> Result<()> {
+    let columns = R::columns();
+    if found.num_columns() > columns.len() {
+        let reason = format!(
+            "{} columns, expected {}",
+            found.num_columns(),
+            columns.len()
+        );
+        return Err(Error::corrupt(path, "footer", reason));
+    }
+    for (column, found) in columns.iter().zip(found.columns()) {
+        let name = column.schema.name();
+        column
+            .check(found)
+            .map_err(|why| Error::corrupt(path, name, why))?;
+    }
+    Ok(())
 }
 
 /// Checks that the file says it is this table, of a schema that this build reads.

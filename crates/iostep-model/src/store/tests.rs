@@ -1,11 +1,13 @@
 use std::path::PathBuf;
 
+use parquet::file::writer::SerializedRowGroupWriter;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 
+use super::column::Written;
 use super::*;
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
@@ -259,25 +261,76 @@ fn stored() -> (tempfile::TempDir, Trace) {
     (dir, trace)
 }
 
+/// A process as it was stored before control groups were.
+struct OlderProcess(ProcessRow);
+
+impl parquet_file::Row for OlderProcess {
+    const TABLE: &'static str = <ProcessRow as parquet_file::Row>::TABLE;
+
+    fn columns() -> Vec<column::Column> {
+        let mut columns = <ProcessRow as parquet_file::Row>::columns();
+        columns.truncate(7);
+        columns
+    }
+
+    fn write<W: std::io::Write + Send>(
+        rows: &[Self],
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Written {
+        let rows = || rows.iter().map(|row| &row.0);
+        column::write(group, rows().map(|row| row.mono_ns))?;
+        column::write(group, rows().map(|row| row.pid))?;
+        column::write(group, rows().map(|row| row.tgid))?;
+        column::write(group, rows().map(|row| row.parent_tgid))?;
+        column::write(group, rows().map(|row| row.comm.clone()))?;
+        column::write(group, rows().map(|row| row.kernel))?;
+        column::write(group, rows().map(|row| row.command_line.clone()))
+    }
+}
+
 #[test]
 fn what_older_traces_do_not_tell_is_not_known() {
-    let (_dir, trace) = stored();
-    let rows = trace.processes;
-    let schema = <ProcessRow as parquet_file::Row>::schema();
-    let old = (0..schema.fields().len() - 2).collect::<Vec<_>>();
-    let batch = arrow_array::RecordBatch::try_new(
-        schema.into(),
-        <ProcessRow as parquet_file::Row>::encode(&rows),
-    );
-    let batch = batch.expect("columns").project(&old).expect("the first");
-    let mut found = Vec::new();
-    <ProcessRow as parquet_file::Read>::decode(&batch, &mut found).expect("an older table");
-    let expected = rows.into_iter().map(|row| ProcessRow {
+    let (dir, trace) = stored();
+    let rows = trace.processes.iter().cloned();
+    let older: Vec<OlderProcess> = rows.clone().map(OlderProcess).collect();
+    let mut sums = Checksums::read(dir.path()).expect("checksums");
+    parquet_file::write(dir.path(), &older, &mut sums).expect("write");
+    let found: Vec<ProcessRow> = parquet_file::read(dir.path(), &sums).expect("an older table");
+    let expected = rows.map(|row| ProcessRow {
         cgroup_id: None,
         cgroup: None,
         ..row
     });
     assert_eq!(found, expected.collect::<Vec<_>>());
+}
+
+/// A process's first column, of another type.
+struct OtherProcess;
+
+impl parquet_file::Row for OtherProcess {
+    const TABLE: &'static str = <ProcessRow as parquet_file::Row>::TABLE;
+
+    fn columns() -> Vec<column::Column> {
+        vec![column::Column::new::<i64>("mono_ns")]
+    }
+
+    fn write<W: std::io::Write + Send>(
+        rows: &[Self],
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Written {
+        column::write(group, rows.iter().map(|_| -1i64))
+    }
+}
+
+#[test]
+fn a_column_of_another_type_is_refused() {
+    let (dir, _) = stored();
+    let mut sums = Checksums::default();
+    parquet_file::write(dir.path(), &[OtherProcess], &mut sums).expect("write");
+    let refused = parquet_file::read::<ProcessRow>(dir.path(), &sums).expect_err("another type");
+    let text = refused.to_string();
+    let expected = "processes.parquet: damaged at mono_ns: unexpected type INT64, no logical type";
+    assert!(text.ends_with(expected), "{text}");
 }
 
 fn tables(dir: &Path) -> Vec<PathBuf> {
