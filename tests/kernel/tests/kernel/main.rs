@@ -28,6 +28,7 @@ mod guest_filesystems;
 mod lab;
 mod names;
 mod nilfs2;
+mod overlay;
 mod partition;
 mod read_back;
 mod record;

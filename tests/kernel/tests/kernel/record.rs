@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::case::Case;
 
 mod cut;
+mod overlay;
 mod received;
 mod strace;
 
@@ -50,6 +51,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("ptrace and BPF record the same", needs, both_ways),
     ];
     cases.extend(cut::cases());
+    cases.extend(overlay::cases());
     cases.extend(received::cases());
     cases.into_iter().map(|case| case.about("record")).collect()
 }
