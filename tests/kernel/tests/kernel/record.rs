@@ -158,6 +158,8 @@ fn both_ways() -> anyhow::Result<()> {
         std::fs::remove_dir_all(place.files())?;
         std::fs::create_dir(place.files())?;
         let mut ledger = recording.ledger.lines.clone();
+        // How often the loader takes back what it reserved is a matter of where that lay.
+        ledger.retain(|line| line.reason != "memory without a file");
         ledger.sort_by(|a, b| a.reason.cmp(&b.reason));
         ways.push((counted(without_numbers(&recording)), ledger));
     }
