@@ -74,18 +74,14 @@ fn mount(lower: &Path, upper: &Path, work: &Path, numbered: &str) -> anyhow::Res
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layers {
     /// Both layers on one filesystem: files have its numbers.
-    OfOneFilesystem,
+    OneFilesystem,
     /// A filesystem each: a file has its layer's number, and that of a device for this layer.
-    OfTwo,
+    Two,
     /// The same, with a bit of the number for the layer.
-    OfTwoNumbered,
+    Numbered,
 }
 
-pub const ALL_LAYERS: [Layers; 3] = [
-    Layers::OfOneFilesystem,
-    Layers::OfTwo,
-    Layers::OfTwoNumbered,
-];
+pub const ALL_LAYERS: [Layers; 3] = [Layers::OneFilesystem, Layers::Two, Layers::Numbered];
 
 /// An overlayfs on tmpfs.
 pub struct Overlay {
@@ -102,12 +98,12 @@ impl Overlay {
     ) -> anyhow::Result<Overlay> {
         let below = [TempMount::new("tmpfs", "")?, TempMount::new("tmpfs", "")?];
         let other = match layers {
-            Layers::OfOneFilesystem => 0,
-            Layers::OfTwo | Layers::OfTwoNumbered => 1,
+            Layers::OneFilesystem => 0,
+            Layers::Two | Layers::Numbered => 1,
         };
         let numbered = match layers {
-            Layers::OfTwoNumbered => "on",
-            Layers::OfOneFilesystem | Layers::OfTwo => "off",
+            Layers::Numbered => "on",
+            Layers::OneFilesystem | Layers::Two => "off",
         };
         let lower = below[0].path().join("lower");
         let upper = below[other].path().join("upper");

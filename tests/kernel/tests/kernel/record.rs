@@ -144,7 +144,8 @@ fn as_strace_saw() -> anyhow::Result<()> {
     }
     differences.dedup();
     ensure!(differences.is_empty(), "{differences:#?}");
-    ensure!(ours.len() > 80, "only {} different calls", ours.len());
+    // arm64 has fewer: none that openat, renameat2 and others replaced.
+    ensure!(ours.len() > 70, "only {} different calls", ours.len());
     Ok(())
 }
 

@@ -94,7 +94,7 @@ fn kinds(files: &[PathBuf]) -> anyhow::Result<Vec<InitialKind>> {
 
 fn layers_of_one_number() -> anyhow::Result<()> {
     let mut pair = None;
-    let overlay = Overlay::new(Layers::OfTwo, |lower, upper| {
+    let overlay = Overlay::new(Layers::Two, |lower, upper| {
         let fill = |layer: &Path, name: &str| -> anyhow::Result<Vec<u64>> {
             let file = |at| {
                 let path = layer.join(format!("{name}{at}"));
