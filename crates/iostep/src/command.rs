@@ -66,6 +66,9 @@ pub enum Command {
     /// Write the manual pages and the shells' completions for a package
     #[command(name = "__manual", hide = true)]
     Manual(manual::Args),
+    /// The process that asks disks for their wear after a recording
+    #[command(name = crate::disk_health::COMMAND, hide = true)]
+    DiskHealth(crate::disk_health::Args),
     /// The first process of a guest
     #[command(name = iostep_lab::guest::agent::COMMAND, hide = true)]
     GuestAgent,
@@ -86,6 +89,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Clean(args) => clean::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(args),
+        Command::DiskHealth(args) => crate::disk_health::run(&args),
         Command::Explain(args) => explain::run(args),
         Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
         Command::Import(args) => import::run(args),

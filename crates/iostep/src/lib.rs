@@ -10,6 +10,8 @@
 #[cfg(feature = "trace")]
 mod child;
 mod command;
+#[cfg(feature = "trace")]
+mod disk_health;
 mod error;
 mod input;
 mod interrupt;

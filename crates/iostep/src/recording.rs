@@ -16,6 +16,7 @@ use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::Target;
 
+use crate::disk_health;
 use crate::terminal::say;
 use crate::version;
 
@@ -105,6 +106,7 @@ pub fn finish(session: Session) -> anyhow::Result<Trace> {
 fn stop(session: Session) -> anyhow::Result<Manifest> {
     let node = session.target().node();
     let mut manifest = session.finish()?;
+    disk_health::ask_again(&mut manifest.disks);
     if let Some(filesystem) = &mut manifest.filesystem {
         add_new_ranges(filesystem, &node);
     }

@@ -78,7 +78,8 @@ static void transfer(int fd)
 static void shape(int fd)
 {
 	syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 65536L, 4096L);
-	syscall(SYS_ftruncate, fd, 30000L);
+	/* More than two pages of any kernel. */
+	syscall(SYS_ftruncate, fd, 300000L);
 	syscall(SYS_truncate, "how", 777L);
 	syscall(SYS_fsync, fd);
 	syscall(SYS_fdatasync, fd);
@@ -89,12 +90,15 @@ static void shape(int fd)
 
 static void map(int fd)
 {
-	char *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 4096);
+	long page = sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page);
 
+	if (at == MAP_FAILED)
+		err(1, "mmap");
 	at[0] = 1;
-	msync(at, 4096, MS_SYNC);
-	at = mremap(at, 8192, 16384, MREMAP_MAYMOVE);
-	munmap(at, 16384);
+	msync(at, page, MS_SYNC);
+	at = mremap(at, 2 * page, 4 * page, MREMAP_MAYMOVE);
+	munmap(at, 4 * page);
 }
 
 static void name(int root)

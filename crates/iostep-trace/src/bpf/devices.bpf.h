@@ -86,6 +86,14 @@ static __always_inline bool is_traced_super(struct super_block *super)
 	return device ? is_traced(device) : is_traced_btrfs(super);
 }
 
+/* The same for an address that came through a plain read. */
+static __always_inline bool is_traced_super_address(struct super_block *super)
+{
+	struct block_device *device = BPF_CORE_READ(super, s_bdev);
+
+	return device ? is_traced_address(device) : is_traced_btrfs(super);
+}
+
 /* A bio that was told of when the device above sent it on: it is queued once more below. */
 struct clone {
 	__u64 sector;

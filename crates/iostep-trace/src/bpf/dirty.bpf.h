@@ -67,13 +67,11 @@ static __always_inline bool is_traced_inode(struct inode *inode)
 /* The same for an address that came through a plain read, which the verifier does not trust. */
 static __always_inline bool is_traced_inode_address(struct inode *inode)
 {
-	struct super_block *super = BPF_CORE_READ(inode, i_sb);
-	struct block_device *device = BPF_CORE_READ(super, s_bdev);
 	__u32 number = BPF_CORE_READ(inode, i_rdev);
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return device_with(number, number, DEVICE_HOLDS) != NO_DEVICE;
-	return device ? is_traced_address(device) : is_traced_btrfs(super);
+	return is_traced_super_address(BPF_CORE_READ(inode, i_sb));
 }
 
 static __always_inline void know_dirtier(struct page_key *key, struct inode *inode)

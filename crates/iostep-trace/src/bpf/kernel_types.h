@@ -107,6 +107,7 @@ struct qstr {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
 	union {
 		struct hlist_node d_alias;
 	};
@@ -421,6 +422,45 @@ struct compressed_bio___before_6_4 {
 	struct inode *inode;
 	__u64 start;
 	unsigned int len;
+} KERNEL_TYPE;
+
+/* overlayfs. */
+
+struct ovl_sb {
+	struct super_block *sb;
+	/* What stat(2) calls the device of this layer's files, if their numbers are not unique. */
+	__u32 pseudo_dev;
+} KERNEL_TYPE;
+
+struct ovl_layer {
+	struct ovl_sb *fs;
+} KERNEL_TYPE;
+
+struct ovl_path {
+	struct ovl_layer *layer;
+	struct dentry *dentry;
+} KERNEL_TYPE;
+
+struct ovl_entry {
+	unsigned int __numlower;
+	struct ovl_path __lowerstack[0];
+} KERNEL_TYPE;
+
+struct ovl_fs {
+	/* The upper layer's filesystem, then the lower ones'. */
+	struct ovl_sb *fs;
+	/* Negative: not unique; 0: those of one filesystem; else the bits that tell layers apart. */
+	int xino_mode;
+} KERNEL_TYPE;
+
+struct ovl_inode {
+	struct inode vfs_inode;
+	struct ovl_entry *oe;
+} KERNEL_TYPE;
+
+/* Before Linux 6.5 ("ovl: move ovl_entry into ovl_inode"). */
+struct ovl_inode___before_6_5 {
+	struct ovl_path lowerpath;
 } KERNEL_TYPE;
 
 /* f2fs. */

@@ -202,6 +202,21 @@ static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
 	submit(record);
 }
 
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630ul
+
+/* True if syncfs(2) there syncs what is traced. An overlay syncs its upper layer: ovl_sync_fs(). */
+static __always_inline bool syncs_traced_super(struct super_block *super)
+{
+	struct ovl_fs *overlay;
+
+	if (BPF_CORE_READ(super, s_magic) == OVERLAYFS_SUPER_MAGIC &&
+	    bpf_core_field_exists(struct ovl_sb, sb)) {
+		overlay = BPF_CORE_READ(super, s_fs_info);
+		super = BPF_CORE_READ(overlay, fs, sb);
+	}
+	return is_traced_super_address(super);
+}
+
 PROGRAM("sys_enter", on_syscall, struct pt_regs *regs, long id)
 {
 	bool commits = id == nr_ioctl && syscall_arg1(regs) == F2FS_IOC_COMMIT_ATOMIC_WRITE;
@@ -219,9 +234,16 @@ PROGRAM("sys_enter", on_syscall, struct pt_regs *regs, long id)
 	task = (struct task_struct *)bpf_get_current_task_btf();
 	file = file_of(task, syscall_arg0(regs));
 	inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
-	if (!inode || !is_traced_inode_address(inode) || (commits && !is_f2fs(inode)))
+	if (!inode)
 		return 0;
-	open_sync(id == nr_syncfs ? NULL : inode, SYNC_VIA_SYSCALL, id == nr_fdatasync, 1);
+	if (id == nr_syncfs) {
+		if (syncs_traced_super(BPF_CORE_READ(inode, i_sb)))
+			open_sync(NULL, SYNC_VIA_SYSCALL, 0, 1);
+		return 0;
+	}
+	if (!is_traced_inode_address(inode) || (commits && !is_f2fs(inode)))
+		return 0;
+	open_sync(inode, SYNC_VIA_SYSCALL, id == nr_fdatasync, 1);
 	return 0;
 }
 

@@ -28,6 +28,7 @@ mod guest_filesystems;
 mod lab;
 mod names;
 mod nilfs2;
+mod overlay;
 mod partition;
 mod read_back;
 mod record;
@@ -77,6 +78,7 @@ fn main() {
     cases.extend(guest::cases_on_disks(busy::cases_on_disks()));
     cases.extend(lab::cases());
     cases.extend(names::cases());
+    cases.extend(overlay::cases());
     cases.extend(partition::cases());
     cases.extend(read_back::cases());
     cases.extend(replay::cases());

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::case::Case;
 
 mod cut;
+mod overlay;
 mod received;
 mod strace;
 
@@ -50,6 +51,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("ptrace and BPF record the same", needs, both_ways),
     ];
     cases.extend(cut::cases());
+    cases.extend(overlay::cases());
     cases.extend(received::cases());
     cases.into_iter().map(|case| case.about("record")).collect()
 }
@@ -142,7 +144,8 @@ fn as_strace_saw() -> anyhow::Result<()> {
     }
     differences.dedup();
     ensure!(differences.is_empty(), "{differences:#?}");
-    ensure!(ours.len() > 80, "only {} different calls", ours.len());
+    // arm64 has fewer: none that openat, renameat2 and others replaced.
+    ensure!(ours.len() > 70, "only {} different calls", ours.len());
     Ok(())
 }
 
@@ -156,6 +159,8 @@ fn both_ways() -> anyhow::Result<()> {
         std::fs::remove_dir_all(place.files())?;
         std::fs::create_dir(place.files())?;
         let mut ledger = recording.ledger.lines.clone();
+        // How often the loader takes back what it reserved is a matter of where that lay.
+        ledger.retain(|line| line.reason != "memory without a file");
         ledger.sort_by(|a, b| a.reason.cmp(&b.reason));
         ways.push((counted(without_numbers(&recording)), ledger));
     }

@@ -21,6 +21,7 @@
 
 #include "wire.h"
 #include "../../bpf/ring.bpf.h"
+#include "identity.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -194,20 +195,6 @@ static __noinline void read_lock(struct wire_record *record, struct task_struct 
 	file = file_of(task, record->word[0]);
 	record->word[9] = lock.whence == 1 ? BPF_CORE_READ(file, f_pos)
 					   : BPF_CORE_READ(file, f_inode, i_size);
-}
-
-#define BTRFS_SUPER_MAGIC 0x9123683Eul
-
-/* What stat(2) would say; on btrfs that is the subvolume's own number. */
-static __always_inline __u32 device_of(struct inode *inode)
-{
-	struct btrfs_inode *owner;
-
-	if (BPF_CORE_READ(inode, i_sb, s_magic) != BTRFS_SUPER_MAGIC ||
-	    !bpf_core_type_exists(struct btrfs_inode))
-		return BPF_CORE_READ(inode, i_sb, s_dev);
-	owner = (void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
-	return BPF_CORE_READ(owner, root, anon_dev);
 }
 
 static __always_inline void see_file(struct wire_record *record, struct file *file)

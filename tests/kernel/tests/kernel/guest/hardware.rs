@@ -144,10 +144,10 @@ fn deep(told: &Told) -> anyhow::Result<()> {
     same(told, bench)?;
     same(told, trace)?;
     let is_told = |disk: &Disk| [&disk.health_before, &disk.health_after].map(Option::is_some);
-    // Of these only NVMe tells, and a trace gives up the right to ask once it records.
+    // Of these only NVMe tells.
     let is_nvme = told.bus == Bus::Nvme;
     let health = (is_told(bench), is_told(trace));
-    anyhow::ensure!(health == ([is_nvme; 2], [is_nvme, false]), "{health:?}");
+    anyhow::ensure!(health == ([is_nvme; 2], [is_nvme; 2]), "{health:?}");
     for device in [&manifest.device, &result.device.context("a device")?] {
         let is_its = device.name.starts_with("loop") && device.rotational == bench.rotational;
         anyhow::ensure!(is_its && device.rotational.is_some(), "{device:?}");

@@ -30,9 +30,9 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// A recording of the program, which gets one file from outside of the recording, and passes one
-/// on with a pipe, a memfd and an eventfd.
-fn record(way: &str) -> anyhow::Result<(Recording, TempDir)> {
+/// A recording of the program, which gets one of these files from outside of the recording, and
+/// passes one on with a pipe, a memfd and an eventfd; and the directory with the program, `receive`.
+pub fn record(way: &str, files: &Path) -> anyhow::Result<(Recording, TempDir)> {
     let directory = TempDir::new()?;
     let path = |name: &str| directory.path().join(name);
     let program = path("receive");
@@ -40,11 +40,11 @@ fn record(way: &str) -> anyhow::Result<(Recording, TempDir)> {
     compile.args(["-O1", "-o"]).arg(&program).arg(SOURCE);
     ensure!(compile.status()?.success(), "cc failed");
     let mut give = Command::new(&program);
-    give.arg(directory.path()).arg("give");
+    give.arg(files).arg("give");
     give.arg(iostep::binary()?)
         .args(["record", "--via", way, "-o"]);
     give.args([path("trace"), "--".into(), program]);
-    give.args([directory.path(), Path::new("take")]);
+    give.args([files, Path::new("take")]);
     let status = give.stdout(Stdio::null()).status()?;
     ensure!(status.success(), "iostep record: {status}");
     Ok((text::read(&path("trace"))?, directory))
@@ -82,10 +82,10 @@ fn path_of(recording: &Recording, open: &Call) -> PathBuf {
 }
 
 /// What holds by either way.
-fn check(recording: &Recording, directory: &TempDir) -> anyhow::Result<()> {
+pub fn check(recording: &Recording, files: &Path) -> anyhow::Result<()> {
     let (outside, open) = opened(recording, Syscall::Pread64, 4)?;
     ensure!(open.syscall == Syscall::Present, "{open:?}");
-    ensure!(path_of(recording, open) == directory.path().join("outside"));
+    ensure!(path_of(recording, open) == files.join("outside"));
     let at = recording
         .calls
         .iter()
@@ -95,7 +95,7 @@ fn check(recording: &Recording, directory: &TempDir) -> anyhow::Result<()> {
         });
     ensure!(at == Some(12), "its position: {at:?}");
     let (_, open) = opened(recording, Syscall::Write, 5)?;
-    ensure!(path_of(recording, open) == directory.path().join("own"));
+    ensure!(path_of(recording, open) == files.join("own"));
     let writes = recording.calls.iter();
     let writes = writes.filter(|call| call.syscall == Syscall::Write);
     let sizes: Vec<_> = writes.map(|call| call.outcome).collect();
@@ -118,8 +118,9 @@ fn check(recording: &Recording, directory: &TempDir) -> anyhow::Result<()> {
 }
 
 fn by_bpf() -> anyhow::Result<()> {
-    let (recording, directory) = record("bpf")?;
-    check(&recording, &directory)?;
+    let files = TempDir::new()?;
+    let (recording, _) = record("bpf", files.path())?;
+    check(&recording, files.path())?;
     let (parents, _) = opened(&recording, Syscall::Write, 6)?;
     let (childs, _) = opened(&recording, Syscall::Write, 5)?;
     ensure!(parents == childs, "one open file: {parents:?} {childs:?}");
@@ -127,6 +128,7 @@ fn by_bpf() -> anyhow::Result<()> {
 }
 
 fn by_ptrace() -> anyhow::Result<()> {
-    let (recording, directory) = record("ptrace")?;
-    check(&recording, &directory)
+    let files = TempDir::new()?;
+    let (recording, _) = record("ptrace", files.path())?;
+    check(&recording, files.path())
 }

@@ -3,6 +3,8 @@
 //! A fact is a call's name, the arguments that are compared, and its result. Descriptors are not
 //! compared: a recording has none. Neither are addresses.
 
+use std::collections::HashMap;
+
 use iostep_model::syscall::{Call, Errno, Operation, Outcome, Recording, Syscall};
 
 /// What strace tells and a recording leaves out or has under another name.
@@ -53,12 +55,71 @@ const NOT_KEPT: [&str; 44] = [
     "clock_nanosleep",
 ];
 
+/// Where a thread mapped memory without a file. The C library's loader reserves such memory where
+/// segments are aligned to more than a page, as on arm64, and takes the ends away again; a recording
+/// has only files.
+#[derive(Default)]
+struct Memory {
+    /// Beginning and end, and whether there is memory without a file, in the order of the calls.
+    ranges: Vec<(u64, u64, bool)>,
+}
+
+impl Memory {
+    /// Follows a call. True if it takes memory without a file away.
+    fn follow(&mut self, call: &str) -> bool {
+        let Some((name, rest)) = call.split_once('(') else {
+            return false;
+        };
+        let Some((arguments, result)) = rest.rsplit_once(" = ") else {
+            return false;
+        };
+        let words: Vec<&str> = arguments
+            .trim_end()
+            .trim_end_matches(')')
+            .split(", ")
+            .collect();
+        let number = |at: usize| words.get(at).and_then(|word| parse(word)).unwrap_or(0);
+        let (at, size, nameless) = match name {
+            "execve" if result == "0" => {
+                self.ranges.clear();
+                return false;
+            }
+            "mmap" => (
+                parse(result),
+                number(1),
+                arguments.contains("MAP_ANONYMOUS"),
+            ),
+            "mremap" => (parse(result), number(2), self.is_nameless(number(0))),
+            "munmap" if self.is_nameless(number(0)) => return true,
+            "munmap" => (Some(number(0)), number(1), false),
+            _ => return false,
+        };
+        let range = at.map(|at| (at, at.saturating_add(size), nameless));
+        self.ranges.extend(range);
+        false
+    }
+
+    fn is_nameless(&self, address: u64) -> bool {
+        let mut later_first = self.ranges.iter().rev();
+        let range = later_first.find(|(from, to, _)| (*from..*to).contains(&address));
+        range.is_some_and(|(.., nameless)| *nameless)
+    }
+}
+
+fn parse(word: &str) -> Option<u64> {
+    match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => word.parse().ok(),
+    }
+}
+
 /// The facts of strace's text.
 pub fn facts(text: &str) -> Vec<String> {
     let mut facts = Vec::new();
     // Calls that another thread's line cut in two, by thread.
-    let mut begun = std::collections::HashMap::new();
+    let mut begun = HashMap::new();
     let mut pipe = Vec::new();
+    let mut memory: HashMap<String, Memory> = HashMap::new();
     for line in text.lines() {
         let Some((tid, line)) = line.split_once(' ') else {
             continue;
@@ -79,7 +140,9 @@ pub fn facts(text: &str) -> Vec<String> {
             let numbers = numbers.split_once(']').map_or("", |(numbers, _)| numbers);
             pipe.extend(numbers.split(", ").map(str::to_owned));
         }
-        facts.extend(fact(&whole, &pipe));
+        if !memory.entry(tid.to_owned()).or_default().follow(&whole) {
+            facts.extend(fact(&whole, &pipe));
+        }
     }
     facts
 }
