@@ -34,7 +34,18 @@ pub(super) trait Scalar: Sized {
     fn store(self) -> Stored<Self>;
     /// On failure, what is wrong with the value.
     fn load(stored: &Stored<Self>) -> Result<Self, String>;
+    /// As `load`; where values repeat, `known` has those that were loaded.
+    fn load_known(stored: &Stored<Self>, known: &mut Known<Self>) -> Result<Self, String> {
+        let _ = known;
+        Self::load(stored)
+    }
 }
+
+/// Values as they are stored, and what they are.
+pub(super) type Known<T> = Vec<(Stored<T>, T)>;
+
+/// No type has more names; a forged file may.
+const KNOWN_MAX: usize = 64;
 
 impl<T: Scalar> Cell for Option<T> {
     type Scalar = T;
@@ -169,6 +180,23 @@ macro_rules! names {
             fn load(stored: &ByteArray) -> Result<Self, String> {
                 let name = stored.as_utf8().map_err(|error| error.to_string())?;
                 <$type>::from_name(name).ok_or_else(|| format!("unknown name {name:?}"))
+            }
+
+            // Each is stored once, so the same value is at the same place.
+            fn load_known(
+                stored: &ByteArray,
+                known: &mut Known<Self>,
+            ) -> Result<Self, String> {
+                let place = stored.data().as_ptr_range();
+                let same = |(bytes, _): &&(ByteArray, _)| bytes.data().as_ptr_range() == place;
+                if let Some((_, value)) = known.iter().find(same) {
+                    return Ok(*value);
+                }
+                let value = Self::load(stored)?;
+                if known.len() < KNOWN_MAX {
+                    known.push((stored.clone(), value));
+                }
+                Ok(value)
             }
         }
     )*};

@@ -11,7 +11,7 @@ use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 
-use super::cell::{Cell, Scalar, Stored};
+use super::cell::{Cell, Known, Scalar, Stored};
 
 /// Small enough that a batch in both forms stays in the processor's cache.
 pub(super) const BATCH_ROWS: usize = 8192;
@@ -142,6 +142,7 @@ impl GroupReader<'_> {
             reader,
             nullable,
             stored: Vec::new(),
+            known: Vec::new(),
             levels: Vec::new(),
             first_row: 0,
         })
@@ -155,6 +156,7 @@ pub(super) struct ColumnReader<C: Cell> {
     /// In the file.
     nullable: bool,
     stored: Vec<Stored<C::Scalar>>,
+    known: Known<C::Scalar>,
     levels: Vec<i16>,
     /// Of the next batch, in the group.
     first_row: usize,
@@ -178,12 +180,15 @@ impl<C: Cell> ColumnReader<C> {
             return Err((name, first_row + records, "the column ends".into()));
         }
         let mut stored = self.stored.iter();
-        let mut value = |row: usize| {
+        let known = &mut self.known;
+        let mut values = Vec::with_capacity(rows);
+        for row in 0..rows {
             let there = !self.nullable || self.levels[row] > 0;
             let stored = there.then(|| stored.next()).flatten();
-            C::from_option(stored.map(C::Scalar::load).transpose()?)
-        };
-        let values = (0..rows).map(|row| value(row).map_err(|why| (name, first_row + row, why)));
-        values.collect()
+            let value = stored.map(|stored| C::Scalar::load_known(stored, known));
+            let value = value.transpose().and_then(C::from_option);
+            values.push(value.map_err(|why| (name, first_row + row, why))?);
+        }
+        Ok(values)
     }
 }
