@@ -6,17 +6,17 @@ use iostep_model::lab::{Filesystem, Storage, Tool};
 
 use crate::disk::{Disk, GivenDevice};
 use crate::error::Result;
+use crate::free_space;
 use crate::image::{LoopImage, Options};
 use crate::mkfs::{self, Kind, make_journal, tool};
 use crate::mount::Mount;
-use crate::room;
 
 /// Length of a journal of its own: more than ext4 and xfs ask for, and nothing that fills up.
 pub const JOURNAL_BYTES: u64 = 128 << 20;
 
 /// Where a filesystem is made.
 #[derive(Clone, Copy, Debug)]
-pub enum Ground<'a> {
+pub enum Backing<'a> {
     /// On loop devices over files in this directory.
     Images(&'a Path),
     /// On devices that were given: the filesystem's, and the journal's if there is one.
@@ -84,8 +84,8 @@ impl Mounted {
     ///
     /// Errors: those of the devices, and `Unsupported` without room for images, before anything is
     /// written; those of [`mkfs::mkfs`] and [`Mount::new`].
-    pub fn make(storage: &Storage, ground: Ground<'_>, filled: bool) -> Result<Mounted> {
-        let (disk, journal) = disks(storage, ground, filled)?;
+    pub fn make(storage: &Storage, backing: Backing<'_>, filled: bool) -> Result<Mounted> {
+        let (disk, journal) = disks(storage, backing, filled)?;
         let mut recipe = Recipe::of(storage, journal.as_ref().map(Disk::device));
         let kind = recipe.kind;
         if filled {
@@ -147,15 +147,15 @@ impl Mounted {
 
 fn disks(
     storage: &Storage,
-    ground: Ground<'_>,
+    backing: Backing<'_>,
     filled: bool,
 ) -> Result<(AnyDisk, Option<AnyDisk>)> {
     let wants_journal = storage.external_journal;
-    Ok(match ground {
-        Ground::Images(directory) => {
+    Ok(match backing {
+        Backing::Images(directory) => {
             let journal_bytes = wants_journal.then_some(JOURNAL_BYTES);
             let more = journal_bytes.unwrap_or(0);
-            room::check(directory, storage.device_bytes.saturating_add(more))?;
+            free_space::check(directory, storage.device_bytes.saturating_add(more))?;
             (
                 AnyDisk::image(directory, storage.device_bytes, filled)?,
                 journal_bytes
@@ -163,7 +163,7 @@ fn disks(
                     .transpose()?,
             )
         }
-        Ground::Devices(device, journal) => (
+        Backing::Devices(device, journal) => (
             AnyDisk::given(device, storage.device_bytes)?,
             match journal.filter(|_| wants_journal) {
                 Some(journal) => Some(AnyDisk::given(journal, JOURNAL_BYTES)?),

@@ -7,8 +7,8 @@ use std::path::Path;
 use iostep_model::lab::Cell;
 
 use crate::error::{Error, Result};
+use crate::free_space;
 use crate::guest::Backing;
-use crate::room;
 use crate::storage::JOURNAL_BYTES;
 
 /// Memory as a filesystem.
@@ -44,7 +44,7 @@ pub(super) fn disks(cells: &[&Cell], guest_bytes: u64) -> Result<Vec<GuestDisk>>
     let sizes: Vec<u64> = sizes.collect();
     let memory = Path::new(MEMORY);
     let needed = sizes.iter().copied().fold(guest_bytes, u64::saturating_add);
-    if room::free_bytes(memory).is_ok_and(|free| needed > free) {
+    if free_space::of(memory).is_ok_and(|free| needed > free) {
         return Ok(sizes.into_iter().map(GuestDisk::Elsewhere).collect());
     }
     let file = |bytes| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::room;
+use crate::free_space;
 
 /// A kind of storage device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -124,7 +124,7 @@ pub(super) fn open(device: Device, backings: &[Backing], directory: &Path) -> Re
         Backing::Image(_) => 0,
     });
     // The guest could not tell a full host from a broken device.
-    room::check(directory, new.fold(0, u64::saturating_add))?;
+    free_space::check(directory, new.fold(0, u64::saturating_add))?;
     backings
         .iter()
         .map(|backing| {

@@ -1,4 +1,4 @@
-//! Room for sparse files: an image that cannot grow makes its device look broken.
+//! Free space for sparse files: an image that cannot grow makes its device look broken.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use crate::error::{Error, Result};
 /// Bytes that files in a directory may still take.
 ///
 /// Errors: `Io`.
-pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
-    let room = rustix::fs::statvfs(directory).map_err(Error::io(directory, "inspect"))?;
+pub(crate) fn of(directory: &Path) -> Result<u64> {
+    let found = rustix::fs::statvfs(directory).map_err(Error::io(directory, "inspect"))?;
     // A tmpfs without a limit counts no blocks at all.
-    Ok(match room.f_blocks {
+    Ok(match found.f_blocks {
         0 => u64::MAX,
-        _ => room.f_bavail.saturating_mul(room.f_frsize),
+        _ => found.f_bavail.saturating_mul(found.f_frsize),
     })
 }
 
 /// Errors: `Unsupported` if images of so many bytes could fill the directory's filesystem; `Io`.
 pub(crate) fn check(directory: &Path, bytes: u64) -> Result<()> {
-    let free = free_bytes(directory)?;
+    let free = of(directory)?;
     if bytes <= free {
         return Ok(());
     }
