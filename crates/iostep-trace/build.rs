@@ -67,7 +67,7 @@ fn compile() {
 }
 
 /// The skeleton's `attach` makes one value of all links at once; each that fails drops those before
-/// it, code that grows with the square of the programs (of 200: 150 s and 7 GiB of rustc). Here each
+/// it, code that grows with the square of the programs (of 220: 150 s and 7 GiB of rustc). Here each
 /// link is kept as it is made.
 #[cfg(feature = "bpf")]
 fn keep_one_by_one(skeleton: &str) -> String {

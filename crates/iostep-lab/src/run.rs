@@ -19,7 +19,7 @@ use crate::child::{self, Cut, Ended};
 use crate::cpu_load::CpuLoad;
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
-use crate::storage::{Backing, Mounted};
+use crate::storage::{DeviceSource, Mounted};
 use crate::{command_result, measure, recording, replay_result};
 
 /// What runs cells on this machine.
@@ -45,7 +45,7 @@ pub struct Runner<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Site<'a> {
     /// Storage is made for each cell. The place is what results call it.
-    Made(Backing<'a>, Place),
+    Made(DeviceSource<'a>, Place),
     /// A directory that is used as it is.
     Directory(&'a Path),
 }
@@ -103,9 +103,9 @@ impl Runner<'_> {
             return results;
         };
         let made = match site {
-            Site::Made(backing, _) => {
+            Site::Made(source, _) => {
                 let filled = !first.turns.is_empty();
-                let mounted = Mounted::make(&first.storage, backing, filled);
+                let mounted = Mounted::make(&first.storage, source, filled);
                 mounted.map(|mounted| Held::Made(Box::new(mounted)))
             }
             Site::Directory(path) => Ok(Held::Directory(path)),

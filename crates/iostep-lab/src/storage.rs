@@ -14,12 +14,12 @@ use crate::mount::Mount;
 /// Length of a journal of its own: more than ext4 and xfs ask for, and nothing that fills up.
 pub const JOURNAL_BYTES: u64 = 128 << 20;
 
-/// Where a filesystem is made.
+/// Where the devices of a filesystem come from.
 #[derive(Clone, Copy, Debug)]
-pub enum Backing<'a> {
-    /// On loop devices over files in this directory.
+pub enum DeviceSource<'a> {
+    /// Loop devices over files in this directory.
     Images(&'a Path),
-    /// On devices that were given: the filesystem's, and the journal's if there is one.
+    /// Devices that were given: the filesystem's, and the journal's if there is one.
     Devices(&'a Path, Option<&'a Path>),
 }
 
@@ -84,8 +84,8 @@ impl Mounted {
     ///
     /// Errors: those of the devices, and `Unsupported` without room for images, before anything is
     /// written; those of [`mkfs::mkfs`] and [`Mount::new`].
-    pub fn make(storage: &Storage, backing: Backing<'_>, filled: bool) -> Result<Mounted> {
-        let (disk, journal) = disks(storage, backing, filled)?;
+    pub fn make(storage: &Storage, source: DeviceSource<'_>, filled: bool) -> Result<Mounted> {
+        let (disk, journal) = disks(storage, source, filled)?;
         let mut recipe = Recipe::of(storage, journal.as_ref().map(Disk::device));
         let kind = recipe.kind;
         if filled {
@@ -147,12 +147,12 @@ impl Mounted {
 
 fn disks(
     storage: &Storage,
-    backing: Backing<'_>,
+    source: DeviceSource<'_>,
     filled: bool,
 ) -> Result<(AnyDisk, Option<AnyDisk>)> {
     let wants_journal = storage.external_journal;
-    Ok(match backing {
-        Backing::Images(directory) => {
+    Ok(match source {
+        DeviceSource::Images(directory) => {
             let journal_bytes = wants_journal.then_some(JOURNAL_BYTES);
             let more = journal_bytes.unwrap_or(0);
             free_space::check(directory, storage.device_bytes.saturating_add(more))?;
@@ -163,7 +163,7 @@ fn disks(
                     .transpose()?,
             )
         }
-        Backing::Devices(device, journal) => (
+        DeviceSource::Devices(device, journal) => (
             AnyDisk::given(device, storage.device_bytes)?,
             match journal.filter(|_| wants_journal) {
                 Some(journal) => Some(AnyDisk::given(journal, JOURNAL_BYTES)?),

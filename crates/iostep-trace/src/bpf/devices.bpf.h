@@ -52,8 +52,6 @@ static __always_inline bool is_traced(struct block_device *device)
 	return device_of(device, DEVICE_HOLDS) != NO_DEVICE;
 }
 
-#define BTRFS_SUPER_MAGIC 0x9123683Eul
-
 /* The same for an address that came through a plain read, which the verifier does not trust. */
 static __always_inline bool is_traced_address(struct block_device *device)
 {

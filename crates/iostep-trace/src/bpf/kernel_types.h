@@ -30,6 +30,15 @@ typedef _Bool bool;
 
 enum { false = 0, true = 1 };
 
+/* include/uapi/linux/magic.h: of filesystems that both objects look into. */
+#define BTRFS_SUPER_MAGIC 0x9123683Eul
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630ul
+
+/* include/uapi/linux/stat.h */
+#define S_IFMT 0170000
+#define S_IFDIR 0040000
+#define S_IFBLK 0060000
+
 /* include/uapi/linux/bpf.h: the parts that the programs name. */
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,

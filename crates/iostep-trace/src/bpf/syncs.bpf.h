@@ -202,8 +202,6 @@ static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
 	submit(record);
 }
 
-#define OVERLAYFS_SUPER_MAGIC 0x794c7630ul
-
 /* True if syncfs(2) there syncs what is traced. An overlay syncs its upper layer: ovl_sync_fs(). */
 static __always_inline bool syncs_traced_super(struct super_block *super)
 {

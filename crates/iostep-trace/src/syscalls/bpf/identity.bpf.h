@@ -6,13 +6,6 @@
 #ifndef IOSTEP_CALLS_IDENTITY_H
 #define IOSTEP_CALLS_IDENTITY_H
 
-/* include/uapi/linux/magic.h */
-#define BTRFS_SUPER_MAGIC 0x9123683Eul
-#define OVERLAYFS_SUPER_MAGIC 0x794c7630ul
-
-#define S_IFMT 0170000
-#define S_IFDIR 0040000
-
 /* The subvolume's own number. */
 static __always_inline __u32 device_on_btrfs(struct inode *inode)
 {

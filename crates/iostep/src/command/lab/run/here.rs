@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_lab::environment::On;
 use iostep_lab::run::{Runner, Site};
-use iostep_lab::storage::Backing;
+use iostep_lab::storage::DeviceSource;
 use iostep_model::lab::{self, Cell, CellResult};
 
 use super::Args;
@@ -57,10 +57,10 @@ impl<'a> Here<'a> {
     /// Runs a cell, or cells that take turns.
     pub fn run(&self, cells: &[&Cell]) -> Vec<CellResult> {
         let site = match self.on {
-            On::Tmpfs => Site::Made(Backing::Images(&self.images), lab::Place::Tmpfs),
+            On::Tmpfs => Site::Made(DeviceSource::Images(&self.images), lab::Place::Tmpfs),
             On::Device(device) => {
-                let backing = Backing::Devices(device, self.journal.as_deref());
-                Site::Made(backing, lab::Place::Device)
+                let source = DeviceSource::Devices(device, self.journal.as_deref());
+                Site::Made(source, lab::Place::Device)
             }
             On::Directory(directory) => Site::Directory(directory),
             On::Auto | On::Loop | On::Guest => {
@@ -68,7 +68,7 @@ impl<'a> Here<'a> {
                     true => lab::Place::Tmpfs,
                     false => lab::Place::Loop,
                 };
-                Site::Made(Backing::Images(&self.images), place)
+                Site::Made(DeviceSource::Images(&self.images), place)
             }
         };
         self.runner.run(cells, site)
