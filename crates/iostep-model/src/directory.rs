@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
@@ -453,12 +453,14 @@ fn mark(directory: BorrowedFd<'_>) -> io::Result<Option<File>> {
 }
 
 /// Removes the [`Temporary`] directory at `path` if it is this user's and whoever made it is dead.
-/// Waits a second for that: the kernel closes the descriptors of who dies one after the other.
-pub fn remove_left(path: &Path) {
+/// Waits at most `patience` for that: the kernel closes the descriptors of who dies one after the
+/// other, and each BPF program among them takes its time.
+pub fn remove_left(path: &Path, patience: Duration) {
     let Ok(found) = find(path) else { return };
     let Some(name) = found.name else { return };
-    for _ in 0..100 {
-        if sweep_one(found.directory.as_fd(), &name) != Err(Errno::WOULDBLOCK) {
+    let begin = Instant::now();
+    while sweep_one(found.directory.as_fd(), &name) == Err(Errno::WOULDBLOCK) {
+        if begin.elapsed() >= patience {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const INSERT: &str = "INSERT INTO t VALUES (printf('%.100c', 'x'))";
 const ENDLESS: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
@@ -562,7 +562,7 @@ fn signals() -> Result<(), Failed> {
         let names = lab.names()?;
         let mut command = lab.command(&[ENDLESS]);
         let mut running = Running(command.stderr(Stdio::null()).spawn()?);
-        wait_until(|| {
+        wait_until("the recording", || {
             check(running.0.try_wait()?.is_none(), "it ended early")?;
             // The state that every run starts from, and the copy that this one works on.
             Ok(lab.names()?.len() == names.len() + 2 && lab.is_recording()?)
@@ -570,7 +570,9 @@ fn signals() -> Result<(), Failed> {
         kill_process(Pid::from_child(&running.0), signal)?;
         let status = running.0.wait()?;
         check(!status.success(), "it says that all is well")?;
-        wait_until(|| lab.has_only(&names))?;
+        wait_until(&format!("what it left to go ({signal:?})"), || {
+            lab.has_only(&names)
+        })?;
     }
     Ok(())
 }
@@ -585,11 +587,14 @@ impl Drop for Running {
     }
 }
 
-fn wait_until(fact: impl FnMut() -> Result<bool, Failed>) -> Result<(), Failed> {
+fn wait_until(what: &str, fact: impl FnMut() -> Result<bool, Failed>) -> Result<(), Failed> {
     let mut fact = fact;
     let deadline = Instant::now() + PATIENCE;
     while !fact()? {
-        check(Instant::now() < deadline, "waited in vain")?;
+        check(
+            Instant::now() < deadline,
+            format_args!("waited in vain for {what}"),
+        )?;
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())

@@ -36,6 +36,8 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> Resul
     served.map(|_| ())
 }
 
+/// How long to wait for the driver's death once its end of the pipe is closed.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a statement that nobody waits for any more is told to stop: one that starts just
 /// after it was told does not notice.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
@@ -194,5 +196,5 @@ fn nothing_open() -> Error {
 fn remove(directory: &Path) {
     // Fails for what is no mount point, which is most of them.
     let _ = rustix::mount::unmount(directory, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
-    remove_left(directory);
+    remove_left(directory, PATIENCE);
 }

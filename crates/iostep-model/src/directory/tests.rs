@@ -108,7 +108,7 @@ fn only_what_a_dead_run_marked_is_removed_by_its_path() {
     let temporary = Temporary::new(place.path(), "iostep-test-").expect("made");
     let name = temporary.directory().name().to_owned();
     fs::write(temporary.path().join("file"), "x").expect("write");
-    remove_left(&name);
+    remove_left(&name, Duration::ZERO);
     assert!(name.join("file").exists(), "somebody uses it");
     let copied = place.path().join("iostep-test-copy");
     fs::create_dir(&copied).expect("made");
@@ -117,7 +117,7 @@ fn only_what_a_dead_run_marked_is_removed_by_its_path() {
     fs::create_dir(&precious).expect("made");
     for path in [&copied, &precious] {
         fs::write(path.join("file"), "x").expect("write");
-        remove_left(path);
+        remove_left(path, Duration::ZERO);
     }
     assert!(!copied.exists());
     assert!(precious.join("file").exists(), "it has no mark");
