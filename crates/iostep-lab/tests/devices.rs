@@ -16,7 +16,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 /// Makes this binary hold a mounted image until it is killed, instead of running tests.
 const HOLD: &str = "IOSTEP_LAB_TEST_HOLD";
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     if let Ok(how) = std::env::var(HOLD) {

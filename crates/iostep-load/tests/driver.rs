@@ -15,7 +15,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const ROLE: &str = "IOSTEP_LOAD_TEST_ROLE";
 const ENDLESS: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     match std::env::var(ROLE).as_deref() {

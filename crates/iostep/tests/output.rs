@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long something that will surely come may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const STRACE: &str = "\
 100 1700000000.000000 execve(\"/bin/app\", [\"app\", \"-x\"], 0x1 /* 9 vars */) = 0 <0.000100>

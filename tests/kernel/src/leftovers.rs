@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The kernel ends a killed process's links and loop devices a little after the process.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Mounts, loop devices, processes, BPF objects and trace instances that remain, in words.
 ///
-/// Waits for up to five seconds for them to go.
+/// Waits a while for them to go.
 pub fn of_runs_below(scratch: &Path) -> Vec<String> {
     let began = Instant::now();
     loop {

@@ -25,7 +25,7 @@ use crate::case::Case;
 use crate::stage::{self, Stage};
 
 /// How long something that will surely come may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {

@@ -16,7 +16,7 @@ use crate::syscalls::record::{self, Record};
 use crate::syscalls::table::Shape;
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Debug)]
 struct Seen {

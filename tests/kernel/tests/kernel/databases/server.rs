@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 /// The user: servers refuse to be root.
 const NOBODY: u32 = 65_534;
 /// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server. It ends with this.
 pub struct Server {
