@@ -215,6 +215,7 @@ fn record_bpf(
     let end = match args.pid {
         Some(pid) => {
             rights::give_up();
+            say!("iostep: recording process {pid}; its end or Ctrl-C ends the recording");
             watch(pid, &mut || go_on() && recorder.is_recording())
         }
         None => run_command(&args.command, user, &mut go_on),

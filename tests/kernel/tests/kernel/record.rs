@@ -14,6 +14,7 @@ use iostep_model::syscall::{
 use tempfile::TempDir;
 
 use crate::case::Case;
+use crate::faults::wait_until;
 
 mod cut;
 mod overlay;
@@ -244,8 +245,7 @@ fn attached() -> anyhow::Result<()> {
         "-p",
         &program.0.id().to_string(),
     ])?;
-    // It records once it can be seen to: the programs' map is there when they are loaded.
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    wait_until("the recording", || running.says("recording process"))?;
     let mut input = program.0.stdin.take().context("its input")?;
     input.write_all(b"\n")?;
     let recording = place.whole(&running.finish()?)?;
