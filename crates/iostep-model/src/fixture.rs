@@ -7,6 +7,7 @@
 
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
+use crate::host::Host;
 use crate::identity::FileKey;
 use crate::manifest::{
     Backend, Check, Clocks, Command, Counters, Device, Filesystem, Interrupt, LayoutRange,
@@ -523,9 +524,11 @@ pub fn manifest() -> Manifest {
         iostep_version: env!("CARGO_PKG_VERSION").to_owned(),
         state: State::Complete,
         backend: Backend::Bpf,
-        kernel: "6.12.57-synthetic".to_owned(),
-        machine: "x86_64".to_owned(),
-        android: None,
+        host: Host {
+            kernel: "6.12.57-synthetic".to_owned(),
+            machine: "x86_64".to_owned(),
+            ..Host::default()
+        },
         disks: Vec::new(),
         devices: Vec::new(),
         device: Device {

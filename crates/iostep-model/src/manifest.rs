@@ -8,7 +8,7 @@ use crate::class::Class;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::filesystem::Kind;
-use crate::host::Android;
+use crate::host::Host;
 use crate::operation::{Counter, Operation};
 use crate::publish;
 
@@ -29,13 +29,9 @@ pub struct Manifest {
     pub state: State,
     /// How events were taken.
     pub backend: Backend,
-    /// `uname -r`.
-    pub kernel: String,
-    /// `uname -m`.
-    pub machine: String,
-    /// The build of Android; `None` elsewhere, and in older traces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub android: Option<Android>,
+    /// What recorded it; nobody looks at its processor.
+    #[serde(flatten)]
+    pub host: Host,
     /// The device that was traced; where there are several, the first disk.
     pub device: Device,
     /// All devices, the disks first, where the filesystem does not simply lie on `device`: it

@@ -32,9 +32,7 @@ fn manifest(devices: Vec<TracedDevice>) -> Manifest {
         iostep_version: "0".into(),
         state: State::Complete,
         backend: Backend::Bpf,
-        kernel: String::new(),
-        machine: String::new(),
-        android: None,
+        host: Host::default(),
         disks: Vec::new(),
         device: devices
             .first()

@@ -11,6 +11,7 @@ use super::column::Written;
 use super::*;
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
+use crate::host::Host;
 use crate::identity::FileKey;
 use crate::manifest::{Backend, Check, Clocks, Device, SCHEMA_VERSION};
 use crate::operation::{Flags, Operation};
@@ -27,9 +28,11 @@ fn manifest() -> Manifest {
         iostep_version: "0".into(),
         state: State::Complete,
         backend: Backend::Bpf,
-        kernel: "6.18".into(),
-        machine: "x86_64".into(),
-        android: None,
+        host: Host {
+            kernel: "6.18".into(),
+            machine: "x86_64".into(),
+            ..Host::default()
+        },
         disks: Vec::new(),
         devices: Vec::new(),
         device: Device {

@@ -2,6 +2,7 @@
 
 use iostep_fs::Found;
 use iostep_model::event::{Completion, Event};
+use iostep_model::host::Host;
 use iostep_model::manifest::{
     Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State, Totals,
 };
@@ -32,9 +33,11 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
         iostep_version: version::NUMBER.to_owned(),
         state: State::Complete,
         backend: Backend::Import,
-        kernel: UNKNOWN.to_owned(),
-        machine: UNKNOWN.to_owned(),
-        android: None,
+        host: Host {
+            kernel: UNKNOWN.to_owned(),
+            machine: UNKNOWN.to_owned(),
+            ..Host::default()
+        },
         devices: Vec::new(),
         disks: Vec::new(),
         device: device(recording, place, &check),
