@@ -150,22 +150,12 @@ fn without_repetition(modes: &[Journal]) -> Vec<Journal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
-        let all = ["explain"].iter().chain(arguments);
-        Command::try_parse_from(all).map(|command| command.args)
-    }
+    use crate::command::parsed;
 
     #[test]
     fn a_list_of_modes_is_read_once_each() {
-        let args = parse(&["a.db", "SELECT 1", "--journal", "wal,DELETE,wal"]).expect("valid");
+        let args =
+            parsed::<Args>(&["a.db", "SELECT 1", "--journal", "wal,DELETE,wal"]).expect("valid");
         assert_eq!(
             without_repetition(&args.journal),
             [Journal::Wal, Journal::Delete]
@@ -183,7 +173,7 @@ mod tests {
             &["a.db", "SELECT 1", "--sync", "most"],
             &["a.db", "SELECT 1", "--timeout", "soon"],
         ] {
-            assert!(parse(arguments).is_err(), "{arguments:?}");
+            assert!(parsed::<Args>(arguments).is_err(), "{arguments:?}");
         }
     }
 }

@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         End::Whole | End::Interrupted => None,
     };
     let about = About::of(&recording, &args.file, load_ns);
-    let document = Document::new(arguments(), about, targets);
+    let document = Document::new(super::arguments(), about, targets);
     publish_all(args, &document)?;
     let files = [&args.output, &args.html];
     output::print(&document, args.json, files.into_iter().flatten())?;
@@ -185,32 +185,14 @@ fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     Ok(())
 }
 
-/// What the user wrote after `iostep`.
-fn arguments() -> Vec<String> {
-    let all = std::env::args_os().skip(1);
-    all.map(|argument| argument.to_string_lossy().into_owned())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
-        let all = ["replay"].iter().chain(arguments);
-        Command::try_parse_from(all).map(|command| command.args)
-    }
+    use crate::command::parsed;
 
     #[test]
     fn without_options_the_recording_keeps_its_times_and_threads() {
-        let args = parse(&["app.trace", "--to", "/mnt"]).expect("valid");
+        let args = parsed::<Args>(&["app.trace", "--to", "/mnt"]).expect("valid");
         assert_eq!(
             (args.timing, args.threads, args.repeat),
             (Timing::Original, Threads::Original, 1)
@@ -229,13 +211,13 @@ mod tests {
             &["app.trace", "--to", "/mnt", "--threads", "two"],
             &["app.trace", "--to", "/mnt", "--repeat", "0"],
         ] {
-            assert!(parse(arguments).is_err(), "{arguments:?}");
+            assert!(parsed::<Args>(arguments).is_err(), "{arguments:?}");
         }
     }
 
     #[test]
     fn a_directory_named_twice_is_refused() {
-        let args = parse(&["app.trace", "--to", "/tmp", "--to", "/tmp/."]).expect("valid");
+        let args = parsed::<Args>(&["app.trace", "--to", "/tmp", "--to", "/tmp/."]).expect("valid");
         let error = check(&args).expect_err("the same directory");
         assert!(error.to_string().contains("named twice"), "{error}");
     }

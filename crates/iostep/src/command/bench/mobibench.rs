@@ -325,20 +325,12 @@ impl ProfileArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use crate::command::parsed;
     use iostep_model::bench::{Access, FileJob, Job, KeyOrder, SqliteJob, SqliteOperation};
 
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: ProfileArgs,
-    }
-
     fn profile(arguments: &[&str]) -> ProfileArgs {
-        let all = ["bench", "--profile", "mobibench", "/"]
-            .iter()
-            .chain(arguments);
-        Command::try_parse_from(all).expect("valid flags").args
+        let all = [&["--profile", "mobibench", "/"], arguments].concat();
+        parsed(&all).expect("valid flags")
     }
 
     fn job(args: &ProfileArgs, test: Test) -> Job {

@@ -4,9 +4,8 @@ use iostep_fs::Found;
 use iostep_model::event::{Completion, Event};
 use iostep_model::host::Host;
 use iostep_model::manifest::{
-    Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State, Totals,
+    Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State,
 };
-use iostep_model::operation::Counter;
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 use iostep_trace::blkparse::{LeftOut, Recording, ZERO_NS};
 
@@ -94,8 +93,8 @@ fn check(recording: &Recording) -> Check {
     };
     for event in &recording.events {
         match event {
-            Event::Queue(bio) => add(&mut check.queued, bio.operation, 1, bio.bytes.into()),
-            Event::Issue(t) => add(&mut check.issued, t.operation, 1, t.bytes.into()),
+            Event::Queue(bio) => check.queued.add(bio.operation, bio.bytes.into()),
+            Event::Issue(t) => check.issued.add(t.operation, t.bytes.into()),
             Event::Requeue(t) => subtract(&mut check.issued, t.operation, t.bytes.into()),
             Event::Complete(completion) => complete(&mut check.completed, completion),
             Event::Split { .. } => check.splits += 1,
@@ -110,38 +109,18 @@ fn check(recording: &Recording) -> Check {
 
 fn complete(sums: &mut Counters, completion: &Completion) {
     let transfer = &completion.transfer;
-    let is_counted = transfer.operation == Operation::Flush || !completion.in_flush_sequence;
-    add(
-        sums,
-        transfer.operation,
-        is_counted.into(),
-        transfer.bytes.into(),
-    );
+    match transfer.operation == Operation::Flush || !completion.in_flush_sequence {
+        true => sums.add(transfer.operation, transfer.bytes.into()),
+        false => sums.add_part(transfer.operation, transfer.bytes.into()),
+    }
 }
 
 fn bytes(sums: &Counters) -> u64 {
     sums.read.bytes + sums.write.bytes + sums.discard.bytes
 }
 
-fn totals(sums: &mut Counters, operation: Operation) -> Option<&mut Totals> {
-    match operation.counter() {
-        Counter::Read => Some(&mut sums.read),
-        Counter::Write => Some(&mut sums.write),
-        Counter::Discard => Some(&mut sums.discard),
-        Counter::Flush => Some(&mut sums.flush),
-        Counter::None => None,
-    }
-}
-
-fn add(sums: &mut Counters, operation: Operation, ios: u64, bytes: u64) {
-    if let Some(totals) = totals(sums, operation) {
-        totals.ios += ios;
-        totals.bytes += bytes;
-    }
-}
-
 fn subtract(sums: &mut Counters, operation: Operation, bytes: u64) {
-    if let Some(totals) = totals(sums, operation) {
+    if let Some(totals) = sums.totals(operation) {
         totals.ios = totals.ios.saturating_sub(1);
         totals.bytes = totals.bytes.saturating_sub(bytes);
     }
