@@ -42,11 +42,8 @@ pub fn run(operations: u64, writes_each: u64, bytes_a_write: u64) -> Run {
             voluntary_switches: 2 * operations,
             ..Cpu::default()
         }),
-        waldio: None,
-        classes: None,
-        journal_of_journal_bytes: None,
         write_requests: Some(ios),
-        pattern: None,
+        ..Run::default()
     }
 }
 
