@@ -12,10 +12,10 @@ use iostep_analyze::bench::Summary;
 use iostep_analyze::report::bench;
 use iostep_load::Error;
 use iostep_model::bench::Document;
+use iostep_model::directory::lock;
 use iostep_model::printable;
 use iostep_model::publish;
 use iostep_report::document::Detail;
-use rustix::fs::FlockOperation;
 use serde::Serialize;
 
 use super::cell::{self, Planned};
@@ -225,28 +225,17 @@ impl Results {
     fn open(directory: &Path) -> anyhow::Result<Results> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make the directory", directory.display()))?;
-        let path = directory.join(LOCK);
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .with_context(|| format!("{}: cannot open", path.display()))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Results {
-                directory: directory.to_owned(),
-                _lock: lock,
-            }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Refused {
-                what: format!(
-                    "{}: another iostep bench run puts its results here",
-                    directory.display()
-                ),
-                hint: "wait for it, or name another directory".into(),
-            }
-            .into()),
-            Err(error) => Err(error).with_context(|| format!("{}: cannot lock", path.display())),
-        }
+        let lock = lock(&directory.join(LOCK))?.ok_or_else(|| Error::Refused {
+            what: format!(
+                "{}: another iostep bench run puts its results here",
+                directory.display()
+            ),
+            hint: "wait for it, or name another directory".into(),
+        })?;
+        Ok(Results {
+            directory: directory.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// True if the cell's complete result is there and can be read.

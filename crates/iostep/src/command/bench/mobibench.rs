@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, presets};
 use iostep_analyze::bench::{RunSummary, Summary};
 use iostep_load::Error;
 use iostep_model::bench::{Document, Sync, Transfer};
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::units;
+use iostep_report::text::Style;
+use iostep_report::text::grid::Grid;
 use serde::Serialize;
 
 use super::generator::Generator;
@@ -277,19 +278,16 @@ impl ProfileArgs {
     }
 
     fn table(&self, entries: &[Entry]) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).force_no_tty();
-        table.set_header(HEADER);
+        let columns = HEADER.map(|name| (name, name != HEADER[0], false));
+        let mut grid = Grid::new(Style::default(), columns);
         for entry in entries {
             if let Some(run) = entry.summary.runs.first() {
-                table.add_row(self.row(entry.test, run));
+                grid.row(self.row(entry.test, run));
             }
         }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        let lines = table.lines();
-        lines.map(|line| format!("{}\n", line.trim_end())).collect()
+        // It is not below a title.
+        let lines = grid.fitting_lines();
+        lines.split_inclusive('\n').map(|line| &line[1..]).collect()
     }
 
     fn row(&self, test: Test, run: &RunSummary) -> Vec<String> {
