@@ -83,6 +83,7 @@ fn refused(line: &str, directory: &Path, status: i32) -> String {
 
 /// What `bench file` refuses, with what the error has to say. Rules that are not here need more than
 /// flags: a device, or all combinations of two options.
+#[rustfmt::skip]
 const OF_FILES: &[(&str, &str)] = &[
     ("--access sideways", "choose write, random-write"),
     ("--sync fbarrier", "choose none, osync"),
@@ -93,15 +94,9 @@ const OF_FILES: &[(&str, &str)] = &[
     ("--size 0", "choose a --size"),
     ("--size -1", "-1"),
     ("--size 99999999999999999999", "--size"),
-    (
-        "--size 1000KiB --record 300KiB",
-        "choose --size 921600 or 1228800",
-    ),
+    ("--size 1000KiB --record 300KiB", "choose --size 921600 or 1228800"),
     ("--size 1 --record 300KiB", "choose --size 307200"),
-    (
-        "--size 32KiB --threads 3 --shared",
-        "no multiple of 3 threads' records of 4096 bytes; choose --size 24576 or 36864",
-    ),
+    ("--size 32KiB --threads 3 --shared", "no multiple of 3 threads' records of 4096 bytes; choose --size 24576 or 36864"),
     ("--size 8192TiB --threads 1024", "choose a smaller --size"),
     ("--threads 0", "0 is not in 1..=1024"),
     ("--threads 1025", "1025 is not in 1..=1024"),
@@ -111,44 +106,20 @@ const OF_FILES: &[(&str, &str)] = &[
     ("--access random-write --overlap 101", "from 0 to 100"),
     ("--access random-read --overlap nan", "from 0 to 100"),
     ("--overlap 50", "access write does not overlap"),
-    (
-        "--access read --sync fsync",
-        "access read has nothing to sync",
-    ),
-    (
-        "--access random-read --end-sync",
-        "access random-read has nothing to sync",
-    ),
+    ("--access read --sync fsync", "access read has nothing to sync"),
+    ("--access random-read --end-sync", "access random-read has nothing to sync"),
     ("--transfer mmap --access append", "a mapping cannot append"),
-    (
-        "--transfer mmap --engine uring",
-        "engine uring has no mappings",
-    ),
+    ("--transfer mmap --engine uring", "engine uring has no mappings"),
     ("--sync msync", "sync mode msync is for mappings"),
     ("--transfer mmap --sync osync", "choose --sync msync"),
-    (
-        "--transfer direct --sync sync-file-range",
-        "choose --sync fdatasync",
-    ),
-    (
-        "--access append --shared --threads 2 --time 1",
-        "cannot start over",
-    ),
+    ("--transfer direct --sync sync-file-range", "choose --sync fdatasync"),
+    ("--access append --shared --threads 2 --time 1", "cannot start over"),
     ("--access append --initial allocated", "leave out --initial"),
-    (
-        "--initial sparse --reuse",
-        "files of an earlier run are not sparse",
-    ),
-    (
-        "--verify --payload constant",
-        "choose --payload incompressible",
-    ),
+    ("--initial sparse --reuse", "files of an earlier run are not sparse"),
+    ("--verify --payload constant", "choose --payload incompressible"),
     ("--verify --record 32", "no room for a stamp"),
     ("--verify --reuse", "leave out --reuse or --verify"),
-    (
-        "--verify --access random-write --transfer mmap --shared --threads 2",
-        "mix their bytes",
-    ),
+    ("--verify --access random-write --transfer mmap --shared --threads 2", "mix their bytes"),
     ("--payload constant:256", "256: no byte"),
     ("--polled", "add --transfer direct"),
     ("--atomic", "add --transfer direct"),
@@ -166,6 +137,7 @@ const OF_FILES: &[(&str, &str)] = &[
 ];
 
 /// The same of `bench sqlite`.
+#[rustfmt::skip]
 const OF_SQLITE: &[(&str, &str)] = &[
     ("--journal walrus", "choose delete, truncate"),
     ("--synchronous 7", "choose off, normal, full"),
@@ -185,69 +157,30 @@ const OF_SQLITE: &[(&str, &str)] = &[
     ("--record 1000000000", "this SQLite takes at most"),
     ("--record 4000000000", "choose 1 to 2147483647"),
     ("--record 8GiB", "SQLite takes nothing so large"),
-    (
-        "--page-size 1000",
-        "choose a power of two from 512 to 65536",
-    ),
+    ("--page-size 1000", "choose a power of two from 512 to 65536"),
     ("--page-size 4GiB", "SQLite takes nothing so large"),
     ("--rows 18446744073709551615", "choose at most"),
-    (
-        "--transactions 1099511627776 --verify",
-        "with --rows and --transactions",
-    ),
+    ("--transactions 1099511627776 --verify", "with --rows and --transactions"),
     ("--mix insert=0 --operation mix", "must be more than 0"),
     ("--mix insert=1", "pass --operation mix"),
     ("--rate 1MiB/s", "name transactions a second"),
     ("--time 0", "--time 0: nothing would be measured"),
-    (
-        "--operation update --rows 0",
-        "at least a row for each thread",
-    ),
-    (
-        "--operation delete --rows 19 --transactions 20",
-        "choose --rows 20",
-    ),
-    (
-        "--operation delete --rows 39 --transactions 20 --threads 2 --shared",
-        "choose --rows 40",
-    ),
-    (
-        "--operation delete --rows 2 --statements 3 --time 1",
-        "choose more --rows",
-    ),
-    (
-        "--operation mix --mix update=1,delete=1 --rows 5",
-        "no rows are left",
-    ),
-    (
-        "--operation mix --mix update=1,delete=1 --rows 1099511627776 --keys random",
-        "a random mix, or a verification",
-    ),
+    ("--operation update --rows 0", "at least a row for each thread"),
+    ("--operation delete --rows 19 --transactions 20", "choose --rows 20"),
+    ("--operation delete --rows 39 --transactions 20 --threads 2 --shared", "choose --rows 40"),
+    ("--operation delete --rows 2 --statements 3 --time 1", "choose more --rows"),
+    ("--operation mix --mix update=1,delete=1 --rows 5", "no rows are left"),
+    ("--operation mix --mix update=1,delete=1 --rows 1099511627776 --keys random", "a random mix, or a verification"),
     ("--wal-file steady", "a steady log in journal mode delete"),
-    (
-        "--journal wal --wal-file steady --checkpoint never --time 1",
-        "or checkpoint",
-    ),
-    (
-        "--waldio-sync full",
-        "options of waldio in journal mode delete",
-    ),
+    ("--journal wal --wal-file steady --checkpoint never --time 1", "or checkpoint"),
+    ("--waldio-sync full", "options of waldio in journal mode delete"),
     ("--journal waldio --fsync", "leave --fsync out"),
-    (
-        "--journal waldio --waldio-group-ms 5",
-        "choose --waldio-sync group",
-    ),
-    (
-        "--journal waldio --waldio-layout T --waldio-padding 4096",
-        "only layout P has a padding",
-    ),
+    ("--journal waldio --waldio-group-ms 5", "choose --waldio-sync group"),
+    ("--journal waldio --waldio-layout T --waldio-padding 4096", "only layout P has a padding"),
     ("--batch-atomic --journal wal", "batch atomic writes"),
     ("--batch-atomic --synchronous off", "batch atomic writes"),
     ("--batch-atomic --databases 2", "batch atomic writes"),
-    (
-        "--journal waldio --sqlite-lib libsqlite3.so.0",
-        "--waldio-lib",
-    ),
+    ("--journal waldio --sqlite-lib libsqlite3.so.0", "--waldio-lib"),
     ("--sqlite-lib /no/such/lib.so", "/no/such/lib.so"),
     ("--sqlite-lib /bin/sh", "/bin/sh"),
 ];
