@@ -186,7 +186,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
-    let json = || serde_json::to_string_pretty(advice).expect("advice has only JSON's types");
+    let json = || terminal::json(advice);
     if let Some(path) = &args.output {
         publish::write(path, (json() + "\n").as_bytes())?;
     }

@@ -177,7 +177,7 @@ fn check(args: &Args) -> iostep_load::Result<()> {
 
 fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     if let Some(path) = &args.output {
-        publish::write(path, (output::json(document) + "\n").as_bytes())?;
+        publish::write(path, (terminal::json(document) + "\n").as_bytes())?;
     }
     if let Some(path) = &args.html {
         publish::write(path, report::replay::document(document).html().as_bytes())?;

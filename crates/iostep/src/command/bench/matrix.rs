@@ -82,7 +82,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
     let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", json(&rows))),
+        true => (Content::Json, format!("{}\n", terminal::json(&rows))),
         false => (Content::Text, tables(&rows)),
     };
     terminal::print_beside(&args.html, content, &text)?;
@@ -124,10 +124,6 @@ struct CellOutcome {
     /// The result without its runs, which would not all fit into memory.
     #[serde(skip)]
     document: Option<Document>,
-}
-
-fn json(rows: &[CellOutcome]) -> String {
-    serde_json::to_string_pretty(rows).expect("a row has only JSON's types")
 }
 
 /// A table for each job, since jobs need not have settings in common.

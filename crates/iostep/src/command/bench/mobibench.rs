@@ -183,8 +183,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&entries).expect("only JSON's types");
-        terminal::print_json(&json)?;
+        terminal::print_json(&terminal::json(&entries))?;
     } else {
         terminal::print(&args.table(&entries))?;
     }

@@ -8,11 +8,6 @@ use iostep_report::document::Detail;
 
 use crate::terminal::{self, Content};
 
-/// The whole result for programs.
-pub fn json(document: &Document) -> String {
-    serde_json::to_string_pretty(document).expect("a result has only JSON's types")
-}
-
 /// Prints the result beside those in files.
 ///
 /// Errors: those of the terminal.
@@ -22,7 +17,7 @@ pub fn print<P: AsRef<Path>>(
     files: impl IntoIterator<Item = P>,
 ) -> anyhow::Result<()> {
     let (content, text) = match as_json {
-        true => (Content::Json, format!("{}\n", json(document))),
+        true => (Content::Json, format!("{}\n", terminal::json(document))),
         false => {
             let report = replay::document(document);
             (Content::Text, report.text(Detail::Full, terminal::style()))
