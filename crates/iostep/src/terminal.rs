@@ -117,6 +117,21 @@ pub fn print_beside<P: AsRef<Path>>(
     write(content, |out| out.write_all(text.as_bytes()))
 }
 
+/// Prints JSON or lines for people as [`print_beside`] does, whichever is asked for.
+///
+/// Errors: those of [`write()`].
+pub fn print_either<P: AsRef<Path>>(
+    results: impl IntoIterator<Item = P>,
+    as_json: bool,
+    json: impl FnOnce() -> String,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    match as_json {
+        true => print_beside(results, Content::Json, &(json() + "\n")),
+        false => print_beside(results, Content::Text, &text()),
+    }
+}
+
 /// Prints lines for people.
 ///
 /// Errors: those of [`write()`].

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content};
+use crate::terminal;
 
 use iostep_load::script::{own_mode, split};
 use iostep_model::directory;
@@ -91,11 +91,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
         explained.write_html(path)?;
     }
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", explained.json())),
-        false => (Content::Text, explained.text()),
-    };
-    terminal::print_beside(&args.html, content, &text)?;
+    let (json, text) = (|| explained.json(), || explained.text());
+    terminal::print_either(&args.html, args.json, json, text)?;
     Ok(explained.exit_code(args.allow_loss))
 }
 

@@ -1,6 +1,5 @@
 //! `iostep replay`: perform the calls of a recording again, in one or several directories.
 
-mod output;
 mod run;
 mod traced;
 
@@ -16,6 +15,7 @@ use iostep_model::publish;
 use iostep_model::replay::{Settings, Threads, Timing};
 use iostep_model::syscall::kept;
 use iostep_model::syscall::text as trace_file;
+use iostep_report::document::Detail;
 
 use crate::error::bad_input;
 use crate::input::{self, Kind};
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let document = Document::new(super::arguments(), about, targets);
     publish_all(args, &document)?;
     let files = [&args.output, &args.html];
-    output::print(&document, args.json, files.into_iter().flatten())?;
+    print(&document, args.json, files.into_iter().flatten())?;
     // What was measured before is kept.
     if let Some(error) = failure {
         return Err(error);
@@ -150,7 +150,7 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
         publish::write(path, report::replay::document(&document).html().as_bytes())?;
     }
     if page.is_none() || as_json {
-        output::print(&document, as_json, page)?;
+        print(&document, as_json, page)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -173,6 +173,17 @@ fn check(args: &Args) -> iostep_load::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Prints the result beside those in files.
+fn print<P: AsRef<Path>>(
+    document: &Document,
+    as_json: bool,
+    files: impl IntoIterator<Item = P>,
+) -> anyhow::Result<()> {
+    let json = || terminal::json(document);
+    let text = || report::replay::document(document).text(Detail::Full, terminal::style());
+    terminal::print_either(files, as_json, json, text)
 }
 
 fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {

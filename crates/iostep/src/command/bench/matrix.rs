@@ -23,7 +23,7 @@ use super::child;
 use super::job_file;
 use super::single::check_parent;
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content, say};
+use crate::terminal::{self, say};
 
 const LOCK: &str = ".iostep-bench-lock";
 
@@ -81,11 +81,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", terminal::json(&rows))),
-        false => (Content::Text, tables(&rows)),
-    };
-    terminal::print_beside(&args.html, content, &text)?;
+    let (json, text) = (|| terminal::json(&rows), || tables(&rows));
+    terminal::print_either(&args.html, args.json, json, text)?;
     if let Some(path) = &args.html {
         publish::write(path, results.page(&rows).as_bytes())?;
     }
