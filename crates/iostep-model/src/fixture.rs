@@ -9,6 +9,7 @@ use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
 use crate::host::Host;
 use crate::identity::FileKey;
+use crate::lab::{self, Cell, Storage, Switches, Workload, WorkloadKind};
 use crate::manifest::{
     Backend, Check, Clocks, Command, Counters, Device, Filesystem, Interrupt, LayoutRange,
     Manifest, MountPlace, SCHEMA_VERSION, State,
@@ -582,5 +583,35 @@ pub fn manifest() -> Manifest {
                 of_device: false,
             },
         ],
+    }
+}
+
+/// A cell of a lab that runs a workload once, on 1 GiB of a filesystem without any switch.
+pub fn cell(filesystem: lab::Filesystem, kind: WorkloadKind, arguments: &[&str]) -> Cell {
+    Cell {
+        key: "0123456789abcdef".to_owned(),
+        block: "cells-1".to_owned(),
+        axes: vec![("filesystem".to_owned(), filesystem.name().to_owned())],
+        storage: Storage {
+            filesystem,
+            external_journal: false,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            device_bytes: 1 << 30,
+        },
+        switches: Switches::default(),
+        workload: Workload {
+            kind,
+            arguments: arguments
+                .iter()
+                .map(|&argument| argument.to_owned())
+                .collect(),
+        },
+        trace: false,
+        pattern: 0,
+        cpu_load: 0,
+        environment: Vec::new(),
+        turns: String::new(),
+        repeat: 1,
     }
 }
