@@ -95,7 +95,7 @@ impl Backend {
 }
 
 /// A block device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Name below /dev, `loop3` or `nvme0n1p2`.
     pub name: String,
@@ -161,7 +161,7 @@ pub enum Holds {
 }
 
 /// A mounted filesystem, or one found on an image.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Filesystem {
     /// `ext4`, `xfs`, `btrfs`, ...
     pub kind: String,

@@ -43,10 +43,8 @@ impl Recorder {
         trace.manifest.filesystem = Some(Filesystem {
             kind: "ext4".into(),
             mount_point: "/data".into(),
-            mounts: Vec::new(),
-            options: String::new(),
             block_bytes: 4096,
-            layout: Vec::new(),
+            ..Filesystem::default()
         });
         trace.markers.clear();
         trace.files = vec![

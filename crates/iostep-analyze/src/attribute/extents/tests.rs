@@ -22,13 +22,12 @@ fn extents(start_sector: u64) -> Extents {
     manifest.filesystem = Some(Filesystem {
         kind: "ext4".into(),
         mount_point: "/mnt".into(),
-        mounts: Vec::new(),
-        options: String::new(),
         block_bytes: BLOCK as u32,
         layout: vec![
             range(0, 1, Class::Superblock),
             range(500, 100, Class::LogOther),
         ],
+        ..Filesystem::default()
     });
     let mut extents = Extents::new(&manifest, &[]).expect("a filesystem");
     for (pid, kernel) in [(APP, false), (OTHER, false), (KWORKER, true)] {

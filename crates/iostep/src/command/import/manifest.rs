@@ -62,24 +62,19 @@ fn device(recording: &Recording, place: Place, check: &Check) -> Device {
         minor,
         start_sector: place.start_bytes / SECTOR_BYTES,
         sectors: place.size_bytes / SECTOR_BYTES,
-        logical_block_bytes: None,
-        physical_block_bytes: None,
         // The kernel flushes only what has a cache, and passes FUA on only where it is known.
         volatile_write_cache: Some(check.issued.flush.ios > 0),
         fua: Some(recording.events.iter().any(is_fua)),
-        scheduler: None,
-        rotational: None,
+        ..Device::default()
     }
 }
 
 fn filesystem(found: &Found) -> Filesystem {
     Filesystem {
         kind: found.kind.name().to_owned(),
-        mount_point: String::new(),
-        mounts: Vec::new(),
-        options: String::new(),
         block_bytes: found.block_bytes,
         layout: found.layout.clone(),
+        ..Filesystem::default()
     }
 }
 
