@@ -460,11 +460,7 @@ fn files() -> Vec<File> {
         (DIRECTORY, "/app", FileType::Directory),
     ];
     let file = |(index, path, file_type): (u32, &str, FileType)| File {
-        key: FileKey {
-            subvolume: 0,
-            inode: 12 + u64::from(index),
-            generation: 0x51C0_0000 + index,
-        },
+        key: FileKey::plain(12 + u64::from(index), 0x51C0_0000 + index),
         path: Some(path.to_owned()),
         mode: 0o100_644,
         file_type,

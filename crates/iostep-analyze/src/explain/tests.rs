@@ -177,11 +177,7 @@ impl Recorder {
 
 fn file(path: &str, file_type: FileType) -> File {
     File {
-        key: FileKey {
-            subvolume: 0,
-            inode: path.len() as u64,
-            generation: 0,
-        },
+        key: FileKey::plain(path.len() as u64, 0),
         path: Some(path.into()),
         mode: 0o100_644,
         file_type,

@@ -408,31 +408,19 @@ fn content(wire: &types::wire_segment) -> Content {
         },
         WireContent::CONTENT_F2FS_META => Content::F2fsMeta,
         WireContent::CONTENT_BLOCK_MAP => Content::BlockMap {
-            file: FileKey {
-                subvolume: 0,
-                inode: wire.inode,
-                generation: wire.generation,
-            },
+            file: FileKey::plain(wire.inode, wire.generation),
         },
         _ => Content::Unknown,
     }
 }
 
 /// Of a page that belongs to no file any more.
-const NO_FILE: FileKey = FileKey {
-    subvolume: 0,
-    inode: 0,
-    generation: 0,
-};
+const NO_FILE: FileKey = FileKey::plain(0, 0);
 
 fn journal_block(wire: &types::wire_segment) -> Content {
     let has = |flag: SegmentFlag| has(wire.flags, flag.0);
     let home_file = has(SegmentFlag::SEGMENT_HOME_IS_FILE).then(|| {
-        let file = FileKey {
-            subvolume: 0,
-            inode: wire.inode,
-            generation: wire.generation,
-        };
+        let file = FileKey::plain(wire.inode, wire.generation);
         let offset = *wire.head.first_chunk().expect("16 bytes hold 8");
         (file, u64::from_ne_bytes(offset))
     });
