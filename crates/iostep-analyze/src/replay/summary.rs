@@ -107,7 +107,7 @@ pub struct CallSummary {
     pub replayed: Option<Quantiles>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Its number in the recording.
     pub thread: u32,
@@ -228,12 +228,7 @@ impl Adder {
         let threads = recording.threads.iter().map(|thread| ThreadSummary {
             thread: thread.id.0,
             name: thread.name.clone(),
-            calls: 0,
-            done: 0,
-            differing: 0,
-            recorded_io_ns: 0,
-            replayed_io_ns: 0,
-            most_behind_ns: 0,
+            ..ThreadSummary::default()
         });
         Adder {
             concluded: recording.initial.iter().any(|file| !file.seen),

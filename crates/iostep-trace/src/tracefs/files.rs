@@ -38,7 +38,7 @@ struct Born {
 }
 
 /// The files of the traced filesystem.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Files {
     place: Option<Place>,
     /// Extents that were there before the trace are told of with this time.
@@ -73,14 +73,7 @@ impl Files {
         Files {
             place,
             start_ns,
-            known: HashMap::new(),
-            born: HashMap::new(),
-            namings: HashMap::new(),
-            directories: HashMap::new(),
-            freed: HashMap::new(),
-            batch: 0,
-            made_up: 0,
-            visit: None,
+            ..Files::default()
         }
     }
 
