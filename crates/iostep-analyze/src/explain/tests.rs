@@ -112,18 +112,10 @@ impl Recorder {
         for &(class, file, home_class, bytes) in pieces {
             self.trace.segments.push(Segment {
                 request,
-                sector: 0,
-                bytes,
-                class,
-                evidence: Evidence::PageCache,
                 file,
-                file_offset_bytes: None,
-                dirtier: None,
-                dirtier_by_inode: false,
                 cause,
-                commit: None,
-                home: None,
                 home_class,
+                ..Segment::of(bytes, class, Evidence::PageCache)
             });
         }
         let operation = if pieces.is_empty() {
