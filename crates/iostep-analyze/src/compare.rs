@@ -5,6 +5,7 @@ use iostep_model::unit::Unit::{self, Bytes, Count, Nanoseconds};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::stats::amount::ratio;
 use crate::stats::{Share, Summary};
 
 /// One number of two traces.
@@ -55,8 +56,8 @@ impl Comparison {
             }
         }
         for row in &mut rows {
-            let both = row.first.filter(|first| *first > 0).zip(row.second);
-            row.ratio = both.map(|(first, second)| second as f64 / first as f64);
+            row.ratio =
+                (row.first.zip(row.second)).and_then(|(first, second)| ratio(second, first));
         }
         // What only the second has is at the end: bring it to its group.
         rows.sort_by_key(|row| GROUPS.iter().position(|group| *group == row.group));

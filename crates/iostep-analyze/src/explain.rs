@@ -154,7 +154,7 @@ pub fn explain(trace: &Trace, experiment: &Experiment) -> Result<Explanation, Mi
     let comparison = compare::rows(&runs, &filesystem);
     let advice = advice::advice(&runs, &experiment.own_mode, &filesystem);
     Ok(Explanation {
-        kernel: trace.manifest.kernel.clone(),
+        kernel: trace.manifest.host.kernel.clone(),
         filesystem,
         differences: trace.manifest.check.differences.clone(),
         lost_events: trace.manifest.check.lost_events,

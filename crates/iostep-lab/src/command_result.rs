@@ -55,14 +55,8 @@ fn parse(text: &[u8], elapsed_ns: u64, counted: Option<Counters>) -> Result<Run>
         elapsed_ns: answer.elapsed_ns.unwrap_or(elapsed_ns),
         operations: answer.operations,
         latency: answer.latency,
-        sync_latency: None,
         device: own.or(counted),
-        cpu: None,
-        waldio: None,
-        classes: None,
-        journal_of_journal_bytes: None,
-        write_requests: None,
-        pattern: None,
+        ..Run::default()
     })
 }
 

@@ -78,6 +78,17 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// For a program that could not be started; one that is not there has its package named.
+    pub(crate) fn not_runnable(program: &str, package: &str, error: std::io::Error) -> Error {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return Error::Unsupported {
+                what: format!("{program}: not installed"),
+                hint: format!("on Debian and Ubuntu: apt install {package}"),
+            };
+        }
+        Error::io(program, "run")(error)
+    }
+
     /// Builds the `map_err` closure for an operation on `path`.
     pub(crate) fn io<E: Into<std::io::Error>>(
         path: impl AsRef<Path>,

@@ -549,17 +549,6 @@ impl Watch {
     }
 }
 
-/// The error for a program that is not there.
-fn not_runnable(program: &str, package: &str, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return Error::Unsupported {
-            what: format!("{program}: not installed"),
-            hint: format!("on Debian and Ubuntu: apt install {package}"),
-        };
-    }
-    Error::io(program, "run")(error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -575,12 +564,6 @@ mod tests {
         assert!(!patience(90).is_over(used(10)));
         assert!(patience(90).is_over(used(80)) && patience(90).is_over(None));
         assert!(patience(200).is_over(used(10)));
-    }
-
-    #[test]
-    fn a_missing_program_names_its_package() {
-        let error = not_runnable("qemu", "qemu-system-x86", io::ErrorKind::NotFound.into());
-        assert!(error.to_string().ends_with("apt install qemu-system-x86"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Filesystems, made by their own tools.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -172,7 +171,7 @@ fn run(tool: &Mkfs, program: &str, arguments: &[OsString]) -> Result<()> {
         .env("PATH", search_path())
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| missing(program, tool.debian_package, error))?;
+        .map_err(|error| Error::not_runnable(program, tool.debian_package, error))?;
     if output.status.success() {
         return Ok(());
     }
@@ -183,16 +182,6 @@ fn run(tool: &Mkfs, program: &str, arguments: &[OsString]) -> Result<()> {
         status: output.status,
         message: last.unwrap_or("no message").trim().into(),
     })
-}
-
-fn missing(program: &str, package: &str, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return Error::Unsupported {
-            what: format!("{program}: not installed"),
-            hint: format!("on Debian and Ubuntu: apt install {package}"),
-        };
-    }
-    Error::io(program, "run")(error)
 }
 
 /// The caller's path and the places where Debian keeps administrators' tools, which `sudo` may
@@ -208,9 +197,9 @@ mod tests {
 
     #[test]
     fn a_missing_tool_names_its_package() {
-        let error = io::Error::from(io::ErrorKind::NotFound);
+        let error = std::io::ErrorKind::NotFound.into();
         let tool = tool(Kind::Fat);
-        let text = missing(tool.program, tool.debian_package, error).to_string();
+        let text = Error::not_runnable(tool.program, tool.debian_package, error).to_string();
         assert!(text.ends_with("apt install dosfstools"), "{text}");
     }
 

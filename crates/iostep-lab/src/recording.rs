@@ -91,33 +91,16 @@ fn with_fdatasync(path: &Path, scratch: &Path) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use iostep_model::lab::{Filesystem, Storage, Switches, Workload, WorkloadKind};
+    use iostep_model::fixture;
+    use iostep_model::lab::{Filesystem, WorkloadKind};
 
     use super::*;
 
     fn cell(recording: &str, switches: &str) -> Cell {
+        let arguments = [recording, "--timing=fast"];
         Cell {
-            key: "0123456789abcdef".into(),
-            block: "cells-1".into(),
-            axes: Vec::new(),
-            storage: Storage {
-                filesystem: Filesystem::Ext4,
-                external_journal: false,
-                mkfs_options: Vec::new(),
-                mount_options: String::new(),
-                device_bytes: 1 << 30,
-            },
-            switches: switches.parse::<Switches>().expect("switches"),
-            workload: Workload {
-                kind: WorkloadKind::Replay,
-                arguments: vec![recording.into(), "--timing=fast".into()],
-            },
-            trace: false,
-            pattern: 0,
-            cpu_load: 0,
-            environment: Vec::new(),
-            turns: String::new(),
-            repeat: 1,
+            switches: switches.parse().expect("switches"),
+            ..fixture::cell(Filesystem::Ext4, WorkloadKind::Replay, &arguments)
         }
     }
 

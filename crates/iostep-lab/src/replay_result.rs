@@ -87,19 +87,13 @@ fn run(replay: Replay) -> Run {
     Run {
         elapsed_ns: summary.replayed_ns,
         operations: summary.totals.done,
-        latency: None,
-        sync_latency: None,
         device: replay.block.as_ref().map(counters),
         cpu: Some(Cpu {
             user_ns: summary.own_cpu_ns,
             system_ns: summary.cpu_ns.saturating_sub(summary.own_cpu_ns),
             ..Cpu::default()
         }),
-        waldio: None,
-        classes: None,
-        journal_of_journal_bytes: None,
-        write_requests: None,
-        pattern: None,
+        ..Run::default()
     }
 }
 

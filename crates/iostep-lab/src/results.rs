@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use iostep_model::directory::lock;
 use iostep_model::lab::{Analysis, Cell, CellResult, Lab};
 use iostep_model::store::lab as tables;
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 
 use crate::builtin;
 use crate::error::{Error, Result};
@@ -44,7 +43,13 @@ impl Results {
             .try_for_each(|cell| check_key(directory, cell))?;
         let cells = directory.join(CELLS);
         std::fs::create_dir_all(&cells).map_err(Error::io(&cells, "make the directory"))?;
-        let lock = lock(directory)?;
+        let lock = lock(&directory.join(LOCK))?.ok_or_else(|| Error::Refused {
+            what: format!(
+                "{}: another iostep lab puts its results here",
+                directory.display()
+            ),
+            hint: "wait for it, or name another directory".into(),
+        })?;
         let path = directory.join(LAB);
         let mut all = lab.clone();
         if path.exists() {
@@ -250,25 +255,4 @@ fn check_key(directory: &Path, cell: &Cell) -> Result<()> {
     }
     let reason = format!("{:?} is no key", shown(key));
     Err(iostep_model::Error::corrupt(directory.join(LAB), "key", reason).into())
-}
-
-fn lock(directory: &Path) -> Result<File> {
-    let path = directory.join(LOCK);
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(Error::io(&path, "open"))?;
-    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(lock),
-        Err(Errno::WOULDBLOCK) => Err(Error::Refused {
-            what: format!(
-                "{}: another iostep lab puts its results here",
-                directory.display()
-            ),
-            hint: "wait for it, or name another directory".into(),
-        }),
-        Err(error) => Err(Error::io(&path, "lock")(error)),
-    }
 }

@@ -122,9 +122,7 @@ impl Bench<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let pool = Pool {
-            cpus: &self.job.measurement.cpus,
-            limits: self.job.measurement.limits,
-            pace: self.job.measurement.pace,
+            measurement: &self.job.measurement,
             interrupted: self.interrupted,
         };
         let mut workers: Vec<W> = regions.into_iter().map(worker).collect();

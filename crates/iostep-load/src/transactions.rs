@@ -157,9 +157,7 @@ impl<'a> Bench<'a> {
         let counted = self.count_waldio(&mut writers)?;
         let atomic_before = self.vfs.atomic_commits();
         let pool = Pool {
-            cpus: &self.job.measurement.cpus,
-            limits: self.job.measurement.limits,
-            pace: self.job.measurement.pace,
+            measurement: &self.job.measurement,
             interrupted: self.interrupted,
         };
         let result = pool.run(&mut writers, observer);

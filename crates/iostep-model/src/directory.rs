@@ -34,6 +34,21 @@ const HOLD: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
+/// Takes a lock for this process, in a file that is made if it is not there, until the file is
+/// dropped; `None` if another process has it.
+///
+/// Errors: `Io`.
+pub fn lock(path: &Path) -> Result<Option<File>> {
+    let mut options = File::options();
+    let options = options.create(true).truncate(false).write(true);
+    let file = options.open(path).map_err(Error::io(path, "open"))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(Error::io(path, "lock")(errno.into())),
+    }
+}
+
 /// Whoever called sudo, if this process is root because of that: their user and group.
 pub fn caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| -> Option<u32> {

@@ -7,7 +7,9 @@
 
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
+use crate::host::Host;
 use crate::identity::FileKey;
+use crate::lab::{self, Cell, Storage, Switches, Workload, WorkloadKind};
 use crate::manifest::{
     Backend, Check, Clocks, Command, Counters, Device, Filesystem, Interrupt, LayoutRange,
     Manifest, MountPlace, SCHEMA_VERSION, State,
@@ -80,47 +82,21 @@ struct Io {
     submitter: u32,
     sync: Option<u32>,
     block: u64,
-    parts: Vec<Part>,
+    parts: Vec<Segment>,
 }
 
 /// A run of filesystem blocks with one owner.
-struct Part {
-    blocks: u32,
-    class: Class,
-    evidence: Evidence,
-    file: Option<u32>,
-    file_block: u64,
-    dirtier: Option<u32>,
-    cause: Option<u32>,
-    commit: Option<u64>,
-    home: Option<u64>,
-    home_class: Option<Class>,
+fn part(blocks: u32, class: Class, evidence: Evidence) -> Segment {
+    Segment::of(blocks * BLOCK_BYTES, class, evidence)
 }
 
-impl Part {
-    fn of(blocks: u32, class: Class, evidence: Evidence) -> Part {
-        Part {
-            blocks,
-            class,
-            evidence,
-            file: None,
-            file_block: 0,
-            dirtier: None,
-            cause: None,
-            commit: None,
-            home: None,
-            home_class: None,
-        }
-    }
-
-    fn file_data(blocks: u32, file: u32, file_block: u64, cause: Option<u32>) -> Part {
-        Part {
-            file: Some(file),
-            file_block,
-            dirtier: Some(APP),
-            cause,
-            ..Part::of(blocks, Class::FileData, Evidence::PageCache)
-        }
+fn file_data(blocks: u32, file: u32, file_block: u64, cause: Option<u32>) -> Segment {
+    Segment {
+        file: Some(file),
+        file_offset_bytes: Some(file_block * u64::from(BLOCK_BYTES)),
+        dirtier: Some(APP),
+        cause,
+        ..part(blocks, Class::FileData, Evidence::PageCache)
     }
 }
 
@@ -172,31 +148,22 @@ impl Builder {
 
     fn push(&mut self, io: Io) {
         let wait_ns = 4_000 + self.random(9_000);
-        let bytes: u32 = io.parts.iter().map(|part| part.blocks * BLOCK_BYTES).sum();
+        let bytes: u32 = io.parts.iter().map(|part| part.bytes).sum();
+        let segments = io.parts.len() as u16;
         let service_ns = match io.operation {
             Operation::Flush => 600_000 + self.random(900_000),
             _ => 60_000 + u64::from(bytes) * 4 + self.random(120_000),
         };
         let first_segment = self.trace.segments.len() as u32;
         let mut block = io.block;
-        for part in &io.parts {
-            let file_offset = part.file.map(|_| part.file_block * u64::from(BLOCK_BYTES));
+        for part in io.parts {
+            let sector = block * BLOCK_SECTORS;
+            block += u64::from(part.bytes / BLOCK_BYTES);
             self.trace.segments.push(Segment {
                 request: self.trace.requests.len() as u32,
-                sector: block * BLOCK_SECTORS,
-                bytes: part.blocks * BLOCK_BYTES,
-                class: part.class,
-                evidence: part.evidence,
-                file: part.file,
-                file_offset_bytes: file_offset,
-                dirtier: part.dirtier,
-                dirtier_by_inode: false,
-                cause: part.cause,
-                commit: part.commit,
-                home: part.home,
-                home_class: part.home_class,
+                sector,
+                ..part
             });
-            block += u64::from(part.blocks);
         }
         self.trace.requests.push(Request {
             queue_ns: self.now_ns,
@@ -215,7 +182,7 @@ impl Builder {
             submitter: Some(io.submitter),
             sync: io.sync,
             first_segment,
-            segments: io.parts.len() as u16,
+            segments,
             phase: Phase::Run,
             by_tracer: false,
             device: 0,
@@ -225,9 +192,9 @@ impl Builder {
 
     fn read(&mut self, file: u32, block: u64, blocks: u32, file_type: FileType) {
         debug_assert_eq!(self.trace.files[file as usize].file_type, file_type);
-        let part = Part {
+        let part = Segment {
             dirtier: None,
-            ..Part::file_data(blocks, file, block - file_start(file), None)
+            ..file_data(blocks, file, block - file_start(file), None)
         };
         self.push(Io {
             operation: Operation::Read,
@@ -265,7 +232,7 @@ impl Builder {
             submitter: APP,
             sync: Some(sync),
             block: file_start(file) + file_block,
-            parts: vec![Part::file_data(blocks, file, file_block, Some(sync))],
+            parts: vec![file_data(blocks, file, file_block, Some(sync))],
         });
     }
 
@@ -285,14 +252,15 @@ impl Builder {
         let id = self.commit;
         let start_ns = self.now_ns;
         let file = self.trace.syncs[sync as usize].file;
-        let logged = |class, home: Option<(u64, Class)>| Part {
+        let logged = |class, home: Option<(u64, Class)>| Segment {
             file,
+            file_offset_bytes: file.map(|_| 0),
             dirtier: Some(APP),
             cause: Some(sync),
             commit: Some(id),
             home: home.map(|h| h.0),
             home_class: home.map(|h| h.1),
-            ..Part::of(1, class, Evidence::LogBuffer)
+            ..part(1, class, Evidence::LogBuffer)
         };
         let mut parts = vec![logged(Class::LogDescriptor, None)];
         parts.extend(homes.iter().map(|h| logged(Class::LoggedBlock, Some(*h))));
@@ -383,9 +351,9 @@ impl Builder {
                 submitter: KWORKER,
                 sync: None,
                 block,
-                parts: vec![Part {
+                parts: vec![Segment {
                     dirtier: Some(APP),
-                    ..Part::of(1, class, Evidence::LayoutRange)
+                    ..part(1, class, Evidence::LayoutRange)
                 }],
             });
         }
@@ -396,7 +364,7 @@ impl Builder {
             submitter: KWORKER,
             sync: None,
             block: PHOTO_BLOCK + at,
-            parts: vec![Part::file_data(64, PHOTO, at, None)],
+            parts: vec![file_data(64, PHOTO, at, None)],
         });
         let page = self.random(1_900);
         self.read(DATABASE, DATABASE_BLOCK + page, 4, FileType::SqliteDatabase);
@@ -458,11 +426,7 @@ fn files() -> Vec<File> {
         (DIRECTORY, "/app", FileType::Directory),
     ];
     let file = |(index, path, file_type): (u32, &str, FileType)| File {
-        key: FileKey {
-            subvolume: 0,
-            inode: 12 + u64::from(index),
-            generation: 0x51C0_0000 + index,
-        },
+        key: FileKey::plain(12 + u64::from(index), 0x51C0_0000 + index),
         path: Some(path.to_owned()),
         mode: 0o100_644,
         file_type,
@@ -523,9 +487,11 @@ pub fn manifest() -> Manifest {
         iostep_version: env!("CARGO_PKG_VERSION").to_owned(),
         state: State::Complete,
         backend: Backend::Bpf,
-        kernel: "6.12.57-synthetic".to_owned(),
-        machine: "x86_64".to_owned(),
-        android: None,
+        host: Host {
+            kernel: "6.12.57-synthetic".to_owned(),
+            machine: "x86_64".to_owned(),
+            ..Host::default()
+        },
         disks: Vec::new(),
         devices: Vec::new(),
         device: Device {
@@ -579,5 +545,35 @@ pub fn manifest() -> Manifest {
                 of_device: false,
             },
         ],
+    }
+}
+
+/// A cell of a lab that runs a workload once, on 1 GiB of a filesystem without any switch.
+pub fn cell(filesystem: lab::Filesystem, kind: WorkloadKind, arguments: &[&str]) -> Cell {
+    Cell {
+        key: "0123456789abcdef".to_owned(),
+        block: "cells-1".to_owned(),
+        axes: vec![("filesystem".to_owned(), filesystem.name().to_owned())],
+        storage: Storage {
+            filesystem,
+            external_journal: false,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            device_bytes: 1 << 30,
+        },
+        switches: Switches::default(),
+        workload: Workload {
+            kind,
+            arguments: arguments
+                .iter()
+                .map(|&argument| argument.to_owned())
+                .collect(),
+        },
+        trace: false,
+        pattern: 0,
+        cpu_load: 0,
+        environment: Vec::new(),
+        turns: String::new(),
+        repeat: 1,
     }
 }

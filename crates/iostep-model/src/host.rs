@@ -12,13 +12,19 @@ pub struct Host {
     pub kernel: String,
     /// `uname -m`.
     pub machine: String,
-    /// The processor's name; empty if nobody looked.
+    /// The processor's name; empty if nobody looked, as for a trace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub processor: String,
     /// CPUs that the process may use; 0 if nobody looked.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub cpus: u32,
     /// The build of Android; `None` elsewhere, and in older results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub android: Option<Android>,
+}
+
+fn is_zero(cpus: &u32) -> bool {
+    *cpus == 0
 }
 
 impl Host {

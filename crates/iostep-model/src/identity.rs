@@ -14,6 +14,17 @@ pub struct FileKey {
     pub generation: u32,
 }
 
+impl FileKey {
+    /// A file of a filesystem without subvolumes.
+    pub const fn plain(inode: u64, generation: u32) -> FileKey {
+        FileKey {
+            subvolume: 0,
+            inode,
+            generation,
+        }
+    }
+}
+
 /// A sync call: the thread that made it and when it entered. A thread is in one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SyncKey {

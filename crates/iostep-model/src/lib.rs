@@ -20,6 +20,7 @@ pub mod filesystem;
 pub mod fixture;
 pub mod host;
 pub mod identity;
+mod json;
 pub mod lab;
 pub mod manifest;
 mod names;

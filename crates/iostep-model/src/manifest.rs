@@ -8,7 +8,8 @@ use crate::class::Class;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::filesystem::Kind;
-use crate::host::Android;
+use crate::host::Host;
+use crate::json;
 use crate::operation::{Counter, Operation};
 use crate::publish;
 
@@ -29,13 +30,9 @@ pub struct Manifest {
     pub state: State,
     /// How events were taken.
     pub backend: Backend,
-    /// `uname -r`.
-    pub kernel: String,
-    /// `uname -m`.
-    pub machine: String,
-    /// The build of Android; `None` elsewhere, and in older traces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub android: Option<Android>,
+    /// What recorded it; nobody looks at its processor.
+    #[serde(flatten)]
+    pub host: Host,
     /// The device that was traced; where there are several, the first disk.
     pub device: Device,
     /// All devices, the disks first, where the filesystem does not simply lie on `device`: it
@@ -98,7 +95,7 @@ impl Backend {
 }
 
 /// A block device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Name below /dev, `loop3` or `nvme0n1p2`.
     pub name: String,
@@ -164,7 +161,7 @@ pub enum Holds {
 }
 
 /// A mounted filesystem, or one found on an image.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Filesystem {
     /// `ext4`, `xfs`, `btrfs`, ...
     pub kind: String,
@@ -269,7 +266,7 @@ pub struct Counters {
 impl Counters {
     /// Counts one more I/O.
     pub fn add(&mut self, operation: Operation, bytes: u64) {
-        if let Some(totals) = self.of(operation) {
+        if let Some(totals) = self.totals(operation) {
             totals.ios += 1;
             totals.bytes += bytes;
         }
@@ -277,12 +274,13 @@ impl Counters {
 
     /// Counts the bytes of a part of an I/O.
     pub fn add_part(&mut self, operation: Operation, bytes: u64) {
-        if let Some(totals) = self.of(operation) {
+        if let Some(totals) = self.totals(operation) {
             totals.bytes += bytes;
         }
     }
 
-    fn of(&mut self, operation: Operation) -> Option<&mut Totals> {
+    /// The sums that an operation belongs to; `None` for what is in none.
+    pub fn totals(&mut self, operation: Operation) -> Option<&mut Totals> {
         match operation.counter() {
             Counter::Read => Some(&mut self.read),
             Counter::Write => Some(&mut self.write),
@@ -470,23 +468,9 @@ impl Manifest {
     pub fn read(dir: &Path) -> Result<Manifest> {
         let path = dir.join(FILE_NAME);
         let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
-        let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|e| Error::corrupt(&path, "JSON", e))?;
-        let version = value
-            .get("schema_version")
-            .and_then(serde_json::Value::as_u64)
-            .ok_or_else(|| Error::corrupt(&path, "schema_version", "missing"))?;
-        if version > u64::from(SCHEMA_VERSION) {
-            let writer = value.get("iostep_version").and_then(|text| text.as_str());
-            return Err(Error::newer(
-                path,
-                "trace schema",
-                version,
-                SCHEMA_VERSION,
-                writer,
-            ));
-        }
-        serde_json::from_value(value).map_err(|e| Error::corrupt(&path, "JSON", e))
+        let value = serde_json::from_slice(&bytes);
+        let value = value.map_err(|e| Error::corrupt(&path, "JSON", e))?;
+        json::take(&path, value, ("trace schema", SCHEMA_VERSION))
     }
 
     /// Writes `dir/manifest.json`, whole or not at all.

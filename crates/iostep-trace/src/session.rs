@@ -636,7 +636,6 @@ fn discard(held: &Directory, created: bool) {
 }
 
 fn new_manifest(options: &Options, backend: Backend) -> Manifest {
-    let host = Host::running();
     let mut disks = options.target.hardware();
     disk::read_before(Path::new("/"), &mut disks);
     Manifest {
@@ -644,9 +643,7 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
         iostep_version: options.iostep_version.clone(),
         state: State::Recording,
         backend,
-        kernel: host.kernel,
-        machine: host.machine,
-        android: host.android,
+        host: Host::running(),
         device: options.target.device.clone(),
         devices: options.target.traced_devices(),
         disks,

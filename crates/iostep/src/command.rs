@@ -121,3 +121,17 @@ pub fn run_of_bench(command: OfBench) -> anyhow::Result<ExitCode> {
         OfBench::Compare(args) => compare::run(&args),
     }
 }
+
+/// What the user wrote after `iostep`.
+fn arguments() -> Vec<String> {
+    let all = std::env::args_os().skip(1);
+    all.map(|argument| argument.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// A command's arguments, from what stands behind its name.
+#[cfg(test)]
+fn parsed<A: clap::Args>(arguments: &[&str]) -> Result<A, clap::Error> {
+    let command = A::augment_args(clap::Command::new("iostep").no_binary_name(true));
+    A::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}

@@ -12,6 +12,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use iostep_model::printable::Screen;
 use iostep_model::publish;
 use iostep_report::text::Style;
+use serde::Serialize;
 
 /// On a terminal colours, unless `NO_COLOR` is set to anything (no-color.org), and its width.
 pub fn style() -> Style {
@@ -116,11 +117,31 @@ pub fn print_beside<P: AsRef<Path>>(
     write(content, |out| out.write_all(text.as_bytes()))
 }
 
+/// Prints JSON or lines for people as [`print_beside`] does, whichever is asked for.
+///
+/// Errors: those of [`write()`].
+pub fn print_either<P: AsRef<Path>>(
+    results: impl IntoIterator<Item = P>,
+    as_json: bool,
+    json: impl FnOnce() -> String,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    match as_json {
+        true => print_beside(results, Content::Json, &(json() + "\n")),
+        false => print_beside(results, Content::Text, &text()),
+    }
+}
+
 /// Prints lines for people.
 ///
 /// Errors: those of [`write()`].
 pub fn print(text: &str) -> anyhow::Result<()> {
     write(Content::Text, |out| out.write_all(text.as_bytes()))
+}
+
+/// A result as JSON, in lines of which the last has no break.
+pub fn json(result: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string_pretty(result).expect("results have only JSON's types")
 }
 
 /// Prints JSON and a line break.

@@ -12,19 +12,24 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn command(arguments: &[&str]) -> Command {
+/// A command line with a directory in place of `DIR`.
+fn command(line: &str, directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iostep"));
-    command.args(arguments);
+    command.args(
+        line.split(' ')
+            .map(|word| word.replace("DIR", name(directory))),
+    );
     command
 }
 
-fn iostep(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("the binary runs")
+fn iostep(line: &str, directory: &Path) -> Output {
+    let output = command(line, directory).output();
+    output.expect("the binary runs")
 }
 
-/// Runs `iostep bench` and takes its JSON.
-fn measured(arguments: &[&str]) -> (Document, Value) {
-    let output = iostep(&[&["bench"], arguments, &["--json"]].concat());
+/// Runs `iostep bench`, which must succeed, and takes its JSON.
+fn measured(line: &str, directory: &Path) -> (Document, Value) {
+    let output = iostep(&format!("bench {line} --json"), directory);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let document = Document::parse(Path::new("output"), &output.stdout);
@@ -68,16 +73,17 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 /// The one line of an error, with the status.
-fn refused(arguments: &[&str], status: i32) -> String {
-    let output = iostep(arguments);
+fn refused(line: &str, directory: &Path, status: i32) -> String {
+    let output = iostep(line, directory);
     let error = text(&output.stderr).to_owned();
-    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
-    assert!(output.stdout.is_empty(), "{arguments:?}");
+    assert_eq!(output.status.code(), Some(status), "{line}: {error}");
+    assert!(output.stdout.is_empty(), "{line}");
     error
 }
 
 /// What `bench file` refuses, with what the error has to say. Rules that are not here need more than
 /// flags: a device, or all combinations of two options.
+#[rustfmt::skip]
 const OF_FILES: &[(&str, &str)] = &[
     ("--access sideways", "choose write, random-write"),
     ("--sync fbarrier", "choose none, osync"),
@@ -88,15 +94,9 @@ const OF_FILES: &[(&str, &str)] = &[
     ("--size 0", "choose a --size"),
     ("--size -1", "-1"),
     ("--size 99999999999999999999", "--size"),
-    (
-        "--size 1000KiB --record 300KiB",
-        "choose --size 921600 or 1228800",
-    ),
+    ("--size 1000KiB --record 300KiB", "choose --size 921600 or 1228800"),
     ("--size 1 --record 300KiB", "choose --size 307200"),
-    (
-        "--size 32KiB --threads 3 --shared",
-        "no multiple of 3 threads' records of 4096 bytes; choose --size 24576 or 36864",
-    ),
+    ("--size 32KiB --threads 3 --shared", "no multiple of 3 threads' records of 4096 bytes; choose --size 24576 or 36864"),
     ("--size 8192TiB --threads 1024", "choose a smaller --size"),
     ("--threads 0", "0 is not in 1..=1024"),
     ("--threads 1025", "1025 is not in 1..=1024"),
@@ -106,44 +106,20 @@ const OF_FILES: &[(&str, &str)] = &[
     ("--access random-write --overlap 101", "from 0 to 100"),
     ("--access random-read --overlap nan", "from 0 to 100"),
     ("--overlap 50", "access write does not overlap"),
-    (
-        "--access read --sync fsync",
-        "access read has nothing to sync",
-    ),
-    (
-        "--access random-read --end-sync",
-        "access random-read has nothing to sync",
-    ),
+    ("--access read --sync fsync", "access read has nothing to sync"),
+    ("--access random-read --end-sync", "access random-read has nothing to sync"),
     ("--transfer mmap --access append", "a mapping cannot append"),
-    (
-        "--transfer mmap --engine uring",
-        "engine uring has no mappings",
-    ),
+    ("--transfer mmap --engine uring", "engine uring has no mappings"),
     ("--sync msync", "sync mode msync is for mappings"),
     ("--transfer mmap --sync osync", "choose --sync msync"),
-    (
-        "--transfer direct --sync sync-file-range",
-        "choose --sync fdatasync",
-    ),
-    (
-        "--access append --shared --threads 2 --time 1",
-        "cannot start over",
-    ),
+    ("--transfer direct --sync sync-file-range", "choose --sync fdatasync"),
+    ("--access append --shared --threads 2 --time 1", "cannot start over"),
     ("--access append --initial allocated", "leave out --initial"),
-    (
-        "--initial sparse --reuse",
-        "files of an earlier run are not sparse",
-    ),
-    (
-        "--verify --payload constant",
-        "choose --payload incompressible",
-    ),
+    ("--initial sparse --reuse", "files of an earlier run are not sparse"),
+    ("--verify --payload constant", "choose --payload incompressible"),
     ("--verify --record 32", "no room for a stamp"),
     ("--verify --reuse", "leave out --reuse or --verify"),
-    (
-        "--verify --access random-write --transfer mmap --shared --threads 2",
-        "mix their bytes",
-    ),
+    ("--verify --access random-write --transfer mmap --shared --threads 2", "mix their bytes"),
     ("--payload constant:256", "256: no byte"),
     ("--polled", "add --transfer direct"),
     ("--atomic", "add --transfer direct"),
@@ -161,6 +137,7 @@ const OF_FILES: &[(&str, &str)] = &[
 ];
 
 /// The same of `bench sqlite`.
+#[rustfmt::skip]
 const OF_SQLITE: &[(&str, &str)] = &[
     ("--journal walrus", "choose delete, truncate"),
     ("--synchronous 7", "choose off, normal, full"),
@@ -180,69 +157,30 @@ const OF_SQLITE: &[(&str, &str)] = &[
     ("--record 1000000000", "this SQLite takes at most"),
     ("--record 4000000000", "choose 1 to 2147483647"),
     ("--record 8GiB", "SQLite takes nothing so large"),
-    (
-        "--page-size 1000",
-        "choose a power of two from 512 to 65536",
-    ),
+    ("--page-size 1000", "choose a power of two from 512 to 65536"),
     ("--page-size 4GiB", "SQLite takes nothing so large"),
     ("--rows 18446744073709551615", "choose at most"),
-    (
-        "--transactions 1099511627776 --verify",
-        "with --rows and --transactions",
-    ),
+    ("--transactions 1099511627776 --verify", "with --rows and --transactions"),
     ("--mix insert=0 --operation mix", "must be more than 0"),
     ("--mix insert=1", "pass --operation mix"),
     ("--rate 1MiB/s", "name transactions a second"),
     ("--time 0", "--time 0: nothing would be measured"),
-    (
-        "--operation update --rows 0",
-        "at least a row for each thread",
-    ),
-    (
-        "--operation delete --rows 19 --transactions 20",
-        "choose --rows 20",
-    ),
-    (
-        "--operation delete --rows 39 --transactions 20 --threads 2 --shared",
-        "choose --rows 40",
-    ),
-    (
-        "--operation delete --rows 2 --statements 3 --time 1",
-        "choose more --rows",
-    ),
-    (
-        "--operation mix --mix update=1,delete=1 --rows 5",
-        "no rows are left",
-    ),
-    (
-        "--operation mix --mix update=1,delete=1 --rows 1099511627776 --keys random",
-        "a random mix, or a verification",
-    ),
+    ("--operation update --rows 0", "at least a row for each thread"),
+    ("--operation delete --rows 19 --transactions 20", "choose --rows 20"),
+    ("--operation delete --rows 39 --transactions 20 --threads 2 --shared", "choose --rows 40"),
+    ("--operation delete --rows 2 --statements 3 --time 1", "choose more --rows"),
+    ("--operation mix --mix update=1,delete=1 --rows 5", "no rows are left"),
+    ("--operation mix --mix update=1,delete=1 --rows 1099511627776 --keys random", "a random mix, or a verification"),
     ("--wal-file steady", "a steady log in journal mode delete"),
-    (
-        "--journal wal --wal-file steady --checkpoint never --time 1",
-        "or checkpoint",
-    ),
-    (
-        "--waldio-sync full",
-        "options of waldio in journal mode delete",
-    ),
+    ("--journal wal --wal-file steady --checkpoint never --time 1", "or checkpoint"),
+    ("--waldio-sync full", "options of waldio in journal mode delete"),
     ("--journal waldio --fsync", "leave --fsync out"),
-    (
-        "--journal waldio --waldio-group-ms 5",
-        "choose --waldio-sync group",
-    ),
-    (
-        "--journal waldio --waldio-layout T --waldio-padding 4096",
-        "only layout P has a padding",
-    ),
+    ("--journal waldio --waldio-group-ms 5", "choose --waldio-sync group"),
+    ("--journal waldio --waldio-layout T --waldio-padding 4096", "only layout P has a padding"),
     ("--batch-atomic --journal wal", "batch atomic writes"),
     ("--batch-atomic --synchronous off", "batch atomic writes"),
     ("--batch-atomic --databases 2", "batch atomic writes"),
-    (
-        "--journal waldio --sqlite-lib libsqlite3.so.0",
-        "--waldio-lib",
-    ),
+    ("--journal waldio --sqlite-lib libsqlite3.so.0", "--waldio-lib"),
     ("--sqlite-lib /no/such/lib.so", "/no/such/lib.so"),
     ("--sqlite-lib /bin/sh", "/bin/sh"),
 ];
@@ -252,9 +190,7 @@ fn what_makes_no_sense_is_bad_usage_and_names_the_choice() {
     let target = directory();
     for (workload, table) in [("file", OF_FILES), ("sqlite", OF_SQLITE)] {
         for (flags, expected) in table {
-            let mut arguments = vec!["bench", workload, name(target.path())];
-            arguments.extend(flags.split_whitespace());
-            let error = refused(&arguments, 2);
+            let error = refused(&format!("bench {workload} DIR {flags}"), target.path(), 2);
             assert!(error.contains(expected), "{flags}: {error}");
             assert_eq!(names(target.path()), [""; 0], "{flags}");
         }
@@ -266,9 +202,9 @@ fn a_target_that_is_no_place_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let file = name(file.path());
     for target in ["/nowhere/at/all", "/dev/null", file] {
-        let error = refused(&["bench", "file", target, "--destroy-data"], 2);
+        let error = refused("bench file DIR --destroy-data", Path::new(target), 2);
         assert!(error.starts_with(&format!("iostep: {target}: ")), "{error}");
-        let output = iostep(&["bench", "sqlite", target]);
+        let output = iostep("bench sqlite DIR", Path::new(target));
         assert!(matches!(output.status.code(), Some(1 | 2)), "{output:?}");
         assert!(text(&output.stderr).contains(target), "{output:?}");
     }
@@ -277,10 +213,8 @@ fn a_target_that_is_no_place_is_refused() {
 #[test]
 fn fewer_transactions_than_threads_are_done_by_each_thread() {
     let target = directory();
-    let flags = "--transactions 1 --threads 4 --journal memory --synchronous off";
-    let mut arguments = vec!["sqlite", name(target.path())];
-    arguments.extend(flags.split_whitespace());
-    let (document, _) = measured(&arguments);
+    let line = "sqlite DIR --transactions 1 --threads 4 --journal memory --synchronous off";
+    let (document, _) = measured(line, target.path());
     let each = document.runs[0].threads.iter();
     let each: Vec<u64> = each.map(|thread| thread.operations).collect();
     assert_eq!(each, [1; 4]);
@@ -289,21 +223,8 @@ fn fewer_transactions_than_threads_are_done_by_each_thread() {
 #[test]
 fn a_file_run_counts_what_it_did_and_leaves_nothing() {
     let target = directory();
-    let (document, summary) = measured(&[
-        "file",
-        name(target.path()),
-        "--size",
-        "256KiB",
-        "--threads",
-        "2",
-        "--sync",
-        "fsync",
-        "--sync-every",
-        "4",
-        "--repeat",
-        "2",
-        "--verify",
-    ]);
+    let line = "file DIR --size 256KiB --threads 2 --sync fsync --sync-every 4 --repeat 2 --verify";
+    let (document, summary) = measured(line, target.path());
     assert_eq!(document.runs.len(), 2);
     for run in &document.runs {
         assert_eq!(run.state, RunState::Complete);
@@ -321,15 +242,8 @@ fn a_file_run_counts_what_it_did_and_leaves_nothing() {
 #[test]
 fn a_sqlite_run_counts_what_it_did_and_names_its_library() {
     let target = directory();
-    let (document, _) = measured(&[
-        "sqlite",
-        name(target.path()),
-        "--transactions",
-        "20",
-        "--journal",
-        "wal",
-        "--verify",
-    ]);
+    let line = "sqlite DIR --transactions 20 --journal wal --verify";
+    let (document, _) = measured(line, target.path());
     assert_eq!(document.runs[0].operations, 20);
     let library = document.environment.sqlite.expect("a library");
     assert!(library.version.starts_with("3."));
@@ -345,25 +259,12 @@ fn a_sqlite_run_counts_what_it_did_and_names_its_library() {
 fn every_output_holds_the_same_result() {
     let target = directory();
     let out = directory();
-    let path = |name: &str| out.path().join(name).display().to_string();
-    let output = iostep(&[
-        "bench",
-        "file",
-        name(target.path()),
-        "--size",
-        "64KiB",
-        "--repeat",
-        "2",
-        "--json",
-        "-o",
-        &path("r.json"),
-        "--html",
-        &path("r.html"),
-        "--log",
-        &path("r.csv"),
-        "--seconds",
-        &path("s.csv"),
-    ]);
+    let line = format!(
+        "bench file {} --size 64KiB --repeat 2 --json -o DIR/r.json --html DIR/r.html \
+         --log DIR/r.csv --seconds DIR/s.csv",
+        name(target.path())
+    );
+    let output = iostep(&line, out.path());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = std::fs::read(out.path().join("r.json")).expect("the result");
     assert_eq!(text(&written), text(&output.stdout).trim_end());
@@ -399,23 +300,18 @@ fn every_output_holds_the_same_result() {
 #[test]
 fn csv_has_a_line_for_each_run_and_quiet_says_nothing() {
     let target = directory();
-    let arguments = [
-        "bench",
-        "file",
-        name(target.path()),
-        "--size",
-        "64KiB",
-        "--repeat",
-        "3",
-    ];
-    let csv = iostep(&[&arguments[..], &["--csv"]].concat());
+    let three = |flag: &str| {
+        let line = format!("bench file DIR --size 64KiB --repeat 3 {flag}");
+        iostep(&line, target.path())
+    };
+    let csv = three("--csv");
     assert_eq!(
         text(&csv.stdout).lines().count(),
         4,
         "{}",
         text(&csv.stdout)
     );
-    let quiet = iostep(&[&arguments[..], &["--quiet"]].concat());
+    let quiet = three("--quiet");
     assert_eq!((quiet.status.code(), text(&quiet.stdout)), (Some(0), ""));
 }
 
@@ -429,8 +325,8 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// Starts a command that runs for long.
-fn started(arguments: &[&str]) -> Child {
-    command(arguments)
+fn started(line: &str, directory: &Path) -> Child {
+    command(line, directory)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -448,16 +344,10 @@ fn cell_of(matrix: &Child) -> Option<u32> {
 fn a_signal_ends_the_run_and_keeps_what_was_measured() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let target = directory();
-        let child = started(&[
-            "bench",
-            "file",
-            name(target.path()),
-            "--size",
-            "64KiB",
-            "--time",
-            "1h",
-            "--json",
-        ]);
+        let child = started(
+            "bench file DIR --size 64KiB --time 1h --json",
+            target.path(),
+        );
         until("a run", || is_running(child.id()));
         // A second and a third one must not come between it and the removal of its files.
         for _ in 0..3 {
@@ -471,6 +361,9 @@ fn a_signal_ends_the_run_and_keeps_what_was_measured() {
         assert_eq!(names(target.path()), [""; 0]);
     }
 }
+
+/// The matrix of a directory, whose results come beside it.
+const MATRIX: &str = "bench run DIR/jobs.toml --results DIR --json";
 
 /// A matrix of quick cells, then one that takes an hour, then a quick one.
 fn matrix(target: &Path) -> String {
@@ -499,15 +392,7 @@ fn a_killed_matrix_goes_on_where_it_was() {
     let (target, results) = (directory(), directory());
     let jobs = results.path().join("jobs.toml");
     std::fs::write(&jobs, matrix(target.path())).expect("write");
-    let run = [
-        "bench",
-        "run",
-        name(&jobs),
-        "--results",
-        name(results.path()),
-        "--json",
-    ];
-    let mut child = command(&run)
+    let mut child = command(MATRIX, results.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -516,7 +401,7 @@ fn a_killed_matrix_goes_on_where_it_was() {
     until("the slow cell's file", || {
         target.path().join("iostep-bench").exists()
     });
-    let taken = refused(&run, 1);
+    let taken = refused(MATRIX, results.path(), 1);
     assert!(taken.contains("another iostep bench run"), "{taken}");
     child.kill().expect("a kill");
     let status = child.wait().expect("it ends");
@@ -527,7 +412,7 @@ fn a_killed_matrix_goes_on_where_it_was() {
     let before = times(results.path());
     let quick = matrix(target.path()).replace("time = '1h'", "access = 'read'");
     std::fs::write(&jobs, quick).expect("write");
-    let output = iostep(&run);
+    let output = iostep(MATRIX, results.path());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let after = times(results.path());
     assert!(
@@ -545,7 +430,7 @@ fn a_killed_matrix_goes_on_where_it_was() {
     // A result that somebody has damaged is none.
     let damaged = results.path().join(&after[0].0);
     std::fs::write(&damaged, "{").expect("write");
-    assert_eq!(iostep(&run).status.code(), Some(0));
+    assert_eq!(iostep(MATRIX, results.path()).status.code(), Some(0));
     Document::read(&damaged).expect("a new result");
     let again = times(results.path());
     assert_eq!(again[1..], after[1..]);
@@ -556,14 +441,7 @@ fn an_interrupted_matrix_ends_its_cell_and_marks_what_is_partial() {
     let (target, results) = (directory(), directory());
     let jobs = results.path().join("jobs.toml");
     std::fs::write(&jobs, matrix(target.path())).expect("write");
-    let child = started(&[
-        "bench",
-        "run",
-        name(&jobs),
-        "--results",
-        name(results.path()),
-        "--json",
-    ]);
+    let child = started(MATRIX, results.path());
     until("four results", || times(results.path()).len() == 4);
     until("the slow cell", || cell_of(&child).is_some_and(is_running));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("a signal");
@@ -586,20 +464,13 @@ fn a_cell_that_fails_does_not_end_the_matrix() {
         target.path().display()
     );
     std::fs::write(&jobs, jobs_text).expect("write");
-    let page = results.path().join("all.html");
-    let output = iostep(&[
-        "bench",
-        "run",
-        name(&jobs),
-        "--results",
-        name(results.path()),
-        "--html",
-        name(&page),
-    ]);
+    let line = "bench run DIR/jobs.toml --results DIR --html DIR/all.html";
+    let output = iostep(line, results.path());
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
     assert!(error.contains("file-1 size=5000: 5000 bytes"), "{error}");
-    let page = std::fs::read_to_string(page).expect("a page of what there is");
+    let page = std::fs::read_to_string(results.path().join("all.html"));
+    let page = page.expect("a page of what there is");
     assert!(page.contains("write of 4 KiB by 1 thread"), "{page}");
     assert_eq!(times(results.path()).len(), 1);
 }
@@ -610,14 +481,14 @@ fn a_job_file_is_checked_before_anything_runs() {
     let jobs = results.path().join("jobs.toml");
     let broken = matrix(target.path()).replace("append", "upend");
     std::fs::write(&jobs, broken).expect("write");
-    let made = results.path().join("made");
-    let error = refused(&["bench", "run", name(&jobs), "--results", name(&made)], 2);
+    let line = "bench run DIR/jobs.toml --results DIR/made";
+    let error = refused(line, results.path(), 2);
     let expected = format!(
         "iostep: {}: job 3 (last): invalid value 'upend'",
         jobs.display()
     );
     assert!(error.starts_with(&expected), "{error}");
-    assert!(!made.exists());
+    assert!(!results.path().join("made").exists());
 }
 
 #[test]
@@ -628,28 +499,33 @@ fn two_results_are_compared_and_a_worse_one_fails_if_asked() {
         for run in &mut document.runs {
             run.elapsed_ns *= slower;
         }
-        let path = out.path().join(name);
-        document.write(&path).expect("write");
-        path.display().to_string()
+        document.write(&out.path().join(name)).expect("write");
     };
-    let (fast, slow) = (write("fast.json", 1), write("slow.json", 2));
-    let code = |arguments: &[&str]| iostep(&[&["compare"], arguments].concat()).status.code();
-    assert_eq!(code(&[&fast, &slow]), Some(0));
-    assert_eq!(code(&[&fast, &slow, "--fail-above", "40"]), Some(1));
-    assert_eq!(code(&[&fast, &slow, "--fail-above", "60"]), Some(0));
-    assert_eq!(code(&[&slow, &fast, "--fail-above", "5"]), Some(0));
-    // Both wrote the same, and five runs tell of the rest.
-    assert_eq!(
-        code(&[&fast, &slow, "--fail-on", "written,flushes,p99"]),
-        Some(0)
-    );
-    assert_eq!(
-        code(&[&fast, &slow, "--fail-on", "written,throughput"]),
-        Some(1)
-    );
-    let more = ["--fail-on", "throughput", "--fail-above", "60"];
-    assert_eq!(code(&[&[&*fast, &*slow], &more[..]].concat()), Some(0));
-    let output = iostep(&["compare", &fast, &slow, "--json"]);
+    write("fast.json", 1);
+    write("slow.json", 2);
+    for (line, status) in [
+        ("DIR/fast.json DIR/slow.json", 0),
+        ("DIR/fast.json DIR/slow.json --fail-above 40", 1),
+        ("DIR/fast.json DIR/slow.json --fail-above 60", 0),
+        ("DIR/slow.json DIR/fast.json --fail-above 5", 0),
+        // Both wrote the same, and five runs tell of the rest.
+        (
+            "DIR/fast.json DIR/slow.json --fail-on written,flushes,p99",
+            0,
+        ),
+        (
+            "DIR/fast.json DIR/slow.json --fail-on written,throughput",
+            1,
+        ),
+        (
+            "DIR/fast.json DIR/slow.json --fail-on throughput --fail-above 60",
+            0,
+        ),
+    ] {
+        let output = iostep(&format!("compare {line}"), out.path());
+        assert_eq!(output.status.code(), Some(status), "{line}");
+    }
+    let output = iostep("compare DIR/fast.json DIR/slow.json --json", out.path());
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = value["rows"].as_array().expect("rows");
     let ratio = rows[0]["ratio"].as_f64().expect("a ratio");
@@ -660,33 +536,34 @@ fn two_results_are_compared_and_a_worse_one_fails_if_asked() {
 fn results_that_cannot_be_compared_are_refused() {
     use iostep_analyze::bench::fixture;
     let out = directory();
-    let write = |name: &str, document: &iostep_model::bench::Document| {
-        let path = out.path().join(name);
-        document.write(&path).expect("write");
-        path.display().to_string()
-    };
-    let file = write("file.json", &fixture::write_fdatasync(1));
-    let sqlite = write("sqlite.json", &fixture::sqlite_wal(1));
-    for more in [&[][..], &["--fail-above", "5"], &["--json"]] {
-        let error = refused(&[&["compare", &*file, &*sqlite], more].concat(), 2);
-        assert!(
-            error.contains("one is of files, the other of SQLite"),
-            "{error}"
-        );
+    for (name, document) in [
+        ("file.json", fixture::write_fdatasync(1)),
+        ("sqlite.json", fixture::sqlite_wal(1)),
+    ] {
+        document.write(&out.path().join(name)).expect("write");
+    }
+    for more in ["", " --fail-above 5", " --json"] {
+        let line = format!("compare DIR/file.json DIR/sqlite.json{more}");
+        let error = refused(&line, out.path(), 2);
+        let expected = "one is of files, the other of SQLite";
+        assert!(error.contains(expected), "{error}");
     }
     // What cannot be told is no success.
     for (more, measure) in [
-        (["--fail-on", "flushes,p99"], "total p99"),
-        (["--fail-above", "5"], "operations/s"),
+        ("--fail-on flushes,p99", "total p99"),
+        ("--fail-above 5", "operations/s"),
     ] {
-        let output = iostep(&[&["compare", &*file, &*file], &more[..]].concat());
-        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let output = iostep(
+            &format!("compare DIR/file.json DIR/file.json {more}"),
+            out.path(),
+        );
+        assert_eq!(output.status.code(), Some(2), "{more}");
         let error = text(&output.stderr);
         let expected = format!("{measure}: too few runs to tell");
         assert!(error.contains(&expected), "{error}");
     }
-    let output = iostep(&["compare", &file, &file, "--fail-on", "flushes"]);
-    assert_eq!(output.status.code(), Some(0));
+    let line = "compare DIR/file.json DIR/file.json --fail-on flushes";
+    assert_eq!(iostep(line, out.path()).status.code(), Some(0));
 }
 
 #[test]
@@ -704,14 +581,14 @@ fn a_result_that_is_none_is_an_error_of_one_line() {
         b"\xff",
     ] {
         std::fs::write(&path, content).expect("write");
-        let error = refused(&["compare", name(&path), name(&path)], 2);
+        let error = refused("compare DIR DIR", &path, 2);
         assert!(
             error.starts_with(&format!("iostep: {}: ", path.display())),
             "{error}"
         );
         assert_eq!(error.lines().count(), 1, "{error}");
     }
-    let missing = refused(&["compare", "/nowhere/a", "/nowhere/b"], 2);
+    let missing = refused("compare DIR/a DIR/b", Path::new("/nowhere"), 2);
     assert!(missing.starts_with("iostep: /nowhere/a: "), "{missing}");
 }
 
@@ -719,18 +596,9 @@ fn a_result_that_is_none_is_an_error_of_one_line() {
 fn the_profile_prints_the_table_of_mobibench() {
     // Its reads are O_DIRECT, which a tmpfs has not.
     let target = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let output = iostep(&[
-        "bench",
-        "--profile",
-        "mobibench",
-        name(target.path()),
-        "--write-size",
-        "64KiB",
-        "--read-size",
-        "64KiB",
-        "--transactions",
-        "5",
-    ]);
+    let line =
+        "bench --profile mobibench DIR --write-size 64KiB --read-size 64KiB --transactions 5";
+    let output = iostep(line, target.path());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     let titles: Vec<_> = table
@@ -757,17 +625,17 @@ fn the_profile_prints_the_table_of_mobibench() {
 #[test]
 fn help_fits_a_narrow_terminal() {
     for command in [
-        &["bench"][..],
-        &["bench", "file"],
-        &["bench", "sqlite"],
-        &["bench", "run"],
-        &["compare"],
+        "bench",
+        "bench file",
+        "bench sqlite",
+        "bench run",
+        "compare",
     ] {
-        let output = iostep(&[command, &["--help"]].concat());
+        let output = iostep(&format!("{command} --help"), Path::new(""));
         assert_eq!(output.status.code(), Some(0));
         let help = text(&output.stdout);
-        assert!(help.contains("Example"), "{command:?}");
+        assert!(help.contains("Example"), "{command}");
         let long = help.lines().find(|line| line.chars().count() > 80);
-        assert_eq!(long, None, "{command:?}");
+        assert_eq!(long, None, "{command}");
     }
 }

@@ -135,7 +135,7 @@ fn a_trace_has_its_bytes_files_and_syncs() {
         assert!(has("/d/plain") && has("/d/app.db"), "{:?}", trace.files);
         assert_eq!(trace.syncs.len(), 14);
         // What nobody looked for then.
-        assert!(manifest.disks.is_empty() && manifest.android.is_none());
+        assert!(manifest.disks.is_empty() && manifest.host.android.is_none());
         assert_eq!(manifest.device.fua, Some(false));
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::turns::Turn;
-use crate::bench::{Interval, mean, t_95, variance};
+use crate::bench::{Interval, mean, t_95, welch_95};
 
 /// A ratio of commits a second, over that of the present setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -41,13 +41,9 @@ impl Gain {
         let ratios = turns.iter().filter_map(|turn| turn.ratio());
         let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
         let middle = mean(&logarithms)?;
-        let count = logarithms.len() as f64;
-        let interval = variance(&logarithms).map(|variance| {
-            let half = t_95(count - 1.0) * (variance / count).sqrt();
-            Interval {
-                low: (middle - half).exp(),
-                high: (middle + half).exp(),
-            }
+        let interval = Interval::of_mean(&logarithms).map(|of_logarithms| Interval {
+            low: of_logarithms.low.exp(),
+            high: of_logarithms.high.exp(),
         });
         Some(Gain {
             turns: logarithms.len() as u64,
@@ -76,15 +72,8 @@ impl Gain {
         let (Some(own), Some(others)) = (self.error(), other.error()) else {
             return false;
         };
-        let (a, b) = (own * own, others * others);
-        let freedom = (a + b).powi(2)
-            / (a * a / (self.turns as f64 - 1.0) + b * b / (other.turns as f64 - 1.0));
         let apart = (self.ratio.ln() - other.ratio.ln()).abs();
-        // Without any spread the freedom is no number.
-        match a + b > 0.0 {
-            true => apart > t_95(freedom.max(1.0)) * (a + b).sqrt(),
-            false => apart > 0.0,
-        }
+        apart > welch_95([(own, self.turns as f64), (others, other.turns as f64)])
     }
 
     /// The standard error of the ratio's logarithm.

@@ -104,23 +104,26 @@ struct Offer {
     loss: Loss,
 }
 
+const NO_DISCARD: Offer = Offer {
+    filesystem: "ext4",
+    option: "nodiscard",
+    remounts: true,
+    wants: Some("discard"),
+    effect: "freed blocks are not discarded with each commit; run fstrim now and then",
+    loss: Loss::Nothing,
+};
+const NO_BARRIER: Offer = Offer {
+    filesystem: "ext4",
+    option: "barrier=0",
+    remounts: true,
+    wants: None,
+    effect: "the device is never flushed: only for one whose cache survives a power loss",
+    loss: Loss::Filesystem,
+};
+
 const OFFERS: [Offer; 8] = [
-    Offer {
-        filesystem: "ext4",
-        option: "nodiscard",
-        remounts: true,
-        wants: Some("discard"),
-        effect: "freed blocks are not discarded with each commit; run fstrim now and then",
-        loss: Loss::Nothing,
-    },
-    Offer {
-        filesystem: "ext4",
-        option: "barrier=0",
-        remounts: true,
-        wants: None,
-        effect: "the device is never flushed: only for one whose cache survives a power loss",
-        loss: Loss::Filesystem,
-    },
+    NO_DISCARD,
+    NO_BARRIER,
     // ext4_remount refuses another data= (fs/ext4/super.c).
     Offer {
         filesystem: "ext4",
@@ -133,11 +136,8 @@ const OFFERS: [Offer; 8] = [
     // xfs_fs_reconfigure takes inode32, inode64, ro and rw only (fs/xfs/xfs_super.c).
     Offer {
         filesystem: "xfs",
-        option: "nodiscard",
         remounts: false,
-        wants: Some("discard"),
-        effect: "freed blocks are not discarded with each commit; run fstrim now and then",
-        loss: Loss::Nothing,
+        ..NO_DISCARD
     },
     Offer {
         filesystem: "xfs",
@@ -149,27 +149,19 @@ const OFFERS: [Offer; 8] = [
     },
     Offer {
         filesystem: "btrfs",
-        option: "nodiscard",
-        remounts: true,
-        wants: Some("discard"),
-        effect: "freed blocks are not discarded with each commit; run fstrim now and then",
-        loss: Loss::Nothing,
+        ..NO_DISCARD
     },
     Offer {
         filesystem: "f2fs",
         option: "fsync_mode=nobarrier",
-        remounts: true,
         wants: Some("barrier"),
         effect: "fsync does not flush the device: only for one whose cache survives a power loss",
-        loss: Loss::Filesystem,
+        ..NO_BARRIER
     },
     Offer {
         filesystem: "nilfs2",
         option: "nobarrier",
-        remounts: true,
-        wants: None,
-        effect: "the device is never flushed: only for one whose cache survives a power loss",
-        loss: Loss::Filesystem,
+        ..NO_BARRIER
     },
 ];
 

@@ -44,11 +44,7 @@ impl Nodes {
         // An inode's own node has its number.
         let number = known.unwrap_or(u64::from(node));
         let file = match generation {
-            Some(generation) => names.file(FileKey {
-                subvolume: 0,
-                inode: number,
-                generation,
-            }),
+            Some(generation) => names.file(FileKey::plain(number, generation)),
             None => names.file_with_inode(number, mono_ns),
         };
         let evidence = match inode {
@@ -83,11 +79,7 @@ mod tests {
     fn file(inode: u64, generation: u32, mono_ns: u64) -> Event {
         Event::File(File {
             mono_ns,
-            file: FileKey {
-                subvolume: 0,
-                inode,
-                generation,
-            },
+            file: FileKey::plain(inode, generation),
             mode: 0o100_644,
             path: Some(format!("/{inode}.{generation}")),
             unlinked: false,

@@ -137,11 +137,7 @@ mod tests {
         assert_eq!(write(&mut homes).class, Class::OtherMetadata);
 
         log(&mut homes, Class::LoggedData, Some(3));
-        let file = FileKey {
-            subvolume: 0,
-            inode: 12,
-            generation: 0,
-        };
+        let file = FileKey::plain(12, 0);
         let page = segment(Content::File {
             file,
             offset_bytes: 0,

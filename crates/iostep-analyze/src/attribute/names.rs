@@ -72,11 +72,7 @@ impl Names {
                     generation: Some(generation),
                     ..
                 } => {
-                    self.file_row(FileKey {
-                        subvolume: 0,
-                        inode: *inode,
-                        generation: *generation,
-                    });
+                    self.file_row(FileKey::plain(*inode, *generation));
                 }
                 _ => {}
             }
@@ -204,11 +200,7 @@ mod tests {
     fn told(mono_ns: u64, generation: u32, path: &str, unlinked: bool) -> Event {
         Event::File(event::File {
             mono_ns,
-            file: FileKey {
-                subvolume: 0,
-                inode: 12,
-                generation,
-            },
+            file: FileKey::plain(12, generation),
             mode: 0o100_600,
             path: Some(path.into()),
             unlinked,

@@ -118,11 +118,7 @@ impl Owners<'_> {
     }
 
     fn row(&mut self, inode: u64, generation: u32) -> Option<u32> {
-        let key = FileKey {
-            subvolume: 0,
-            inode,
-            generation,
-        };
+        let key = FileKey::plain(inode, generation);
         if let Some(row) = self.rows.get(&key) {
             return Some(*row);
         }

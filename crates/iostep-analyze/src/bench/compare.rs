@@ -12,7 +12,7 @@ use super::rank_test;
 use super::run::{per_second, whole_seconds};
 use super::sample::Interval;
 use super::series::SeriesMean;
-use super::student::t_95;
+use super::student::welch_95;
 use super::summary::Summary;
 
 /// Differences that chance makes in less than one case of so many are found.
@@ -276,25 +276,17 @@ impl Row {
         self
     }
 
-    /// Source: the delta method for the logarithm of a ratio of two means, and B. L. Welch, The
-    /// Generalization of Student's Problem, Biometrika 34 (1947), for the degrees of freedom.
+    /// Source: the delta method for the logarithm of a ratio of two means.
     fn judged_by_seconds(mut self, first: &SeriesMean, second: &SeriesMean) -> Row {
         let relative = |series: &SeriesMean| {
             let error = series.standard_error.filter(|_| series.mean > 0.0)?;
-            Some((error / series.mean).powi(2))
+            Some((error / series.mean, series.effective_values))
         };
         let (Some(a), Some(b)) = (relative(first), relative(second)) else {
             return self.too_few(&[first.mean], &[second.mean]);
         };
         let ratio = second.mean / first.mean;
-        let parts =
-            a * a / (first.effective_values - 1.0) + b * b / (second.effective_values - 1.0);
-        let freedom = if parts > 0.0 {
-            (a + b).powi(2) / parts
-        } else {
-            f64::INFINITY
-        };
-        let factor = (t_95(freedom.max(1.0)) * (a + b).sqrt()).exp();
+        let factor = welch_95([a, b]).exp();
         let interval = Interval {
             low: ratio / factor,
             high: ratio * factor,

@@ -5,8 +5,7 @@ use iostep_model::quantile::median;
 use serde::Serialize;
 
 use super::measure::Measure;
-use super::sample::{Interval, mean, variance};
-use super::student::t_95;
+use super::sample::{Interval, mean};
 
 /// One number over all complete runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -36,9 +35,7 @@ impl Estimate {
     pub(crate) fn of(measure: Measure, values: &[f64]) -> Option<Estimate> {
         let mean = mean(values)?;
         let median = median(values)?;
-        let runs = values.len() as f64;
-        let interval = variance(values)
-            .map(|variance| Interval::around(mean, t_95(runs - 1.0) * (variance / runs).sqrt()));
+        let interval = Interval::of_mean(values);
         Some(Estimate {
             measure,
             runs: values.len() as u64,

@@ -96,10 +96,9 @@ fn environment(sqlite: Option<SqliteLibrary>) -> Environment {
         filesystem: Some(Filesystem {
             kind: "ext4".into(),
             mount_point: "/mnt/test".into(),
-            mounts: Vec::new(),
             options: "rw,relatime".into(),
             block_bytes: 4096,
-            layout: Vec::new(),
+            ..Filesystem::default()
         }),
         device: Some(Device {
             name: "nvme0n1p2".into(),

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::student::t_95;
+
 /// The mean; `None` without values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -24,6 +26,14 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The 95 % confidence interval of the mean of what independent values are drawn from, by
+    /// Student's distribution; `None` for less than two.
+    pub(crate) fn of_mean(values: &[f64]) -> Option<Interval> {
+        let count = values.len() as f64;
+        let error = (variance(values)? / count).sqrt();
+        Some(Interval::around(mean(values)?, t_95(count - 1.0) * error))
+    }
+
     /// As far to the one side of `center` as to the other.
     pub(super) fn around(center: f64, half_width: f64) -> Interval {
         Interval {

@@ -33,6 +33,17 @@ pub(crate) fn t_95(freedom: f64) -> f64 {
     f64::INFINITY
 }
 
+/// By how much two means differ at most by chance alone, with a probability of 95 %, where each has
+/// a standard error from so many values.
+///
+/// Source: B. L. Welch, The Generalization of Student's Problem, Biometrika 34 (1947).
+pub(crate) fn welch_95([(a, a_values), (b, b_values)]: [(f64, f64); 2]) -> f64 {
+    let (a, b) = (a * a, b * b);
+    let freedom = (a + b).powi(2) / (a * a / (a_values - 1.0) + b * b / (b_values - 1.0));
+    // Without any spread the freedom is no number.
+    t_95(freedom.max(1.0)) * (a + b).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,10 +43,8 @@ impl Recorder {
         trace.manifest.filesystem = Some(Filesystem {
             kind: "ext4".into(),
             mount_point: "/data".into(),
-            mounts: Vec::new(),
-            options: String::new(),
             block_bytes: 4096,
-            layout: Vec::new(),
+            ..Filesystem::default()
         });
         trace.markers.clear();
         trace.files = vec![
@@ -114,18 +112,10 @@ impl Recorder {
         for &(class, file, home_class, bytes) in pieces {
             self.trace.segments.push(Segment {
                 request,
-                sector: 0,
-                bytes,
-                class,
-                evidence: Evidence::PageCache,
                 file,
-                file_offset_bytes: None,
-                dirtier: None,
-                dirtier_by_inode: false,
                 cause,
-                commit: None,
-                home: None,
                 home_class,
+                ..Segment::of(bytes, class, Evidence::PageCache)
             });
         }
         let operation = if pieces.is_empty() {
@@ -179,11 +169,7 @@ impl Recorder {
 
 fn file(path: &str, file_type: FileType) -> File {
     File {
-        key: FileKey {
-            subvolume: 0,
-            inode: path.len() as u64,
-            generation: 0,
-        },
+        key: FileKey::plain(path.len() as u64, 0),
         path: Some(path.into()),
         mode: 0o100_644,
         file_type,

@@ -2,9 +2,10 @@
 
 use iostep_model::bench::Cpu;
 use iostep_model::class::Class;
+use iostep_model::fixture;
 use iostep_model::lab::{
     Cell, CellResult, ClassCount, Environment, Filesystem, Lab, Latency, PatternRequest, Place,
-    Run, State, Storage, Workload, WorkloadKind,
+    Run, State, Workload, WorkloadKind,
 };
 use iostep_model::manifest::{Counters, Totals};
 use iostep_model::operation::Operation;
@@ -42,11 +43,8 @@ pub fn run(operations: u64, writes_each: u64, bytes_a_write: u64) -> Run {
             voluntary_switches: 2 * operations,
             ..Cpu::default()
         }),
-        waldio: None,
-        classes: None,
-        journal_of_journal_bytes: None,
         write_requests: Some(ios),
-        pattern: None,
+        ..Run::default()
     }
 }
 
@@ -85,30 +83,18 @@ pub fn cell(axes: &[(&str, &str)]) -> CellResult {
             .clone()
             .map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())),
     );
+    let arguments: Vec<String> = flags
+        .map(|(axis, value)| format!("--{axis}={value}"))
+        .collect();
     let cell = Cell {
         key: format!("{axes:?}"),
-        block: "cells-1".into(),
         axes: named,
-        storage: Storage {
-            filesystem,
-            external_journal: false,
-            mkfs_options: Vec::new(),
-            mount_options: String::new(),
-            device_bytes: 1 << 30,
-        },
         switches: switches.parse().expect("switches"),
-        workload: Workload {
-            kind,
-            arguments: flags
-                .map(|(axis, value)| format!("--{axis}={value}"))
-                .collect(),
-        },
+        workload: Workload { kind, arguments },
         trace: value("traced") == Some("yes"),
-        pattern: 0,
         cpu_load: value("cpu-load").map_or(0, |load| load.parse().expect("a number")),
-        environment: Vec::new(),
         turns: value("turns").unwrap_or_default().to_owned(),
-        repeat: 1,
+        ..fixture::cell(filesystem, kind, &[])
     };
     CellResult {
         cell,

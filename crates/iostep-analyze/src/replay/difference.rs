@@ -67,7 +67,7 @@ pub struct Difference {
 }
 
 /// How a call that was issued compares with the recorded one.
-pub(super) enum Comparison {
+pub(super) enum Compared {
     Same,
     /// The recording does not say what it returned.
     Unknown,
@@ -77,9 +77,9 @@ pub(super) enum Comparison {
 
 /// Compares a call's result with the recorded one. `concluded` is true if something of the initial
 /// state was concluded and not seen.
-pub(super) fn compare(call: &Call, returned: i64, concluded: bool) -> Comparison {
+pub(super) fn compare(call: &Call, returned: i64, concluded: bool) -> Compared {
     let recorded = match call.outcome {
-        Outcome::Unknown | Outcome::Unfinished => return Comparison::Unknown,
+        Outcome::Unknown | Outcome::Unfinished => return Compared::Unknown,
         Outcome::Handle(_) => Ok(0),
         Outcome::Value(value) => Ok(value),
         Outcome::Failed(errno) => Err(errno),
@@ -94,8 +94,8 @@ pub(super) fn compare(call: &Call, returned: i64, concluded: bool) -> Comparison
         _ => false,
     };
     match same {
-        true => Comparison::Same,
-        false => Comparison::Differs(reason(call, recorded, replayed, concluded)),
+        true => Compared::Same,
+        false => Compared::Differs(reason(call, recorded, replayed, concluded)),
     }
 }
 

@@ -6,7 +6,7 @@ use iostep_model::replay::{Performed, Prepared, Replay, Settings, Skip, State};
 use iostep_model::syscall::{Call, Direction, Operation, Outcome, Recording, Syscall};
 use serde::{Deserialize, Serialize};
 
-use super::difference::{Comparison, compare, recorded_text, replayed_text};
+use super::difference::{Compared, compare, recorded_text, replayed_text};
 use super::{Difference, Lateness, Quantiles, Reason};
 
 /// Points of the progress of a replay.
@@ -107,7 +107,7 @@ pub struct CallSummary {
     pub replayed: Option<Quantiles>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Its number in the recording.
     pub thread: u32,
@@ -228,12 +228,7 @@ impl Adder {
         let threads = recording.threads.iter().map(|thread| ThreadSummary {
             thread: thread.id.0,
             name: thread.name.clone(),
-            calls: 0,
-            done: 0,
-            differing: 0,
-            recorded_io_ns: 0,
-            replayed_io_ns: 0,
-            most_behind_ns: 0,
+            ..ThreadSummary::default()
         });
         Adder {
             concluded: recording.initial.iter().any(|file| !file.seen),
@@ -298,16 +293,16 @@ impl Adder {
     /// Counts a result; true if it differs.
     fn compare(&mut self, number: u64, call: &Call, performed: &Performed, returned: i64) -> bool {
         let reason = match compare(call, returned, self.concluded) {
-            Comparison::Same => {
+            Compared::Same => {
                 self.totals.same += 1;
                 return false;
             }
-            Comparison::Unknown => {
+            Compared::Unknown => {
                 self.totals.unknown += 1;
                 return false;
             }
-            Comparison::Differs(Reason::Unexplained) if self.broken => Reason::Earlier,
-            Comparison::Differs(reason) => reason,
+            Compared::Differs(Reason::Unexplained) if self.broken => Reason::Earlier,
+            Compared::Differs(reason) => reason,
         };
         self.totals.differing += 1;
         let (recorded, replayed) = (recorded_text(call), replayed_text(call, performed.state));

@@ -149,6 +149,7 @@ impl Coverage {
 /// Sectors between the beginnings of two disks: more than any has.
 const DISK_SECTORS_LOG2: u32 = 46;
 
+#[derive(Default)]
 pub(super) struct Collector {
     /// Of each device.
     start_sectors: Vec<u64>,
@@ -166,12 +167,7 @@ impl Collector {
         let devices = (0..manifest.device_count()).map(|index| manifest.device_at(index as u8));
         Collector {
             start_sectors: devices.map(|device| device.start_sector).collect(),
-            reads: Accessed::default(),
-            writes: Accessed::default(),
-            split: Default::default(),
-            written: Coverage::default(),
-            block_writes: 0,
-            intervals: Vec::new(),
+            ..Collector::default()
         }
     }
 

@@ -1,12 +1,12 @@
 //! Journaling of journal: what each file's syncs cost in the filesystem's own log.
 
-use iostep_model::class::{Class, FileType, Layer};
+use iostep_model::class::{Class, FileType};
 use iostep_model::table::Trace;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::amount::ratio;
-use super::syncs::SyncRow;
+use super::syncs::{Caused, SyncRow};
 
 /// The table of ATC'15 (table 1), for the files of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -79,23 +79,21 @@ impl Joj {
 
     /// Sums up what was written, whatever the cause.
     fn add_data(&mut self, trace: &Trace, rows: &mut FxHashMap<u32, JojRow>) {
+        let mut written = Caused::default();
         for segment in &trace.segments {
             let request = &trace.requests[segment.request as usize];
             if request.by_tracer || !request.operation.is_write() {
                 continue;
             }
-            let bytes = u64::from(segment.bytes);
-            match segment.class.layer() {
-                Layer::Data => self.data_bytes += bytes,
-                Layer::Journal => self.journal_bytes += bytes,
-                Layer::Metadata => self.metadata_bytes += bytes,
-                Layer::Unknown => {}
-            }
+            written.add_segment(segment);
             if let (Class::FileData, Some(file)) = (segment.class, segment.file) {
                 let row = rows.entry(file).or_insert_with(|| JojRow::new(trace, file));
-                row.data_bytes += bytes;
+                row.data_bytes += u64::from(segment.bytes);
             }
         }
+        self.data_bytes = written.data_bytes;
+        self.journal_bytes = written.journal_bytes;
+        self.metadata_bytes = written.metadata_bytes;
     }
 }
 

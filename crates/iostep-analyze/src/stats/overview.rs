@@ -56,7 +56,7 @@ impl Overview {
             iostep_version: manifest.iostep_version.clone(),
             state: manifest.state,
             backend: manifest.backend,
-            kernel: manifest.kernel.clone(),
+            kernel: manifest.host.kernel.clone(),
             device: manifest.device_label(),
             device_bytes: manifest
                 .device

@@ -54,7 +54,8 @@ impl Caused {
         self.flushes += other.flushes;
     }
 
-    fn add_segment(&mut self, segment: &Segment) {
+    /// Counts a segment's bytes where they belong; unknown ones nowhere.
+    pub(super) fn add_segment(&mut self, segment: &Segment) {
         let bytes = u64::from(segment.bytes);
         match segment.class.layer() {
             Layer::Data => self.data_bytes += bytes,

@@ -106,7 +106,7 @@ impl Count {
             if all[..index].contains(path) {
                 continue;
             }
-            let row = self.files.entry(*path).or_insert_with(FileInfo::new);
+            let row = self.files.entry(*path).or_default();
             row.calls += 1;
             row.opens += u64::from(opens && matches!(call.outcome, Outcome::Handle(_)));
             row.syncs += u64::from(is_sync(&call.operation));
@@ -190,22 +190,6 @@ impl Count {
             before: before(reader),
             calls,
             files,
-        }
-    }
-}
-
-impl FileInfo {
-    fn new() -> FileInfo {
-        FileInfo {
-            path: String::new(),
-            calls: 0,
-            opens: 0,
-            reads: 0,
-            read_bytes: 0,
-            writes: 0,
-            written_bytes: 0,
-            syncs: 0,
-            call_ns: 0,
         }
     }
 }

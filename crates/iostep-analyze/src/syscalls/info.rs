@@ -103,7 +103,7 @@ pub struct CallInfo {
 }
 
 /// The calls on one path, by which the file was opened or named.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileInfo {
     /// The path; what is no UTF-8 is replaced.
     pub path: String,

@@ -1,6 +1,7 @@
 use std::io::Write;
 
-use iostep_model::lab::{Filesystem, Storage, Switches, Workload, WorkloadKind};
+use iostep_model::fixture;
+use iostep_model::lab::{Filesystem, WorkloadKind};
 
 use super::inbox::MAX_STDERR_BYTES;
 use super::*;
@@ -8,29 +9,10 @@ use crate::console::Console;
 use crate::storage::JOURNAL_BYTES;
 
 fn cell(number: u64) -> Cell {
-    Cell {
-        key: format!("{number:016x}"),
-        block: "cells-1".into(),
-        axes: Vec::new(),
-        storage: Storage {
-            filesystem: Filesystem::F2fs,
-            external_journal: false,
-            mkfs_options: Vec::new(),
-            mount_options: String::new(),
-            device_bytes: number << 20,
-        },
-        switches: Switches::default(),
-        workload: Workload {
-            kind: WorkloadKind::Sqlite,
-            arguments: Vec::new(),
-        },
-        trace: false,
-        pattern: 0,
-        cpu_load: 0,
-        environment: Vec::new(),
-        turns: String::new(),
-        repeat: 1,
-    }
+    let mut cell = fixture::cell(Filesystem::F2fs, WorkloadKind::Sqlite, &[]);
+    cell.key = format!("{number:016x}");
+    cell.storage.device_bytes = number << 20;
+    cell
 }
 
 fn guests(interrupted: &AtomicBool) -> Guests<'_> {

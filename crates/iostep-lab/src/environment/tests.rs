@@ -1,32 +1,13 @@
-use iostep_model::lab::{Storage, Switches, Workload, WorkloadKind};
+use iostep_model::fixture;
+use iostep_model::lab::WorkloadKind;
 
 use super::*;
 
 fn cell(filesystem: Filesystem, switches: &str, kind: WorkloadKind) -> Cell {
-    let switches: Switches = switches.parse().expect("switches");
-    Cell {
-        key: "0".repeat(16),
-        block: "cells-1".into(),
-        axes: Vec::new(),
-        storage: Storage {
-            filesystem,
-            external_journal: switches.external_journal,
-            mkfs_options: Vec::new(),
-            mount_options: String::new(),
-            device_bytes: 1 << 30,
-        },
-        switches,
-        workload: Workload {
-            kind,
-            arguments: Vec::new(),
-        },
-        trace: false,
-        pattern: 0,
-        cpu_load: 0,
-        environment: Vec::new(),
-        turns: String::new(),
-        repeat: 1,
-    }
+    let mut cell = fixture::cell(filesystem, kind, &[]);
+    cell.switches = switches.parse().expect("switches");
+    cell.storage.external_journal = cell.switches.external_journal;
+    cell
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(super) fn content(file: &Path) -> Result<Vec<u8>> {
         .arg(file)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| super::not_runnable(program, package, error))?;
+        .map_err(|error| Error::not_runnable(program, package, error))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

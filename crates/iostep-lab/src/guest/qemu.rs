@@ -17,7 +17,6 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::architecture::{Architecture, Processor};
 use super::device::{Device, held, images};
-use super::not_runnable;
 use super::share;
 use super::wire::PORT;
 use crate::console::Console;
@@ -57,7 +56,7 @@ pub(super) fn find(architecture: Architecture) -> Result<PathBuf> {
     std::env::split_paths(&path)
         .map(|directory| directory.join(program))
         .find(|program| program.is_file())
-        .ok_or_else(|| not_runnable(program, package, ErrorKind::NotFound.into()))
+        .ok_or_else(|| Error::not_runnable(program, package, ErrorKind::NotFound.into()))
 }
 
 /// QEMU for guests like this machine, with its version; `None` if it cannot be run.
@@ -97,7 +96,7 @@ impl Qemu {
             .process_group(0);
         let child = end_with_us(&mut command)
             .spawn()
-            .map_err(|error| not_runnable(program, package, error))?;
+            .map_err(|error| Error::not_runnable(program, package, error))?;
         // The command still holds our copies of the pipe, which would never end.
         drop(command);
         let console = Some(Console::reader(read));

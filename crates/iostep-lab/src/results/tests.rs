@@ -1,30 +1,12 @@
-use iostep_model::lab::{Filesystem, State, Storage, Switches, Workload, WorkloadKind};
+use iostep_model::fixture;
+use iostep_model::lab::{Filesystem, State, WorkloadKind};
 
 use super::*;
 
 fn cell(number: u32) -> Cell {
     Cell {
         key: format!("{number:016x}"),
-        block: "cells-1".into(),
-        axes: vec![("filesystem".into(), "xfs".into())],
-        storage: Storage {
-            filesystem: Filesystem::Xfs,
-            external_journal: false,
-            mkfs_options: Vec::new(),
-            mount_options: String::new(),
-            device_bytes: 1 << 30,
-        },
-        switches: Switches::default(),
-        workload: Workload {
-            kind: WorkloadKind::Sqlite,
-            arguments: vec!["--fsync".into()],
-        },
-        trace: false,
-        pattern: 0,
-        cpu_load: 0,
-        environment: Vec::new(),
-        turns: String::new(),
-        repeat: 1,
+        ..fixture::cell(Filesystem::Xfs, WorkloadKind::Sqlite, &["--fsync"])
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use iostep_model::bench::{Failure, Limits, MachineTime, Pace, Run, RunState, ThreadRun};
+use iostep_model::bench::{Failure, MachineTime, Measurement, Pace, Run, RunState, ThreadRun};
 use iostep_model::manifest::Counters;
 
 use super::record::{Operation, Record};
@@ -68,12 +68,8 @@ pub struct Progress {
 /// How a run's threads are started and ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool<'a> {
-    /// CPUs that the threads are pinned to, in turn; empty for none.
-    pub cpus: &'a [u32],
-    /// When the run ends.
-    pub limits: Limits,
-    /// How fast it goes.
-    pub pace: Pace,
+    /// When the run ends, how fast it goes, and which CPUs its threads are pinned to.
+    pub measurement: &'a Measurement,
     /// Set by whoever wants the run to end early.
     pub interrupted: &'a AtomicBool,
 }
@@ -187,7 +183,7 @@ impl Pool<'_> {
                 .count();
             let before = Reading::take(observer);
             let start_ns = mono_ns();
-            let start_wall_ns = wall_ns() + self.limits.ramp_ns;
+            let start_wall_ns = wall_ns() + self.measurement.limits.ramp_ns;
             gate.open(if ready < threads as usize {
                 Start::Never
             } else {
@@ -243,15 +239,15 @@ impl Pool<'_> {
         worker: &mut W,
         shared: &Shared,
     ) -> Finished {
-        if self.pace != Pace::default() {
+        if self.measurement.pace != Pace::default() {
             // The default slack of 50 µs would make every paced operation late.
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         }
         let mut thread = Thread::new(
             shared,
             (number, threads),
-            self.limits,
-            &self.pace,
+            self.measurement.limits,
+            &self.measurement.pace,
             mono_ns(),
         );
         let result = std::panic::catch_unwind(AssertUnwindSafe(|| worker.work(&mut thread)));
@@ -280,7 +276,11 @@ impl Pool<'_> {
     }
 
     fn pin(&self, number: u32) -> Result<()> {
-        let Some(&cpu) = self.cpus.get(number as usize % self.cpus.len().max(1)) else {
+        let Some(&cpu) = self
+            .measurement
+            .cpus
+            .get(number as usize % self.measurement.cpus.len().max(1))
+        else {
             return Ok(());
         };
         let mut set = rustix::thread::CpuSet::new();
@@ -305,10 +305,10 @@ impl Pool<'_> {
         (start_ns, before): (u64, Reading),
         observer: &mut dyn Observer,
     ) -> Watched {
-        let measured_ns = start_ns + self.limits.ramp_ns;
+        let measured_ns = start_ns + self.measurement.limits.ramp_ns;
         let mut watched = Watched {
             before,
-            ramped: self.limits.ramp_ns == 0,
+            ramped: self.measurement.limits.ramp_ns == 0,
             ..Watched::default()
         };
         watched
@@ -366,7 +366,7 @@ impl Pool<'_> {
         start_wall_ns: u64,
         watched: Watched,
     ) -> Run {
-        let measured_ns = start_ns + self.limits.ramp_ns;
+        let measured_ns = start_ns + self.measurement.limits.ramp_ns;
         let end_ns = finished
             .iter()
             .map(|f| f.end_ns)

@@ -16,7 +16,7 @@ pub struct Operation {
 }
 
 /// Histograms and seconds from the start of the measured part on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Record {
     start_ns: u64,
     histograms: [Option<Box<LatencyHistogram>>; Step::ALL.len()],
@@ -37,15 +37,9 @@ impl Record {
     pub fn new(start_ns: u64, logs: bool) -> Record {
         Record {
             log: logs.then(Vec::new),
-            sync_ns: 0,
             start_ns,
-            histograms: [const { None }; Step::ALL.len()],
-            seconds: Vec::new(),
-            second: Second::default(),
             second_end_ns: start_ns + SECOND_NS,
-            operations: 0,
-            bytes: 0,
-            idle_ns: 0,
+            ..Record::default()
         }
     }
 

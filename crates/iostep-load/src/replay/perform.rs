@@ -130,14 +130,12 @@ impl<'a> Performer<'a> {
                 offset,
                 flags,
             } => {
-                let (direction, size, buffers) = (*direction, *size, *buffers);
-                let (offset, flags) = (*offset, *flags);
                 let what = Transfer {
-                    direction,
-                    size,
-                    buffers,
-                    offset,
-                    flags,
+                    direction: *direction,
+                    size: *size,
+                    buffers: *buffers,
+                    offset: *offset,
+                    flags: *flags,
                 };
                 self.transfer(*handle, what, buffer)
             }
@@ -336,15 +334,13 @@ impl<'a> Performer<'a> {
                 .found(target, true)?
                 .and_then(|file| own(&file, user, group)),
             Operation::SetTimes { target } => self.found(target, true)?.and_then(|file| {
+                let now = rustix::fs::Timespec {
+                    tv_sec: 0,
+                    tv_nsec: rustix::fs::UTIME_NOW,
+                };
                 let now = rustix::fs::Timestamps {
-                    last_access: rustix::fs::Timespec {
-                        tv_sec: 0,
-                        tv_nsec: rustix::fs::UTIME_NOW,
-                    },
-                    last_modification: rustix::fs::Timespec {
-                        tv_sec: 0,
-                        tv_nsec: rustix::fs::UTIME_NOW,
-                    },
+                    last_access: now,
+                    last_modification: now,
                 };
                 let link = magic_link(&file);
                 rustix::fs::utimensat(rustix::fs::CWD, link, &now, AtFlags::empty()).map(|()| 0)

@@ -1,15 +1,15 @@
 //! The file of a result.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Job, Run, Warning};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::json;
 use crate::manifest::{Device, Filesystem};
 use crate::publish;
 
@@ -78,43 +78,19 @@ impl Document {
     /// Errors: `Corrupt` for anything else; `Unsupported` for a newer schema. `path` names the
     /// text in errors.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
-        let corrupt = |e: serde_json::Error| Error::corrupt(path, "JSON", e);
-        let mut value: serde_json::Value = serde_json::from_slice(text).map_err(corrupt)?;
+        let value = serde_json::from_slice(text);
+        let mut value: Value = value.map_err(|e| Error::corrupt(path, "JSON", e))?;
         if let Some(result) = value.get_mut("result") {
             value = result.take();
         }
-        let version = value
-            .get("schema_version")
-            .and_then(serde_json::Value::as_u64)
-            .ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
-        if version > u64::from(SCHEMA_VERSION) {
-            let writer = value.get("iostep_version").and_then(|text| text.as_str());
-            return Err(Error::newer(
-                path,
-                "result schema",
-                version,
-                SCHEMA_VERSION,
-                writer,
-            ));
-        }
-        serde_json::from_value(value).map_err(corrupt)
+        json::take(path, value, ("result schema", SCHEMA_VERSION))
     }
 
     /// Reads a document from a file.
     ///
     /// Errors: `Io`, and those of [`Document::parse`]; `Unsupported` for more than 1 GiB.
     pub fn read(path: &Path) -> Result<Document> {
-        let mut text = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text))
-            .map_err(Error::io(path, "read"))?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(Error::Unsupported {
-                path: path.to_owned(),
-                found: format!("more than {MAX_BYTES} bytes"),
-                expected: "the result of iostep bench".into(),
-            });
-        }
+        let text = json::read(path, MAX_BYTES, "the result of iostep bench")?;
         Document::parse(path, &text)
     }
 

@@ -145,32 +145,12 @@ named!(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     #[test]
     fn a_flag_is_found_by_its_whole_name() {
-        let cell = Cell {
-            key: "0123456789abcdef".into(),
-            block: "cells-1".into(),
-            axes: vec![("filesystem".into(), "xfs".into())],
-            storage: Storage {
-                filesystem: Filesystem::Xfs,
-                external_journal: false,
-                mkfs_options: Vec::new(),
-                mount_options: String::new(),
-                device_bytes: 1 << 30,
-            },
-            switches: Switches::default(),
-            workload: Workload {
-                kind: WorkloadKind::Sqlite,
-                arguments: vec!["--fsync".into(), "--checkpoint=10".into()],
-            },
-            trace: false,
-            pattern: 0,
-            cpu_load: 0,
-            environment: Vec::new(),
-            turns: String::new(),
-            repeat: 1,
-        };
+        let arguments = ["--fsync", "--checkpoint=10"];
+        let cell = fixture::cell(Filesystem::Xfs, WorkloadKind::Sqlite, &arguments);
         assert_eq!(cell.argument("fsync"), Some(""));
         assert_eq!(cell.argument("checkpoint"), Some("10"));
         assert_eq!(cell.argument("check"), None);

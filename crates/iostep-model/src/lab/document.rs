@@ -1,7 +1,5 @@
 //! The files of a lab.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -9,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CellResult, Lab, SCHEMA_VERSION};
 use crate::error::{Error, Result};
+use crate::json;
 use crate::publish;
 
 /// What is longer is no file of a lab: 100,000 cells and a long pattern have less.
@@ -61,17 +60,7 @@ impl CellResult {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let mut text = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text))
-        .map_err(Error::io(path, "read"))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(Error::Unsupported {
-            path: path.to_owned(),
-            found: format!("more than {MAX_BYTES} bytes"),
-            expected: "a file of iostep lab".into(),
-        });
-    }
+    let text = json::read(path, MAX_BYTES, "a file of iostep lab")?;
     parse(path, &text)
 }
 
@@ -81,13 +70,8 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
     let version =
         schema_version.ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
     if version > u64::from(SCHEMA_VERSION) {
-        return Err(Error::newer(
-            path,
-            "lab schema",
-            version,
-            SCHEMA_VERSION,
-            None,
-        ));
+        let newest = SCHEMA_VERSION;
+        return Err(Error::newer(path, "lab schema", version, newest, None));
     }
     let document: Document<T> = serde_json::from_slice(text).map_err(corrupt)?;
     Ok(document.content)

@@ -157,7 +157,7 @@ pub struct Tool {
 }
 
 /// One repetition of a cell's workload: the measured part, without what prepared it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Length of the measured part.
     pub elapsed_ns: u64,

@@ -1,18 +1,10 @@
 use super::*;
+use crate::fixture;
 
 fn device(name: &str) -> Device {
     Device {
         name: name.into(),
-        major: 8,
-        minor: 0,
-        start_sector: 0,
-        sectors: 1 << 20,
-        logical_block_bytes: Some(512),
-        physical_block_bytes: Some(512),
-        volatile_write_cache: Some(true),
-        fua: Some(false),
-        scheduler: Some("none".into()),
-        rotational: Some(false),
+        ..fixture::manifest().device
     }
 }
 
@@ -27,26 +19,11 @@ fn traced(name: &str, holds: Holds, made_of: &[u8], kind: &str) -> TracedDevice 
 }
 
 fn manifest(devices: Vec<TracedDevice>) -> Manifest {
+    let first = devices.first().map(|first| first.device.clone());
     Manifest {
-        schema_version: SCHEMA_VERSION,
-        iostep_version: "0".into(),
-        state: State::Complete,
-        backend: Backend::Bpf,
-        kernel: String::new(),
-        machine: String::new(),
-        android: None,
-        disks: Vec::new(),
-        device: devices
-            .first()
-            .map_or_else(|| device("sda1"), |first| first.device.clone()),
+        device: first.unwrap_or_else(|| device("sda1")),
         devices,
-        filesystem: None,
-        clocks: Clocks::default(),
-        command: None,
-        tracer_tgid: 0,
-        check: Check::default(),
-        interrupts: Vec::new(),
-        end_mono_ns: None,
+        ..fixture::manifest()
     }
 }
 
@@ -121,12 +98,8 @@ fn paths_are_those_of_the_mount() {
         (&[], "/a", "/a"),
     ] {
         let filesystem = Filesystem {
-            kind: "btrfs".into(),
-            mount_point: String::new(),
             mounts: mounts.iter().copied().map(place).collect(),
-            options: String::new(),
-            block_bytes: 4096,
-            layout: Vec::new(),
+            ..fixture::manifest().filesystem.expect("there is one")
         };
         assert_eq!(filesystem.user_path(path), expected, "{mounts:?}");
     }

@@ -11,8 +11,8 @@ use super::column::Written;
 use super::*;
 use crate::class::{Class, Evidence, FileType};
 use crate::event::Marker;
+use crate::fixture;
 use crate::identity::FileKey;
-use crate::manifest::{Backend, Check, Clocks, Device, SCHEMA_VERSION};
 use crate::operation::{Flags, Operation};
 use crate::sync::SyncKind;
 use crate::table::{Commit, File, MarkerRow, Phase, ProcessRow, Request, Segment, Sync};
@@ -20,40 +20,6 @@ use crate::table::{Commit, File, MarkerRow, Phase, ProcessRow, Request, Segment,
 const FILES: u32 = 3;
 const PROCESSES: u32 = 2;
 const SYNCS: u32 = 4;
-
-fn manifest() -> Manifest {
-    Manifest {
-        schema_version: SCHEMA_VERSION,
-        iostep_version: "0".into(),
-        state: State::Complete,
-        backend: Backend::Bpf,
-        kernel: "6.18".into(),
-        machine: "x86_64".into(),
-        android: None,
-        disks: Vec::new(),
-        devices: Vec::new(),
-        device: Device {
-            name: "loop0".into(),
-            major: 7,
-            minor: 0,
-            start_sector: 0,
-            sectors: 1 << 20,
-            logical_block_bytes: Some(512),
-            physical_block_bytes: Some(4096),
-            volatile_write_cache: Some(true),
-            fua: Some(false),
-            scheduler: Some("none".into()),
-            rotational: Some(false),
-        },
-        filesystem: None,
-        clocks: Clocks::default(),
-        end_mono_ns: Some(9),
-        command: None,
-        tracer_tgid: 1,
-        check: Check::default(),
-        interrupts: Vec::new(),
-    }
-}
 
 fn class() -> impl Strategy<Value = Class> {
     select(Class::ALL.to_vec())
@@ -204,7 +170,7 @@ prop_compose! {
         markers in vec(marker(), 0..4),
     ) -> Trace {
         let (requests, segments) = join(parts);
-        let manifest = manifest();
+        let manifest = fixture::manifest();
         Trace { manifest, requests, segments, files, processes, syncs, commits, markers }
     }
 }
@@ -245,7 +211,7 @@ fn stored() -> (tempfile::TempDir, Trace) {
     let (requests, segments) = join(parts.current());
     let (commits, markers) = rest.current();
     let (files, processes, syncs) = owners.current();
-    let manifest = manifest();
+    let manifest = fixture::manifest();
     let trace = Trace {
         manifest,
         requests,

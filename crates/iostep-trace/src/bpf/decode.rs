@@ -18,23 +18,6 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind, Point};
 use crate::ledger::{Extent, Ledger};
 
-/// System call numbers, as the kernel's programs and their records have them.
-pub(super) mod call {
-    pub const WRITE: i32 = libc::SYS_write as i32;
-    pub const IOCTL: i32 = libc::SYS_ioctl as i32;
-    pub const PWRITE64: i32 = libc::SYS_pwrite64 as i32;
-    pub const WRITEV: i32 = libc::SYS_writev as i32;
-    pub const MSYNC: i32 = libc::SYS_msync as i32;
-    pub const FSYNC: i32 = libc::SYS_fsync as i32;
-    pub const FDATASYNC: i32 = libc::SYS_fdatasync as i32;
-    pub const SYNC: i32 = libc::SYS_sync as i32;
-    pub const LINKAT: i32 = libc::SYS_linkat as i32;
-    pub const SYNC_FILE_RANGE: i32 = libc::SYS_sync_file_range as i32;
-    pub const PWRITEV: i32 = libc::SYS_pwritev as i32;
-    pub const SYNCFS: i32 = libc::SYS_syncfs as i32;
-    pub const PWRITEV2: i32 = libc::SYS_pwritev2 as i32;
-}
-
 /// What `O_SYNC` has beyond `O_DSYNC`.
 const O_SYNC_ONLY: u32 = (libc::O_SYNC & !libc::O_DSYNC) as u32;
 
@@ -425,31 +408,19 @@ fn content(wire: &types::wire_segment) -> Content {
         },
         WireContent::CONTENT_F2FS_META => Content::F2fsMeta,
         WireContent::CONTENT_BLOCK_MAP => Content::BlockMap {
-            file: FileKey {
-                subvolume: 0,
-                inode: wire.inode,
-                generation: wire.generation,
-            },
+            file: FileKey::plain(wire.inode, wire.generation),
         },
         _ => Content::Unknown,
     }
 }
 
 /// Of a page that belongs to no file any more.
-const NO_FILE: FileKey = FileKey {
-    subvolume: 0,
-    inode: 0,
-    generation: 0,
-};
+const NO_FILE: FileKey = FileKey::plain(0, 0);
 
 fn journal_block(wire: &types::wire_segment) -> Content {
     let has = |flag: SegmentFlag| has(wire.flags, flag.0);
     let home_file = has(SegmentFlag::SEGMENT_HOME_IS_FILE).then(|| {
-        let file = FileKey {
-            subvolume: 0,
-            inode: wire.inode,
-            generation: wire.generation,
-        };
+        let file = FileKey::plain(wire.inode, wire.generation);
         let offset = *wire.head.first_chunk().expect("16 bytes hold 8");
         (file, u64::from_ne_bytes(offset))
     });
@@ -472,22 +443,27 @@ fn sync_kind(enter: &types::wire_sync_enter) -> SyncKind {
         } else {
             SyncKind::ODsync
         };
-    match (SyncVia(enter.via.into()), enter.syscall) {
+    match (SyncVia(enter.via.into()), i64::from(enter.syscall)) {
         (SyncVia::SYNC_VIA_DIRECT_WRITE, _) if !has(enter.flags, SyncFlag::SYNC_DATA_ONLY.0) => {
             SyncKind::OSync
         }
         (SyncVia::SYNC_VIA_DIRECT_WRITE, _) => SyncKind::ODsync,
         (SyncVia::SYNC_VIA_URING, _) => SyncKind::UringFsync,
-        (_, call::FSYNC) => SyncKind::Fsync,
-        (_, call::FDATASYNC) => SyncKind::Fdatasync,
-        (_, call::MSYNC) => SyncKind::Msync,
-        (SyncVia::SYNC_VIA_SYSCALL, call::SYNC_FILE_RANGE) => SyncKind::SyncFileRange,
-        (SyncVia::SYNC_VIA_SYSCALL, call::IOCTL) => SyncKind::AtomicCommit,
-        (_, call::SYNCFS) => SyncKind::Syncfs,
-        (_, call::SYNC) => SyncKind::Sync,
-        (_, call::WRITE | call::PWRITE64 | call::WRITEV | call::PWRITEV | call::PWRITEV2) => {
-            written
-        }
+        (_, libc::SYS_fsync) => SyncKind::Fsync,
+        (_, libc::SYS_fdatasync) => SyncKind::Fdatasync,
+        (_, libc::SYS_msync) => SyncKind::Msync,
+        (SyncVia::SYNC_VIA_SYSCALL, libc::SYS_sync_file_range) => SyncKind::SyncFileRange,
+        (SyncVia::SYNC_VIA_SYSCALL, libc::SYS_ioctl) => SyncKind::AtomicCommit,
+        (_, libc::SYS_syncfs) => SyncKind::Syncfs,
+        (_, libc::SYS_sync) => SyncKind::Sync,
+        (
+            _,
+            libc::SYS_write
+            | libc::SYS_pwrite64
+            | libc::SYS_writev
+            | libc::SYS_pwritev
+            | libc::SYS_pwritev2,
+        ) => written,
         _ => SyncKind::Other,
     }
 }

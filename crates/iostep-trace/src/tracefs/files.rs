@@ -38,7 +38,7 @@ struct Born {
 }
 
 /// The files of the traced filesystem.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Files {
     place: Option<Place>,
     /// Extents that were there before the trace are told of with this time.
@@ -73,14 +73,7 @@ impl Files {
         Files {
             place,
             start_ns,
-            known: HashMap::new(),
-            born: HashMap::new(),
-            namings: HashMap::new(),
-            directories: HashMap::new(),
-            freed: HashMap::new(),
-            batch: 0,
-            made_up: 0,
-            visit: None,
+            ..Files::default()
         }
     }
 
@@ -148,7 +141,7 @@ impl Files {
         };
         emit(Event::File(File {
             mono_ns,
-            file: key(inode, known.generation),
+            file: FileKey::plain(inode, known.generation),
             mode: known.mode,
             path: self.path(naming),
             unlinked,
@@ -159,11 +152,11 @@ impl Files {
     /// The file that `inode` means at `mono_ns`; tells of it if nothing did yet.
     pub fn mention(&mut self, inode: u64, mono_ns: u64, emit: &mut dyn FnMut(Event)) -> FileKey {
         if let Some(known) = self.known.get(&inode) {
-            return key(inode, known.generation);
+            return FileKey::plain(inode, known.generation);
         }
         if inode < FIRST_USER_INODE && inode != ROOT_INODE {
             // The log, the resize inode and their like cannot be opened and have no names.
-            return key(inode, 0);
+            return FileKey::plain(inode, 0);
         }
         if let Some(file) = self.christen(inode, emit) {
             return file;
@@ -177,7 +170,7 @@ impl Files {
             return self.make_up(inode, mono_ns, emit);
         };
         let born = self.born.remove(&inode);
-        let file = key(inode, seen.generation);
+        let file = FileKey::plain(inode, seen.generation);
         emit(Event::File(File {
             mono_ns: born.map_or(mono_ns, |born| born.mono_ns),
             file,
@@ -223,7 +216,7 @@ impl Files {
         if let Some(known) = self.known.get(&inode).copied() {
             self.last_rename(inode, known.generation, mono_ns, emit);
             self.known.remove(&inode);
-            let file = key(inode, known.generation);
+            let file = FileKey::plain(inode, known.generation);
             emit(Event::FileDeleted { mono_ns, file });
         }
         self.born.remove(&inode);
@@ -289,7 +282,7 @@ impl Files {
         naming: &Naming,
         emit: &mut dyn FnMut(Event),
     ) -> FileKey {
-        let file = key(inode, naming.file.generation);
+        let file = FileKey::plain(inode, naming.file.generation);
         emit(Event::File(File {
             mono_ns,
             file,
@@ -306,7 +299,7 @@ impl Files {
         // A removal in the news is the last chance of a name.
         self.name_from_removal(inode, mono_ns, emit);
         if let Some(known) = self.known.get(&inode) {
-            return key(inode, known.generation);
+            return FileKey::plain(inode, known.generation);
         }
         let born = self.born.remove(&inode);
         self.made_up += 1;
@@ -314,14 +307,14 @@ impl Files {
         let mode = born.map_or(0, |born| born.mode);
         emit(Event::File(File {
             mono_ns: born.map_or(mono_ns, |born| born.mono_ns),
-            file: key(inode, generation),
+            file: FileKey::plain(inode, generation),
             mode,
             path: None,
             unlinked: false,
             birth_wall_ns: None,
         }));
         self.know(inode, generation, mode);
-        key(inode, generation)
+        FileKey::plain(inode, generation)
     }
 
     fn know(&mut self, inode: u64, generation: u32, mode: u16) {
@@ -372,14 +365,6 @@ impl Files {
             directory.trim_end_matches('/'),
             naming.name
         ))
-    }
-}
-
-fn key(inode: u64, generation: u32) -> FileKey {
-    FileKey {
-        subvolume: 0,
-        inode,
-        generation,
     }
 }
 

@@ -132,11 +132,7 @@ impl Syncs {
 mod tests {
     use super::*;
 
-    const FILE: FileKey = FileKey {
-        subvolume: 0,
-        inode: 12,
-        generation: 1,
-    };
+    const FILE: FileKey = FileKey::plain(12, 1);
 
     #[test]
     fn a_syncfs_of_another_filesystem_is_never_told_of() {

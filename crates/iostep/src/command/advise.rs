@@ -25,7 +25,7 @@ use iostep_report::document::Detail;
 
 use super::bench::check_parent;
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content};
+use crate::terminal;
 use subject::Subject;
 
 /// Shorter runs are all beginning.
@@ -186,18 +186,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn show(args: &Args, advice: &Advice) -> anyhow::Result<()> {
-    let json = || serde_json::to_string_pretty(advice).expect("advice has only JSON's types");
+    let json = || terminal::json(advice);
     if let Some(path) = &args.output {
         publish::write(path, (json() + "\n").as_bytes())?;
     }
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", json())),
-        false => (
-            Content::Text,
-            report::advise::document(advice).text(Detail::Full, terminal::style()),
-        ),
-    };
-    terminal::print_beside(&args.output, content, &text)
+    let text = || report::advise::document(advice).text(Detail::Full, terminal::style());
+    terminal::print_either(&args.output, args.json, json, text)
 }
 
 /// What a recording says of the database, or of the one with the most transactions.

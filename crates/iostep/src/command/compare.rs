@@ -105,9 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bad_input(anyhow::Error::new(error).context(format!("{first} and {second}")))
     })?;
     if args.json {
-        let json =
-            serde_json::to_string_pretty(&compared).expect("a comparison has only JSON's types");
-        terminal::print_json(&json)?;
+        terminal::print_json(&terminal::json(&compared))?;
     } else {
         let names = [&args.first, &args.second].map(|path| path.to_string_lossy());
         let names = [&*names[0], &*names[1]];

@@ -17,7 +17,7 @@ use iostep_report::document::Detail;
 
 use super::explain::{Explained, On, Plan, child_command, explain};
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content};
+use crate::terminal;
 
 /// ATC'15 section 3: one record of 100 bytes into an empty table.
 const TABLE: &str = "CREATE TABLE records (value TEXT)";
@@ -56,11 +56,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let explained = on_own_filesystem(args.fs, &interrupt)?;
     explained.write_html(&args.keep)?;
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", explained.json())),
-        false => (Content::Text, summary(&explained, &args.keep)),
-    };
-    terminal::print_beside([&args.keep], content, &text)?;
+    let (json, text) = (|| explained.json(), || summary(&explained, &args.keep));
+    terminal::print_either([&args.keep], args.json, json, text)?;
     Ok(explained.exit_code(false))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content};
+use crate::terminal;
 
 use iostep_load::script::{own_mode, split};
 use iostep_model::directory;
@@ -91,11 +91,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
         explained.write_html(path)?;
     }
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", explained.json())),
-        false => (Content::Text, explained.text()),
-    };
-    terminal::print_beside(&args.html, content, &text)?;
+    let (json, text) = (|| explained.json(), || explained.text());
+    terminal::print_either(&args.html, args.json, json, text)?;
     Ok(explained.exit_code(args.allow_loss))
 }
 
@@ -150,22 +147,12 @@ fn without_repetition(modes: &[Journal]) -> Vec<Journal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
-        let all = ["explain"].iter().chain(arguments);
-        Command::try_parse_from(all).map(|command| command.args)
-    }
+    use crate::command::parsed;
 
     #[test]
     fn a_list_of_modes_is_read_once_each() {
-        let args = parse(&["a.db", "SELECT 1", "--journal", "wal,DELETE,wal"]).expect("valid");
+        let args =
+            parsed::<Args>(&["a.db", "SELECT 1", "--journal", "wal,DELETE,wal"]).expect("valid");
         assert_eq!(
             without_repetition(&args.journal),
             [Journal::Wal, Journal::Delete]
@@ -183,7 +170,7 @@ mod tests {
             &["a.db", "SELECT 1", "--sync", "most"],
             &["a.db", "SELECT 1", "--timeout", "soon"],
         ] {
-            assert!(parse(arguments).is_err(), "{arguments:?}");
+            assert!(parsed::<Args>(arguments).is_err(), "{arguments:?}");
         }
     }
 }

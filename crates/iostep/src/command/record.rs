@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::child::Child;
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content, say};
+use crate::terminal::{self, say};
 use crate::version;
 
 mod summary;
@@ -141,11 +141,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let written = recorded.and_then(|(recorded, ended)| write(args, recorded, ended));
     let summary = written.map_err(|error| kept(error, &partial, &args.output))?;
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", summary.json(&args.output))),
-        false => (Content::Text, summary.text(&args.output)),
-    };
-    terminal::print_beside([&args.output], content, &text)?;
+    let json = || summary.json(&args.output).to_string();
+    let text = || summary.text(&args.output);
+    terminal::print_either([&args.output], args.json, json, text)?;
     Ok(match summary.is_whole() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

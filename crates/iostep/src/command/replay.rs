@@ -1,6 +1,5 @@
 //! `iostep replay`: perform the calls of a recording again, in one or several directories.
 
-mod output;
 mod run;
 mod traced;
 
@@ -16,6 +15,7 @@ use iostep_model::publish;
 use iostep_model::replay::{Settings, Threads, Timing};
 use iostep_model::syscall::kept;
 use iostep_model::syscall::text as trace_file;
+use iostep_report::document::Detail;
 
 use crate::error::bad_input;
 use crate::input::{self, Kind};
@@ -125,10 +125,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         End::Whole | End::Interrupted => None,
     };
     let about = About::of(&recording, &args.file, load_ns);
-    let document = Document::new(arguments(), about, targets);
+    let document = Document::new(super::arguments(), about, targets);
     publish_all(args, &document)?;
     let files = [&args.output, &args.html];
-    output::print(&document, args.json, files.into_iter().flatten())?;
+    print(&document, args.json, files.into_iter().flatten())?;
     // What was measured before is kept.
     if let Some(error) = failure {
         return Err(error);
@@ -150,7 +150,7 @@ pub(super) fn show(file: &Path, page: Option<&Path>, as_json: bool) -> anyhow::R
         publish::write(path, report::replay::document(&document).html().as_bytes())?;
     }
     if page.is_none() || as_json {
-        output::print(&document, as_json, page)?;
+        print(&document, as_json, page)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -175,9 +175,20 @@ fn check(args: &Args) -> iostep_load::Result<()> {
     Ok(())
 }
 
+/// Prints the result beside those in files.
+fn print<P: AsRef<Path>>(
+    document: &Document,
+    as_json: bool,
+    files: impl IntoIterator<Item = P>,
+) -> anyhow::Result<()> {
+    let json = || terminal::json(document);
+    let text = || report::replay::document(document).text(Detail::Full, terminal::style());
+    terminal::print_either(files, as_json, json, text)
+}
+
 fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     if let Some(path) = &args.output {
-        publish::write(path, (output::json(document) + "\n").as_bytes())?;
+        publish::write(path, (terminal::json(document) + "\n").as_bytes())?;
     }
     if let Some(path) = &args.html {
         publish::write(path, report::replay::document(document).html().as_bytes())?;
@@ -185,32 +196,14 @@ fn publish_all(args: &Args, document: &Document) -> iostep_model::Result<()> {
     Ok(())
 }
 
-/// What the user wrote after `iostep`.
-fn arguments() -> Vec<String> {
-    let all = std::env::args_os().skip(1);
-    all.map(|argument| argument.to_string_lossy().into_owned())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
-        let all = ["replay"].iter().chain(arguments);
-        Command::try_parse_from(all).map(|command| command.args)
-    }
+    use crate::command::parsed;
 
     #[test]
     fn without_options_the_recording_keeps_its_times_and_threads() {
-        let args = parse(&["app.trace", "--to", "/mnt"]).expect("valid");
+        let args = parsed::<Args>(&["app.trace", "--to", "/mnt"]).expect("valid");
         assert_eq!(
             (args.timing, args.threads, args.repeat),
             (Timing::Original, Threads::Original, 1)
@@ -229,13 +222,13 @@ mod tests {
             &["app.trace", "--to", "/mnt", "--threads", "two"],
             &["app.trace", "--to", "/mnt", "--repeat", "0"],
         ] {
-            assert!(parse(arguments).is_err(), "{arguments:?}");
+            assert!(parsed::<Args>(arguments).is_err(), "{arguments:?}");
         }
     }
 
     #[test]
     fn a_directory_named_twice_is_refused() {
-        let args = parse(&["app.trace", "--to", "/tmp", "--to", "/tmp/."]).expect("valid");
+        let args = parsed::<Args>(&["app.trace", "--to", "/tmp", "--to", "/tmp/."]).expect("valid");
         let error = check(&args).expect_err("the same directory");
         assert!(error.to_string().contains("named twice"), "{error}");
     }

@@ -27,7 +27,7 @@ use crate::trace_dir;
 /// Without an option: what matters, on a screen. docs/report.md explains every table. A
 /// recording whose recorder was killed is finished first. Results of bench, replay and lab, and
 /// recordings of system calls, are shown as their own commands show them.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   iostep report app.iostep
@@ -168,14 +168,8 @@ pub(super) fn two(first: &Path, second: &Path, json: bool) -> anyhow::Result<Exi
     run(Args {
         directory: first.to_owned(),
         second: Some(second.to_owned()),
-        full: false,
-        filter: FilterArgs::default(),
-        events: false,
-        html: None,
-        format: None,
-        output: None,
         json,
-        allow_loss: false,
+        ..Args::default()
     })
 }
 

@@ -350,8 +350,7 @@ fn kept(error: anyhow::Error, directory: &Path) -> anyhow::Error {
 fn show(args: &Args, directory: &Path, trace: Trace) -> anyhow::Result<()> {
     let summary = Summary::of(&trace);
     if args.json {
-        let json = serde_json::to_string_pretty(&summary).expect("a summary has only JSON's types");
-        return terminal::print_json(&json);
+        return terminal::print_json(&terminal::json(&summary));
     }
     let detail = if args.full {
         Detail::Full

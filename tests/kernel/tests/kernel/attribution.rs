@@ -276,7 +276,7 @@ fn require(
 /// The recording was made by them; nothing was lost for want of one.
 fn by_bpf(recording: &Recording) -> anyhow::Result<()> {
     let manifest = &recording.trace.manifest;
-    println!("    Linux {}", manifest.kernel);
+    println!("    Linux {}", manifest.host.kernel);
     anyhow::ensure!(manifest.backend == Backend::Bpf, "{:?}", manifest.backend);
     let lost = manifest.check.lost_events;
     anyhow::ensure!(lost == 0, "{lost} events were lost");
@@ -287,7 +287,7 @@ fn chosen(recording: &Recording) -> anyhow::Result<()> {
     let btf = Path::new("/sys/kernel/btf/vmlinux");
     anyhow::ensure!(!btf.exists(), "{} is there", btf.display());
     let manifest = &recording.trace.manifest;
-    println!("    Linux {}", manifest.kernel);
+    println!("    Linux {}", manifest.host.kernel);
     anyhow::ensure!(
         manifest.backend == Backend::Tracefs,
         "{:?}",

@@ -51,11 +51,7 @@ impl Recording {
 }
 
 fn file(inode: u64) -> FileKey {
-    FileKey {
-        subvolume: 0,
-        inode,
-        generation: 1,
-    }
+    FileKey::plain(inode, 1)
 }
 
 fn file_event(inode: u64) -> Event {

@@ -22,13 +22,12 @@ fn extents(start_sector: u64) -> Extents {
     manifest.filesystem = Some(Filesystem {
         kind: "ext4".into(),
         mount_point: "/mnt".into(),
-        mounts: Vec::new(),
-        options: String::new(),
         block_bytes: BLOCK as u32,
         layout: vec![
             range(0, 1, Class::Superblock),
             range(500, 100, Class::LogOther),
         ],
+        ..Filesystem::default()
     });
     let mut extents = Extents::new(&manifest, &[]).expect("a filesystem");
     for (pid, kernel) in [(APP, false), (OTHER, false), (KWORKER, true)] {
@@ -48,20 +47,12 @@ fn extents(start_sector: u64) -> Extents {
 fn file(inode: u64, generation: u32) -> Event {
     Event::File(File {
         mono_ns: 0,
-        file: key(inode, generation),
+        file: FileKey::plain(inode, generation),
         mode: 0o100_644,
         path: None,
         unlinked: false,
         birth_wall_ns: None,
     })
-}
-
-fn key(inode: u64, generation: u32) -> FileKey {
-    FileKey {
-        subvolume: 0,
-        inode,
-        generation,
-    }
 }
 
 fn extent(inode: u64, file_block: u64, fs_block: u64, fs_blocks: u32) -> Event {
@@ -137,7 +128,7 @@ fn a_reused_block_belongs_to_its_new_file() {
     assert_eq!(owners(&first), [(4, Some(1), Some(APP))]);
     let file_gone = Event::FileDeleted {
         mono_ns: 0,
-        file: key(12, 1),
+        file: FileKey::plain(12, 1),
     };
     let told = [
         extent(0, 0, 1000, 4),
@@ -200,7 +191,7 @@ fn a_file_that_is_named_only_later_is_still_the_owner() {
     let free = 3_000_000_000;
     extents.apply(&extent(12, 0, free, 1));
     let parts = extents.parts(&write(free * 8, 1, APP));
-    assert_eq!(parts[0].file, Some(key(12, 3)));
+    assert_eq!(parts[0].file, Some(FileKey::plain(12, 3)));
 }
 
 fn log_write(blocks: Vec<(Option<u64>, [u8; 16])>) -> Queue {

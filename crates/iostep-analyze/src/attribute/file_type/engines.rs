@@ -29,80 +29,37 @@ use Proof::{Beside, Directory, Itself};
 /// A path from the engine's own directory on, what such a file is, and how sure that is. In a
 /// name, `*` is any characters, `{a|b}` one of these, `{n6}` a number of at least six digits, and
 /// `{x24}` 24 digits in hexadecimal; [`is_of_form`] tells the names that are whole in braces.
+#[rustfmt::skip]
 const FORMS: &[(&str, FileType, Proof)] = &[
     // PostgreSQL: storage layout in its manual, relpath.c, xlog_internal.h, slru.c.
     ("{pg_wal|pg_xlog}/{x24}{|.partial}", PostgresWal, Directory),
     ("{pg_wal|pg_xlog}/xlogtemp.{n1}", PostgresWal, Beside),
     ("{pg_wal|pg_xlog}/{x8}.history", PostgresMetadata, Beside),
     ("{pg_wal|pg_xlog}/{x24}.*.backup", PostgresMetadata, Beside),
-    (
-        "{pg_wal|pg_xlog}/{archive_status|summaries}/*",
-        PostgresMetadata,
-        Beside,
-    ),
+    ("{pg_wal|pg_xlog}/{archive_status|summaries}/*", PostgresMetadata, Beside),
     // A log that is mounted or linked to from elsewhere.
     ("{segment}", PostgresWal, Itself),
     ("base/{database}/{relation}", PostgresDatabase, Directory),
     ("base/{database}/t{n1}_{n1}*", PostgresTemporary, Beside),
-    (
-        "base/{database}/{PG_VERSION|pg_filenode.map}",
-        PostgresMetadata,
-        Directory,
-    ),
-    (
-        "base/{database}/pg_internal.init*",
-        PostgresMetadata,
-        Directory,
-    ),
+    ("base/{database}/{PG_VERSION|pg_filenode.map}", PostgresMetadata, Directory),
+    ("base/{database}/pg_internal.init*", PostgresMetadata, Directory),
     ("base/pgsql_tmp/*", PostgresTemporary, Directory),
     ("base/pgsql_tmp/*/*", PostgresTemporary, Directory),
     // A tablespace: its directory is named after the version and the catalogue's date.
     ("PG_*_{n9}/{database}/{relation}", PostgresDatabase, Itself),
-    (
-        "PG_*_{n9}/{database}/t{n1}_{n1}*",
-        PostgresTemporary,
-        Itself,
-    ),
-    (
-        "PG_*_{n9}/{database}/{PG_VERSION|pg_filenode.map}",
-        PostgresMetadata,
-        Itself,
-    ),
-    (
-        "PG_*_{n9}/{database}/pg_internal.init*",
-        PostgresMetadata,
-        Itself,
-    ),
+    ("PG_*_{n9}/{database}/t{n1}_{n1}*", PostgresTemporary, Itself),
+    ("PG_*_{n9}/{database}/{PG_VERSION|pg_filenode.map}", PostgresMetadata, Itself),
+    ("PG_*_{n9}/{database}/pg_internal.init*", PostgresMetadata, Itself),
     ("PG_*_{n9}/pgsql_tmp/*", PostgresTemporary, Itself),
     ("PG_*_{n9}/pgsql_tmp/*/*", PostgresTemporary, Itself),
     ("global/{relation}", PostgresDatabase, Beside),
-    (
-        "global/{pg_control|pg_filenode.map}",
-        PostgresMetadata,
-        Directory,
-    ),
+    ("global/{pg_control|pg_filenode.map}", PostgresMetadata, Directory),
     ("global/pg_internal.init*", PostgresMetadata, Beside),
-    (
-        "{pg_xact|pg_clog|pg_subtrans|pg_commit_ts|pg_notify|pg_serial}/{slru}",
-        PostgresMetadata,
-        Directory,
-    ),
-    (
-        "pg_multixact/{members|offsets}/{slru}",
-        PostgresMetadata,
-        Directory,
-    ),
-    (
-        "{pg_stat|pg_stat_tmp|pg_logical|pg_twophase|pg_snapshots}/*",
-        PostgresMetadata,
-        Beside,
-    ),
+    ("{pg_xact|pg_clog|pg_subtrans|pg_commit_ts|pg_notify|pg_serial}/{slru}", PostgresMetadata, Directory),
+    ("pg_multixact/{members|offsets}/{slru}", PostgresMetadata, Directory),
+    ("{pg_stat|pg_stat_tmp|pg_logical|pg_twophase|pg_snapshots}/*", PostgresMetadata, Beside),
     ("{pg_logical|pg_replslot}/*/*", PostgresMetadata, Beside),
-    (
-        "{PG_VERSION|postmaster.opts|current_logfiles|backup_label|tablespace_map}",
-        PostgresMetadata,
-        Beside,
-    ),
+    ("{PG_VERSION|postmaster.opts|current_logfiles|backup_label|tablespace_map}", PostgresMetadata, Beside),
     ("pg_dynshmem/*", PostgresShm, Beside),
     ("postmaster.pid", PostgresShm, Beside),
     // InnoDB: log0constants.h, fil0fil.cc and buf0dblwr.h of MySQL, log0log.h of MariaDB.
@@ -124,11 +81,7 @@ const FORMS: &[(&str, FileType, Proof)] = &[
     ("aria_log_control", MysqlMetadata, Directory),
     ("*/*.{MAD|MAI|MYD|MYI}", MysqlDatabase, Beside),
     ("*/{*.frm|db.opt}", MysqlMetadata, Beside),
-    (
-        "{auto.cnf|ddl_recovery.log|tc.log|multi-master.info}",
-        MysqlMetadata,
-        Beside,
-    ),
+    ("{auto.cnf|ddl_recovery.log|tc.log|multi-master.info}", MysqlMetadata, Beside),
     // LMDB: mdb.c. A database by a name of its own is told by the lock beside it, see super.
     ("data.mdb", LmdbDatabase, Itself),
     ("lock.mdb", LmdbLock, Itself),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use iostep_model::bench::{
-    CheckpointPolicy, Document, Environment, FileJob, Files, Job, Limits, Pace, PageCache,
+    CheckpointPolicy, Document, Environment, FileJob, Files, Job, Measurement, PageCache,
     PayloadKind, Sharing, SqliteJob, SqliteLibrary, SqliteOperation, Sync, Target, WalFile,
     WaldioOptions,
 };
@@ -86,12 +86,7 @@ fn file(job: &FileJob) -> Vec<String> {
             .filter(|(set, _)| *set)
             .map(|(_, name)| (*name).to_owned()),
     );
-    settings.extend(limits(
-        &job.measurement.limits,
-        &job.measurement.pace,
-        &job.measurement.cpus,
-        job.measurement.seed,
-    ));
+    settings.extend(measurement(&job.measurement));
     vec![first, settings.join("; ")]
 }
 
@@ -168,12 +163,7 @@ fn sqlite(job: &SqliteJob) -> Vec<String> {
         settings.push("fsync in place of fdatasync".into());
     }
     settings.push(format!("busy timeout {}", duration(job.busy_timeout_ns)));
-    settings.extend(limits(
-        &job.measurement.limits,
-        &job.measurement.pace,
-        &job.measurement.cpus,
-        job.measurement.seed,
-    ));
+    settings.extend(measurement(&job.measurement));
     vec![first, shape, settings.join("; ")]
 }
 
@@ -208,7 +198,10 @@ fn waldio(options: &WaldioOptions) -> Vec<String> {
     words
 }
 
-fn limits(limits: &Limits, pace: &Pace, cpus: &[u32], seed: u64) -> Vec<String> {
+fn measurement(measurement: &Measurement) -> Vec<String> {
+    let Measurement {
+        limits, pace, cpus, ..
+    } = measurement;
     let mut words = Vec::new();
     words.extend(
         limits
@@ -229,7 +222,7 @@ fn limits(limits: &Limits, pace: &Pace, cpus: &[u32], seed: u64) -> Vec<String> 
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
         words.push(format!("on CPUs {}", cpus.join(",")));
     }
-    words.push(format!("seed {seed}"));
+    words.push(format!("seed {}", measurement.seed));
     words
 }
 

@@ -45,8 +45,9 @@ pub(super) fn facts(manifest: &Manifest) -> Vec<Fact> {
         }
         None => facts.push(Fact::of("filesystem", "none found")),
     }
-    let mut kernel = format!("Linux {} {}", manifest.kernel, manifest.machine);
-    if let Some(build) = &manifest.android {
+    let host = &manifest.host;
+    let mut kernel = format!("Linux {} {}", host.kernel, host.machine);
+    if let Some(build) = &host.android {
         kernel.push_str(&format!(", {}", disk::android(build)));
     }
     let state = match manifest.state {

@@ -79,7 +79,7 @@ pub(super) enum Found {
     Untouched,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tree {
     inodes: Vec<Inode>,
     /// Inodes that the recording made and that nothing leads to any more: their places are used
@@ -94,13 +94,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new() -> Tree {
-        let mut tree = Tree {
-            inodes: Vec::new(),
-            free: Vec::new(),
-            absent: Vec::new(),
-            identities: FxHashMap::default(),
-            links: Vec::new(),
-        };
+        let mut tree = Tree::default();
         tree.inodes.push(Inode::new(Origin::Initial, None, ROOT));
         tree[ROOT].kind = Kind::Directory;
         tree

@@ -1,4 +1,4 @@
-use iostep_model::bench::Step;
+use iostep_model::bench::{Limits, Step};
 
 use super::*;
 
@@ -70,9 +70,10 @@ impl Worker for Scripted {
 fn run(limits: Limits, interrupted: bool, script: &[(u64, Ends)]) -> Result<Run> {
     let interrupted = AtomicBool::new(interrupted);
     let pool = Pool {
-        cpus: &[],
-        limits,
-        pace: Pace::default(),
+        measurement: &Measurement {
+            limits,
+            ..Measurement::default()
+        },
         interrupted: &interrupted,
     };
     let mut workers: Vec<_> = script

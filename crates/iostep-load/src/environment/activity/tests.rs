@@ -9,14 +9,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A run of two seconds on two CPUs, half of one of which it took, 1000 operations of 4 KiB.
 fn run() -> Run {
     Run {
-        state: RunState::Complete,
-        start_wall_ns: 0,
         elapsed_ns: 2 * SECOND_NS,
         operations: 1000,
         bytes: 1000 * 4096,
-        idle_ns: 0,
-        latencies: Vec::new(),
-        seconds: Vec::new(),
         cpu: Cpu {
             user_ns: SECOND_NS / 4,
             system_ns: SECOND_NS * 3 / 4,
@@ -29,13 +24,7 @@ fn run() -> Run {
                 ..MachineTime::default()
             }),
         },
-        device: None,
-        waldio: None,
-        atomic_commits: None,
-        page_cache: None,
-        threads: Vec::new(),
-        failures: Vec::new(),
-        verification: None,
+        ..Run::empty(RunState::Complete, 0)
     }
 }
 

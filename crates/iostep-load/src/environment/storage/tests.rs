@@ -9,26 +9,15 @@ fn filesystem(kind: &str, options: &str) -> Filesystem {
     Filesystem {
         kind: kind.into(),
         mount_point: "/no/such/mount".into(),
-        mounts: Vec::new(),
         options: options.into(),
-        block_bytes: 4096,
-        layout: Vec::new(),
+        ..Filesystem::default()
     }
 }
 
 fn device(name: &str) -> Device {
     Device {
         name: name.into(),
-        major: 0,
-        minor: 0,
-        start_sector: 0,
-        sectors: 0,
-        logical_block_bytes: Some(512),
-        physical_block_bytes: Some(512),
-        volatile_write_cache: Some(false),
-        fua: Some(false),
-        scheduler: None,
-        rotational: Some(false),
+        ..Device::default()
     }
 }
 

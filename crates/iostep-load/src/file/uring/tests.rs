@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use iostep_model::bench::{
-    Access, Engine, FileJob, Limits, Pace, PayloadKind, Run, RunState, Sharing, Step, Sync,
+    Access, Engine, FileJob, Limits, Measurement, PayloadKind, Run, RunState, Sharing, Step, Sync,
 };
 use iostep_model::manifest::Counters;
 
@@ -252,9 +252,7 @@ mod faults {
         };
         let interrupted = AtomicBool::new(false);
         let pool = Pool {
-            cpus: &[],
-            limits: Limits::default(),
-            pace: Pace::default(),
+            measurement: &Measurement::default(),
             interrupted: &interrupted,
         };
         pool.run(&mut [Uring::new(region)], &mut Nobody)

@@ -54,319 +54,106 @@ fn lock(kind: LockKind, wait: bool) -> Operation<HandleId, PathId> {
     }
 }
 
+#[rustfmt::skip]
 fn opens_and_closes(a: PathId, b: PathId) -> Vec<Asked> {
     use Operation as O;
     vec![
-        (
-            Syscall::Openat,
-            O::Open {
-                path: a,
-                flags: DIRECT,
-                mode: 0o644,
-            },
-        ),
-        (
-            Syscall::Present,
-            O::Open {
-                path: b,
-                flags: OpenFlags::NONE,
-                mode: 0,
-            },
-        ),
-        (
-            Syscall::Present,
-            O::Seek {
-                handle: H,
-                offset: 5,
-                whence: Whence::Start,
-            },
-        ),
-        (
-            Syscall::Present,
-            O::Duplicate {
-                handle: H,
-                replaces: None,
-            },
-        ),
+        (Syscall::Openat, O::Open { path: a, flags: DIRECT, mode: 0o644 }),
+        (Syscall::Present, O::Open { path: b, flags: OpenFlags::NONE, mode: 0 }),
+        (Syscall::Present, O::Seek { handle: H, offset: 5, whence: Whence::Start }),
+        (Syscall::Present, O::Duplicate { handle: H, replaces: None }),
         (Syscall::Close, O::Close { handle: H }),
-        (
-            Syscall::Exit,
-            O::CloseMany {
-                handles: [H, G, H].into(),
-            },
-        ),
+        (Syscall::Exit, O::CloseMany { handles: [H, G, H].into() }),
         (Syscall::CloseRange, O::CloseMany { handles: [].into() }),
-        (
-            Syscall::Dup2,
-            O::Duplicate {
-                handle: H,
-                replaces: Some(G),
-            },
-        ),
-        (
-            Syscall::Fcntl,
-            O::Duplicate {
-                handle: H,
-                replaces: None,
-            },
-        ),
+        (Syscall::Dup2, O::Duplicate { handle: H, replaces: Some(G) }),
+        (Syscall::Fcntl, O::Duplicate { handle: H, replaces: None }),
     ]
 }
 
+#[rustfmt::skip]
 fn inherits_and_seeks() -> Vec<Asked> {
     use Operation as O;
     vec![
-        (
-            Syscall::Clone,
-            O::Inherit {
-                child: ThreadId(1),
-                handles: [H].into(),
-            },
-        ),
-        (
-            Syscall::Execve,
-            O::Inherit {
-                child: ThreadId(1),
-                handles: [H].into(),
-            },
-        ),
-        (
-            Syscall::Lseek,
-            O::Seek {
-                handle: H,
-                offset: -9,
-                whence: Whence::Hole,
-            },
-        ),
+        (Syscall::Clone, O::Inherit { child: ThreadId(1), handles: [H].into() }),
+        (Syscall::Execve, O::Inherit { child: ThreadId(1), handles: [H].into() }),
+        (Syscall::Lseek, O::Seek { handle: H, offset: -9, whence: Whence::Hole }),
     ]
 }
 
+#[rustfmt::skip]
 fn transfers(a: PathId) -> Vec<Asked> {
     use Operation as O;
     vec![
         (Syscall::Pread64, transfer(Direction::Read, Some(-1), 1, 0)),
-        (
-            Syscall::Pwritev2,
-            transfer(Direction::Write, Some(i64::MAX), 3, 2),
-        ),
+        (Syscall::Pwritev2, transfer(Direction::Write, Some(i64::MAX), 3, 2)),
         (Syscall::UringWrite, transfer(Direction::Write, None, 1, 0)),
-        (
-            Syscall::Ftruncate,
-            O::Truncate {
-                target: FILE,
-                size: -1,
-            },
-        ),
-        (
-            Syscall::Truncate,
-            O::Truncate {
-                target: Target::Path(a),
-                size: 1,
-            },
-        ),
-        (
-            Syscall::Fallocate,
-            O::Allocate {
-                handle: H,
-                mode: 3,
-                offset: 1,
-                size: 2,
-            },
-        ),
-        (
-            Syscall::Fadvise64,
-            O::Advise {
-                handle: H,
-                offset: 0,
-                size: 0,
-                advice: 4,
-            },
-        ),
-        (
-            Syscall::CopyFileRange,
-            O::Copy {
-                from: H,
-                from_offset: None,
-                to: G,
-                to_offset: Some(3),
-                size: 8,
-            },
-        ),
+        (Syscall::Ftruncate, O::Truncate { target: FILE, size: -1 }),
+        (Syscall::Truncate, O::Truncate { target: Target::Path(a), size: 1 }),
+        (Syscall::Fallocate, O::Allocate { handle: H, mode: 3, offset: 1, size: 2 }),
+        (Syscall::Fadvise64, O::Advise { handle: H, offset: 0, size: 0, advice: 4 }),
+        (Syscall::CopyFileRange, O::Copy { from: H, from_offset: None, to: G, to_offset: Some(3), size: 8 }),
     ]
 }
 
+#[rustfmt::skip]
 fn syncs() -> Vec<Asked> {
     use Operation as O;
     vec![
         (Syscall::Fdatasync, O::Sync { handle: H }),
-        (
-            Syscall::SyncFileRange,
-            O::SyncRange {
-                handle: H,
-                offset: 1,
-                size: 2,
-                flags: 7,
-            },
-        ),
+        (Syscall::SyncFileRange, O::SyncRange { handle: H, offset: 1, size: 2, flags: 7 }),
         (Syscall::Sync, O::SyncAll),
-        (
-            Syscall::Mmap,
-            O::Map {
-                handle: H,
-                offset: 0,
-                size: 9,
-                protection: 3,
-                flags: 1,
-            },
-        ),
-        (
-            Syscall::Munmap,
-            O::Unmap {
-                handle: H,
-                offset: 0,
-                size: 9,
-            },
-        ),
-        (
-            Syscall::Msync,
-            O::SyncMap {
-                handle: H,
-                offset: 0,
-                size: 9,
-                flags: 4,
-            },
-        ),
+        (Syscall::Mmap, O::Map { handle: H, offset: 0, size: 9, protection: 3, flags: 1 }),
+        (Syscall::Munmap, O::Unmap { handle: H, offset: 0, size: 9 }),
+        (Syscall::Msync, O::SyncMap { handle: H, offset: 0, size: 9, flags: 4 }),
     ]
 }
 
+#[rustfmt::skip]
 fn names(a: PathId, b: PathId) -> Vec<Asked> {
     use Operation as O;
     vec![
-        (
-            Syscall::Renameat2,
-            O::Rename {
-                from: a,
-                to: b,
-                flags: 1,
-            },
-        ),
-        (
-            Syscall::Linkat,
-            O::Link {
-                from: a,
-                to: b,
-                flags: 0,
-            },
-        ),
-        (
-            Syscall::Symlink,
-            O::Symlink {
-                content: b,
-                path: a,
-            },
-        ),
+        (Syscall::Renameat2, O::Rename { from: a, to: b, flags: 1 }),
+        (Syscall::Linkat, O::Link { from: a, to: b, flags: 0 }),
+        (Syscall::Symlink, O::Symlink { content: b, path: a }),
         (Syscall::Unlinkat, O::Unlink { path: a }),
         (Syscall::Unlinkat, O::RemoveDirectory { path: a }),
         (Syscall::Rmdir, O::RemoveDirectory { path: a }),
-        (
-            Syscall::Mkdir,
-            O::MakeDirectory {
-                path: a,
-                mode: 0o755,
-            },
-        ),
+        (Syscall::Mkdir, O::MakeDirectory { path: a, mode: 0o755 }),
         (Syscall::Faccessat, O::Access { path: a, mode: 6 }),
         (Syscall::Readlink, O::ReadLink { path: a, size: 99 }),
     ]
 }
 
+#[rustfmt::skip]
 fn attributes(a: PathId) -> Vec<Asked> {
     use Operation as O;
     vec![
-        (
-            Syscall::Newfstatat,
-            O::Stat {
-                target: Target::Path(a),
-                follow: false,
-            },
-        ),
-        (
-            Syscall::Fstat,
-            O::Stat {
-                target: FILE,
-                follow: true,
-            },
-        ),
+        (Syscall::Newfstatat, O::Stat { target: Target::Path(a), follow: false }),
+        (Syscall::Fstat, O::Stat { target: FILE, follow: true }),
         (Syscall::Fstatfs, O::StatFilesystem { target: FILE }),
-        (
-            Syscall::Getdents64,
-            O::ReadDirectory {
-                handle: H,
-                size: 32768,
-            },
-        ),
-        (
-            Syscall::Fchmod,
-            O::SetMode {
-                target: FILE,
-                mode: 0o600,
-            },
-        ),
-        (
-            Syscall::Chown,
-            O::SetOwner {
-                target: Target::Path(a),
-                user: -1,
-                group: 5,
-            },
-        ),
-        (
-            Syscall::Utimensat,
-            O::SetTimes {
-                target: Target::Path(a),
-            },
-        ),
+        (Syscall::Getdents64, O::ReadDirectory { handle: H, size: 32768 }),
+        (Syscall::Fchmod, O::SetMode { target: FILE, mode: 0o600 }),
+        (Syscall::Chown, O::SetOwner { target: Target::Path(a), user: -1, group: 5 }),
+        (Syscall::Utimensat, O::SetTimes { target: Target::Path(a) }),
     ]
 }
 
+#[rustfmt::skip]
 fn controls() -> Vec<Asked> {
     use Operation as O;
     vec![
         (Syscall::Flock, lock(LockKind::Whole, true)),
         (Syscall::Fcntl, lock(LockKind::Process, false)),
         (Syscall::Fcntl, lock(LockKind::Query, false)),
-        (
-            Syscall::Fcntl,
-            O::StatusFlags {
-                handle: H,
-                set: None,
-            },
-        ),
-        (
-            Syscall::Fcntl,
-            O::StatusFlags {
-                handle: H,
-                set: Some(DIRECT),
-            },
-        ),
-        (
-            Syscall::Ioctl,
-            O::Control {
-                handle: H,
-                request: 0xf501,
-            },
-        ),
-        (
-            Syscall::UringOther,
-            O::Other {
-                handle: H,
-                code: 40,
-            },
-        ),
+        (Syscall::Fcntl, O::StatusFlags { handle: H, set: None }),
+        (Syscall::Fcntl, O::StatusFlags { handle: H, set: Some(DIRECT) }),
+        (Syscall::Ioctl, O::Control { handle: H, request: 0xf501 }),
+        (Syscall::UringOther, O::Other { handle: H, code: 40 }),
     ]
 }
 
 /// What io_uring does by other names.
+#[rustfmt::skip]
 fn requests(from: PathId, to: PathId) -> Vec<Asked> {
     use Operation as O;
     let (path, handle) = (from, H);
@@ -374,47 +161,16 @@ fn requests(from: PathId, to: PathId) -> Vec<Asked> {
     let flags = 1;
     vec![
         (Syscall::UringFdatasync, O::Sync { handle }),
-        (
-            Syscall::UringFtruncate,
-            O::Truncate {
-                target: Target::Handle(handle),
-                size: 9,
-            },
-        ),
-        (
-            Syscall::UringFadvise,
-            O::Advise {
-                handle,
-                offset: 1,
-                size: 2,
-                advice: 4,
-            },
-        ),
-        (
-            Syscall::UringStatx,
-            O::Stat {
-                target,
-                follow: false,
-            },
-        ),
+        (Syscall::UringFtruncate, O::Truncate { target: Target::Handle(handle), size: 9 }),
+        (Syscall::UringFadvise, O::Advise { handle, offset: 1, size: 2, advice: 4 }),
+        (Syscall::UringStatx, O::Stat { target, follow: false }),
         (Syscall::UringRenameat, O::Rename { from, to, flags }),
         (Syscall::UringLinkat, O::Link { from, to, flags }),
         (Syscall::UringSymlinkat, O::Symlink { content: to, path }),
         (Syscall::UringUnlinkat, O::Unlink { path }),
-        (
-            Syscall::Mremap,
-            O::Remap {
-                handle,
-                offset: 4096,
-                size: 1,
-                new_size: 2,
-            },
-        ),
+        (Syscall::Mremap, O::Remap { handle, offset: 4096, size: 1, new_size: 2 }),
         (Syscall::UringUnlinkat, O::RemoveDirectory { path }),
-        (
-            Syscall::UringMkdirat,
-            O::MakeDirectory { path, mode: 0o750 },
-        ),
+        (Syscall::UringMkdirat, O::MakeDirectory { path, mode: 0o750 }),
     ]
 }
 

@@ -1,20 +1,9 @@
 use super::*;
-use clap::Parser;
+use crate::command::parsed;
 use iostep_load::transactions::facts;
 
-#[derive(Debug, Parser)]
-struct Command {
-    #[command(flatten)]
-    args: Args,
-}
-
-fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
-    let all = ["advise"].iter().chain(arguments);
-    Command::try_parse_from(all).map(|command| command.args)
-}
-
 fn args(arguments: &[&str]) -> Args {
-    parse(arguments).expect("valid flags")
+    parsed(arguments).expect("valid flags")
 }
 
 fn subject() -> Subject {
@@ -94,7 +83,7 @@ fn what_makes_no_sense_is_bad_usage() {
         &["/mnt", "--rounds", "1"],
         &[],
     ] {
-        assert!(parse(arguments).is_err(), "{arguments:?}");
+        assert!(parsed::<Args>(arguments).is_err(), "{arguments:?}");
     }
     let error = keys(&["/mnt", "--time", "400ms"]).expect_err("too short");
     assert!(

@@ -12,10 +12,10 @@ use iostep_analyze::bench::Summary;
 use iostep_analyze::report::bench;
 use iostep_load::Error;
 use iostep_model::bench::Document;
+use iostep_model::directory::lock;
 use iostep_model::printable;
 use iostep_model::publish;
 use iostep_report::document::Detail;
-use rustix::fs::FlockOperation;
 use serde::Serialize;
 
 use super::cell::{self, Planned};
@@ -23,7 +23,7 @@ use super::child;
 use super::job_file;
 use super::single::check_parent;
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, Content, say};
+use crate::terminal::{self, say};
 
 const LOCK: &str = ".iostep-bench-lock";
 
@@ -81,11 +81,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
         .collect();
-    let (content, text) = match args.json {
-        true => (Content::Json, format!("{}\n", json(&rows))),
-        false => (Content::Text, tables(&rows)),
-    };
-    terminal::print_beside(&args.html, content, &text)?;
+    let (json, text) = (|| terminal::json(&rows), || tables(&rows));
+    terminal::print_either(&args.html, args.json, json, text)?;
     if let Some(path) = &args.html {
         publish::write(path, results.page(&rows).as_bytes())?;
     }
@@ -124,10 +121,6 @@ struct CellOutcome {
     /// The result without its runs, which would not all fit into memory.
     #[serde(skip)]
     document: Option<Document>,
-}
-
-fn json(rows: &[CellOutcome]) -> String {
-    serde_json::to_string_pretty(rows).expect("a row has only JSON's types")
 }
 
 /// A table for each job, since jobs need not have settings in common.
@@ -225,28 +218,17 @@ impl Results {
     fn open(directory: &Path) -> anyhow::Result<Results> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make the directory", directory.display()))?;
-        let path = directory.join(LOCK);
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .with_context(|| format!("{}: cannot open", path.display()))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Results {
-                directory: directory.to_owned(),
-                _lock: lock,
-            }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Refused {
-                what: format!(
-                    "{}: another iostep bench run puts its results here",
-                    directory.display()
-                ),
-                hint: "wait for it, or name another directory".into(),
-            }
-            .into()),
-            Err(error) => Err(error).with_context(|| format!("{}: cannot lock", path.display())),
-        }
+        let lock = lock(&directory.join(LOCK))?.ok_or_else(|| Error::Refused {
+            what: format!(
+                "{}: another iostep bench run puts its results here",
+                directory.display()
+            ),
+            hint: "wait for it, or name another directory".into(),
+        })?;
+        Ok(Results {
+            directory: directory.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// True if the cell's complete result is there and can be read.

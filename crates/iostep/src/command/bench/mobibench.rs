@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, presets};
 use iostep_analyze::bench::{RunSummary, Summary};
 use iostep_load::Error;
 use iostep_model::bench::{Document, Sync, Transfer};
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::units;
+use iostep_report::text::Style;
+use iostep_report::text::grid::Grid;
 use serde::Serialize;
 
 use super::generator::Generator;
@@ -182,8 +183,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&entries).expect("only JSON's types");
-        terminal::print_json(&json)?;
+        terminal::print_json(&terminal::json(&entries))?;
     } else {
         terminal::print(&args.table(&entries))?;
     }
@@ -277,19 +277,16 @@ impl ProfileArgs {
     }
 
     fn table(&self, entries: &[Entry]) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).force_no_tty();
-        table.set_header(HEADER);
+        let columns = HEADER.map(|name| (name, name != HEADER[0], false));
+        let mut grid = Grid::new(Style::default(), columns);
         for entry in entries {
             if let Some(run) = entry.summary.runs.first() {
-                table.add_row(self.row(entry.test, run));
+                grid.row(self.row(entry.test, run));
             }
         }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        let lines = table.lines();
-        lines.map(|line| format!("{}\n", line.trim_end())).collect()
+        // It is not below a title.
+        let lines = grid.fitting_lines();
+        lines.split_inclusive('\n').map(|line| &line[1..]).collect()
     }
 
     fn row(&self, test: Test, run: &RunSummary) -> Vec<String> {
@@ -325,20 +322,12 @@ impl ProfileArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use crate::command::parsed;
     use iostep_model::bench::{Access, FileJob, Job, KeyOrder, SqliteJob, SqliteOperation};
 
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: ProfileArgs,
-    }
-
     fn profile(arguments: &[&str]) -> ProfileArgs {
-        let all = ["bench", "--profile", "mobibench", "/"]
-            .iter()
-            .chain(arguments);
-        Command::try_parse_from(all).expect("valid flags").args
+        let all = [&["--profile", "mobibench", "/"], arguments].concat();
+        parsed(&all).expect("valid flags")
     }
 
     fn job(args: &ProfileArgs, test: Test) -> Job {

@@ -17,6 +17,7 @@ use iostep_model::disk;
 use super::location::Location;
 use super::measure_args::Repetition;
 use super::watcher::Watcher;
+use crate::command;
 use crate::interrupt::Interrupt;
 use crate::terminal::say;
 use crate::version;
@@ -139,7 +140,7 @@ pub fn run(
     Ok(Measured(Document {
         schema_version: SCHEMA_VERSION,
         iostep_version: version::NUMBER.into(),
-        arguments: arguments(),
+        arguments: command::arguments(),
         job,
         environment,
         runs,
@@ -188,13 +189,6 @@ fn enough(runs: &[Run], repetition: Repetition) -> bool {
         && repetition
             .spread_bound
             .is_none_or(|bound| spread(runs).is_some_and(|spread| spread < bound))
-}
-
-/// What the user wrote after `iostep`.
-fn arguments() -> Vec<String> {
-    let all = std::env::args_os().skip(1);
-    all.map(|argument| argument.to_string_lossy().into_owned())
-        .collect()
 }
 
 #[cfg(test)]

@@ -101,8 +101,7 @@ pub(in crate::command) fn check_parent(path: &Path) -> iostep_load::Result<()> {
 }
 
 fn json((result, summary): &(Document, Summary)) -> String {
-    serde_json::to_string_pretty(&ResultFile { result, summary })
-        .expect("a result has only JSON's types")
+    terminal::json(&ResultFile { result, summary })
 }
 
 fn print(result: &(Document, Summary), output: &OutputArgs) -> anyhow::Result<()> {

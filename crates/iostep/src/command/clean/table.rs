@@ -5,7 +5,7 @@ use std::path::Path;
 use iostep_model::printable;
 use iostep_model::syscall::Ledger;
 
-use crate::terminal::{self, Content};
+use crate::terminal;
 
 /// What became of the inputs.
 pub(super) struct Cleaned<'a> {
@@ -18,11 +18,8 @@ pub(super) struct Cleaned<'a> {
 
 impl Cleaned<'_> {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let (content, text) = match json {
-            true => (Content::Json, format!("{}\n", self.json())),
-            false => (Content::Text, self.text()),
-        };
-        terminal::print_beside([self.output], content, &text)
+        let (as_json, text) = (|| self.json().to_string(), || self.text());
+        terminal::print_either([self.output], json, as_json, text)
     }
 
     /// The table: every line of the inputs in one of its lines.

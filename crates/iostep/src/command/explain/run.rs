@@ -63,8 +63,7 @@ impl Explained {
         for alarm in report::explain::alarms(&self.explanation) {
             say!("{alarm}");
         }
-        serde_json::to_string_pretty(&self.explanation)
-            .expect("an explanation has only JSON's types")
+        terminal::json(&self.explanation)
     }
 
     /// The whole recording's report as one page.

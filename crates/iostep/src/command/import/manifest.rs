@@ -2,10 +2,10 @@
 
 use iostep_fs::Found;
 use iostep_model::event::{Completion, Event};
+use iostep_model::host::Host;
 use iostep_model::manifest::{
-    Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State, Totals,
+    Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State,
 };
-use iostep_model::operation::Counter;
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 use iostep_trace::blkparse::{LeftOut, Recording, ZERO_NS};
 
@@ -32,9 +32,11 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
         iostep_version: version::NUMBER.to_owned(),
         state: State::Complete,
         backend: Backend::Import,
-        kernel: UNKNOWN.to_owned(),
-        machine: UNKNOWN.to_owned(),
-        android: None,
+        host: Host {
+            kernel: UNKNOWN.to_owned(),
+            machine: UNKNOWN.to_owned(),
+            ..Host::default()
+        },
         devices: Vec::new(),
         disks: Vec::new(),
         device: device(recording, place, &check),
@@ -60,24 +62,19 @@ fn device(recording: &Recording, place: Place, check: &Check) -> Device {
         minor,
         start_sector: place.start_bytes / SECTOR_BYTES,
         sectors: place.size_bytes / SECTOR_BYTES,
-        logical_block_bytes: None,
-        physical_block_bytes: None,
         // The kernel flushes only what has a cache, and passes FUA on only where it is known.
         volatile_write_cache: Some(check.issued.flush.ios > 0),
         fua: Some(recording.events.iter().any(is_fua)),
-        scheduler: None,
-        rotational: None,
+        ..Device::default()
     }
 }
 
 fn filesystem(found: &Found) -> Filesystem {
     Filesystem {
         kind: found.kind.name().to_owned(),
-        mount_point: String::new(),
-        mounts: Vec::new(),
-        options: String::new(),
         block_bytes: found.block_bytes,
         layout: found.layout.clone(),
+        ..Filesystem::default()
     }
 }
 
@@ -91,8 +88,8 @@ fn check(recording: &Recording) -> Check {
     };
     for event in &recording.events {
         match event {
-            Event::Queue(bio) => add(&mut check.queued, bio.operation, 1, bio.bytes.into()),
-            Event::Issue(t) => add(&mut check.issued, t.operation, 1, t.bytes.into()),
+            Event::Queue(bio) => check.queued.add(bio.operation, bio.bytes.into()),
+            Event::Issue(t) => check.issued.add(t.operation, t.bytes.into()),
             Event::Requeue(t) => subtract(&mut check.issued, t.operation, t.bytes.into()),
             Event::Complete(completion) => complete(&mut check.completed, completion),
             Event::Split { .. } => check.splits += 1,
@@ -107,38 +104,18 @@ fn check(recording: &Recording) -> Check {
 
 fn complete(sums: &mut Counters, completion: &Completion) {
     let transfer = &completion.transfer;
-    let is_counted = transfer.operation == Operation::Flush || !completion.in_flush_sequence;
-    add(
-        sums,
-        transfer.operation,
-        is_counted.into(),
-        transfer.bytes.into(),
-    );
+    match transfer.operation == Operation::Flush || !completion.in_flush_sequence {
+        true => sums.add(transfer.operation, transfer.bytes.into()),
+        false => sums.add_part(transfer.operation, transfer.bytes.into()),
+    }
 }
 
 fn bytes(sums: &Counters) -> u64 {
     sums.read.bytes + sums.write.bytes + sums.discard.bytes
 }
 
-fn totals(sums: &mut Counters, operation: Operation) -> Option<&mut Totals> {
-    match operation.counter() {
-        Counter::Read => Some(&mut sums.read),
-        Counter::Write => Some(&mut sums.write),
-        Counter::Discard => Some(&mut sums.discard),
-        Counter::Flush => Some(&mut sums.flush),
-        Counter::None => None,
-    }
-}
-
-fn add(sums: &mut Counters, operation: Operation, ios: u64, bytes: u64) {
-    if let Some(totals) = totals(sums, operation) {
-        totals.ios += ios;
-        totals.bytes += bytes;
-    }
-}
-
 fn subtract(sums: &mut Counters, operation: Operation, bytes: u64) {
-    if let Some(totals) = totals(sums, operation) {
+    if let Some(totals) = sums.totals(operation) {
         totals.ios = totals.ios.saturating_sub(1);
         totals.bytes = totals.bytes.saturating_sub(bytes);
     }

@@ -138,8 +138,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         let exit = guest::run(&args.options(), &command, &mut output, stop)?;
         let outcome = Outcome::new(&exit, &stdout, &stderr);
-        let json = serde_json::to_string_pretty(&outcome).expect("it has only JSON's types");
-        terminal::print_json(&json)?;
+        terminal::print_json(&terminal::json(&outcome))?;
         return Ok(status(exit.status));
     }
     let wait = Wait::begin();

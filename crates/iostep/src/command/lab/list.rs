@@ -34,10 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .collect::<Result<_, _>>()?,
     };
     match (args.json, &args.lab) {
-        (true, _) => {
-            let json = serde_json::to_string_pretty(&labs).expect("a lab has only JSON's types");
-            terminal::print_json(&json)
-        }
+        (true, _) => terminal::print_json(&terminal::json(&labs)),
         (false, Some(_)) => terminal::print(&labs.iter().map(cells).collect::<String>()),
         (false, None) => terminal::print(&titles(&labs)),
     }?;

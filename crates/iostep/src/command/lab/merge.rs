@@ -35,8 +35,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (lab, all) = results::merge(&args.directories, &args.results)?;
     if args.json {
-        let json = serde_json::to_string_pretty(&all).expect("a result has only JSON's types");
-        terminal::print_json(&json)?;
+        terminal::print_json(&terminal::json(&all))?;
     } else {
         terminal::print(&format!(
             "{} of {} cells of {} have a result in {}\n",

@@ -75,8 +75,7 @@ pub(super) fn show(
         say!("wrote {}", path.display());
     }
     if json {
-        let json = serde_json::to_string_pretty(&report).expect("a report has only JSON's types");
-        terminal::print_json(&json)?;
+        terminal::print_json(&terminal::json(&report))?;
     } else if page.is_none() {
         terminal::print(&document.text(Detail::Full, terminal::style()))?;
     }

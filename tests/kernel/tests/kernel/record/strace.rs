@@ -8,52 +8,12 @@ use std::collections::HashMap;
 use iostep_model::syscall::{Call, Errno, Operation, Outcome, Recording, Syscall};
 
 /// What strace tells and a recording leaves out or has under another name.
-const NOT_KEPT: [&str; 44] = [
-    "access_denied",
-    "arch_prctl",
-    "brk",
-    "chdir",
-    "clone",
-    "clone3",
-    "execve",
-    "exit",
-    "exit_group",
-    "fork",
-    "futex",
-    "getcwd",
-    "getegid",
-    "geteuid",
-    "getgid",
-    "getpid",
-    "getppid",
-    "getrandom",
-    "getuid",
-    "madvise",
-    "mprotect",
-    "pipe2",
-    "prlimit64",
-    "rseq",
-    "rt_sigaction",
-    "rt_sigprocmask",
-    "rt_sigreturn",
-    "set_robust_list",
-    "set_tid_address",
-    "sysinfo",
-    "uname",
-    "vfork",
-    "wait4",
-    "waitid",
-    "kill",
-    "tgkill",
-    "gettid",
-    "prctl",
-    "sigaltstack",
-    "umask",
-    "getpgrp",
-    "getpgid",
-    "poll",
-    "clock_nanosleep",
-];
+const NOT_KEPT: &str = "\
+    access_denied arch_prctl brk chdir clone clone3 execve exit exit_group fork futex getcwd \
+    getegid geteuid getgid getpid getppid getrandom getuid madvise mprotect pipe2 prlimit64 \
+    rseq rt_sigaction rt_sigprocmask rt_sigreturn set_robust_list set_tid_address sysinfo \
+    uname vfork wait4 waitid kill tgkill gettid prctl sigaltstack umask getpgrp getpgid poll \
+    clock_nanosleep";
 
 /// Where a thread mapped memory without a file. The C library's loader reserves such memory where
 /// segments are aligned to more than a page, as on arm64, and takes the ends away again; a recording
@@ -149,7 +109,7 @@ pub fn facts(text: &str) -> Vec<String> {
 
 fn fact(line: &str, pipe: &[String]) -> Option<String> {
     let (name, rest) = line.split_once('(')?;
-    if NOT_KEPT.contains(&name)
+    if NOT_KEPT.split(' ').any(|kept| kept == name)
         || !name
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b"_0123456789".contains(&b))

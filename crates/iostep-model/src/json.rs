@@ -1,0 +1,46 @@
+//! Files of JSON that tell their version.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// All bytes of a file.
+///
+/// Errors: `Io`; `Unsupported` for more than `most_bytes`, where `expected` was looked for.
+pub(crate) fn read(path: &Path, most_bytes: u64, expected: &str) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(most_bytes + 1).read_to_end(&mut text))
+        .map_err(Error::io(path, "read"))?;
+    if text.len() as u64 > most_bytes {
+        return Err(Error::Unsupported {
+            path: path.to_owned(),
+            found: format!("more than {most_bytes} bytes"),
+            expected: expected.into(),
+        });
+    }
+    Ok(text)
+}
+
+/// Takes something out of JSON whose `schema_version` is at most `newest`; `path` and `format` name
+/// it in errors.
+///
+/// Errors: `Unsupported` for a newer version; `Corrupt` for anything else.
+pub(crate) fn take<T: DeserializeOwned>(
+    path: &Path,
+    value: Value,
+    (format, newest): (&str, u32),
+) -> Result<T> {
+    let version = value.get("schema_version").and_then(Value::as_u64);
+    let version = version.ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
+    if version > u64::from(newest) {
+        let writer = value.get("iostep_version").and_then(Value::as_str);
+        return Err(Error::newer(path, format, version, newest, writer));
+    }
+    serde_json::from_value(value).map_err(|e| Error::corrupt(path, "JSON", e))
+}
