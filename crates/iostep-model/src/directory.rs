@@ -445,10 +445,17 @@ impl Drop for Temporary {
 }
 
 /// Empties a directory that is held and removes its name, which goes only if what is there is
-/// empty, so never a stranger's.
+/// empty, so never a stranger's. A process that is about to end may make files meanwhile, for a
+/// second.
 fn remove(parent: BorrowedFd<'_>, name: &OsStr, directory: BorrowedFd<'_>) {
-    let _ = remove_all(directory);
-    let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+    for _ in 0..100 {
+        let _ = remove_all(directory);
+        let removed = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        if removed != Err(Errno::NOTEMPTY) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Puts the mark into a new directory and locks it; nothing if a sweep had the lock first, which

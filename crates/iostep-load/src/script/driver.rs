@@ -173,13 +173,14 @@ impl<'a> Driver<'a> {
     }
 
     /// std's reads start over after a signal, so a signal alone would not get us out of one.
-    fn wait_for_answer(&self) -> Result<()> {
+    fn wait_for_answer(&mut self) -> Result<()> {
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: POLL_NS,
         };
         loop {
             if self.interrupted.load(Ordering::Relaxed) {
+                self.end();
                 return Err(Error::Interrupted);
             }
             let mut fds = [PollFd::new(&self.answers, PollFlags::IN)];
@@ -189,6 +190,14 @@ impl<'a> Driver<'a> {
                 Err(errno) => return Err(Error::io("the pipe", "wait for")(errno.into())),
             }
         }
+    }
+
+    /// Whoever gets an interruption removes the database's directory: by then nobody may make or
+    /// remove files there.
+    fn end(&mut self) {
+        self.requests = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// Ctrl-C on a terminal reaches the child too, and it may be the first to go.

@@ -85,7 +85,11 @@ fn first_directory_after_removing_files(directory: &OwnedFd) -> Looked<Option<CS
         if is_directory {
             return Ok(Some(name.to_owned()));
         }
-        rustix::fs::unlinkat(directory, name, AtFlags::empty())?;
+        match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+            // Somebody else removed it.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
     }
     Ok(None)
 }
