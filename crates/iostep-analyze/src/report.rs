@@ -6,7 +6,7 @@ mod disk;
 pub mod explain;
 pub mod lab;
 #[cfg(test)]
-mod page;
+pub(crate) mod page;
 pub mod replay;
 pub mod syscalls;
 pub mod trace;

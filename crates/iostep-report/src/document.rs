@@ -6,6 +6,7 @@ mod tests;
 mod text;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use askama::Template;
 use iostep_model::unit::Unit;
@@ -333,6 +334,8 @@ pub struct Cell {
     pub below: String,
     /// A bar behind the text and its length, 0 to 1.
     bar: Option<(Bar, f64)>,
+    /// Where the interval around the bar's end begins and ends, 0 to 1.
+    whisker: Option<(f64, f64)>,
     /// A remark that shows when the pointer rests on the cell.
     title: Option<String>,
     /// What does not exist, in a column of numbers.
@@ -393,6 +396,25 @@ impl Cell {
             self.bar = Some((bar, (part / whole).min(1.0)));
         }
         self
+    }
+
+    /// With the interval that the bar's end lies in: its bounds, in the same number's unit.
+    pub fn with_whisker(mut self, low: f64, high: f64, whole: f64) -> Cell {
+        if self.bar.is_some() {
+            let at = |bound: f64| (bound / whole).clamp(0.0, 1.0);
+            self.whisker = Some((at(low), at(high)));
+        }
+        self
+    }
+
+    /// The lengths that the style sheet draws with, in percent.
+    fn style(&self) -> Option<String> {
+        let (_, share) = self.bar?;
+        let mut style = format!("--share:{}%", share * 100.0);
+        if let Some((low, high)) = self.whisker {
+            let _ = write!(style, ";--low:{}%;--high:{}%", low * 100.0, high * 100.0);
+        }
+        Some(style)
     }
 
     /// Its classes in the style sheet: numbers are what is sorted by value.

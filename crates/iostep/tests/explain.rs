@@ -350,7 +350,8 @@ fn demo() -> Result<(), Failed> {
             .starts_with("waldio instead of delete"),
         "advice",
     )?;
-    check(fs::read_to_string(&page)?.contains("<html"), "no page")?;
+    let page = fs::read_to_string(&page)?;
+    check(page.contains("Written under each journal mode"), "no page")?;
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     check(
         !mounts.contains(&*temporary.to_string_lossy()),
@@ -570,8 +571,14 @@ fn signals() -> Result<(), Failed> {
         kill_process(Pid::from_child(&running.0), signal)?;
         let status = running.0.wait()?;
         check(!status.success(), "it says that all is well")?;
-        wait_until(&format!("what it left to go ({signal:?})"), || {
-            lab.has_only(&names)
+        let gone = wait_until("what it left to go", || lab.has_only(&names));
+        gone.map_err(|failed| {
+            let left =
+                fs::read_dir(lab.temporary.path()).map(|all| all.flatten().collect::<Vec<_>>());
+            format!(
+                "{failed:?} after {signal:?} ({status}): {:?}, {left:?}",
+                lab.names()
+            )
         })?;
     }
     Ok(())

@@ -9,10 +9,12 @@ use iostep_model::pragma::Synchronous;
 use iostep_model::sync::SyncKind;
 use iostep_model::table::{File, MarkerRow, Phase, ProcessRow, Request, Segment, Sync, Trace};
 use iostep_report::document::Detail;
+use iostep_report::quantity::bytes;
 use iostep_report::text::Style;
 
 use super::*;
 use crate::report;
+use crate::stats::Summary;
 
 fn shown(explanation: &Explanation) -> String {
     report::explain::document(explanation).text(Detail::Full, Style::default())
@@ -243,6 +245,10 @@ fn run_with(mode: &str, transactions: usize, synchronous: Synchronous) -> Run {
 }
 
 fn explained(runs: Vec<Run>) -> Explanation {
+    recorded(runs).1
+}
+
+fn recorded(runs: Vec<Run>) -> (Trace, Explanation) {
     let mut recorder = Recorder::new();
     for run in &runs {
         for number in 1..=run.transactions.len() {
@@ -270,7 +276,24 @@ fn explained(runs: Vec<Run>) -> Explanation {
         runs,
         not_run: Vec::new(),
     };
-    explain(&recorder.trace, &experiment).expect("every milestone is there")
+    let explanation = explain(&recorder.trace, &experiment).expect("every milestone is there");
+    (recorder.trace, explanation)
+}
+
+#[test]
+fn the_page_has_what_the_modes_cost_above_the_recording() {
+    let (trace, explanation) = recorded(vec![run("delete", 2), run("wal", 1)]);
+    let summary = Summary::of(&trace);
+    let page = report::explain::page(&explanation, &trace, &summary);
+    report::page::well_formed(&page);
+    let (above, below) = page.split_once("<canvas").expect("the recording's picture");
+    for row in &explanation.comparison {
+        assert!(above.contains(&format!(">{}</td>", bytes(row.total_bytes))));
+        let folded = format!("<summary>journal mode {}, synchronous full", row.mode);
+        assert!(above.to_lowercase().contains(&folded), "{folded}");
+    }
+    assert!(above.contains("transaction 2 (committed)"));
+    assert!(below.contains("Latency"));
 }
 
 fn bytes_of(cost: &Cost, part: Part) -> u64 {

@@ -1,9 +1,12 @@
 //! What transactions cost, as a report.
 
-use iostep_report::document::{Block, Cell, Document, Fact, Section, Table};
+use iostep_model::table::Trace;
+use iostep_report::document::{Block, Cell, Detail, Document, Fact, Section, Table};
 use iostep_report::quantity::{bytes, count, duration, plural};
 
 use crate::explain::{Cost, Explanation, Row, RunCost, TransactionCost};
+use crate::report::trace;
+use crate::stats::Summary;
 
 /// Statements, or lines of a time line, that are shown.
 const LINES: usize = 24;
@@ -24,6 +27,27 @@ pub fn document(explanation: &Explanation) -> Document {
     }
     body.push(advice(explanation));
     Document::of(body)
+}
+
+/// The page of an explanation: what the modes cost, then the recording that says so.
+pub fn page(explanation: &Explanation, trace: &Trace, summary: &Summary) -> String {
+    let mut page = trace::document(summary, Detail::Page, Some(trace));
+    let mut body = Section {
+        alarms: alarms(explanation),
+        headline: page.body.headline,
+        ..Section::default()
+    };
+    body.push(Block::Table(side_by_side(explanation)));
+    body.push(advice(explanation));
+    for run in &explanation.runs {
+        body.push(Block::Section(Section {
+            folded: true,
+            ..of_run(run, explanation)
+        }));
+    }
+    body.blocks.append(&mut page.body.blocks);
+    page.body = body;
+    page.html()
 }
 
 /// The journal modes side by side alone.

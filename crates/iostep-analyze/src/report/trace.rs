@@ -44,7 +44,7 @@ pub fn page(trace: &Trace, summary: &Summary) -> String {
 }
 
 /// A page has the trace itself, too.
-fn document(summary: &Summary, detail: Detail, trace: Option<&Trace>) -> Document {
+pub(super) fn document(summary: &Summary, detail: Detail, trace: Option<&Trace>) -> Document {
     let overview = &summary.overview;
     let mut body = Section::default();
     body.alarms.extend(complaint_of(&overview.check));

@@ -54,8 +54,9 @@ fn table(title: &str, cells: &[Cell<'_>]) -> Table {
     let documents: Vec<&Result> = cells.iter().map(|cell| cell.document).collect();
     let settings = varying(&documents);
     let rates = cells.iter().filter_map(|cell| {
-        let estimate = cell.summary.estimate(Measure::OperationsPerSecond);
-        Some(estimate?.median)
+        let estimate = cell.summary.estimate(Measure::OperationsPerSecond)?;
+        let bound = estimate.interval.as_ref().map(|interval| interval.high);
+        Some(bound.map_or(estimate.median, |bound| bound.max(estimate.median)))
     });
     let greatest = rates.fold(0.0, f64::max);
     let numbers = [
@@ -76,7 +77,7 @@ fn table(title: &str, cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(title, ["name"])
         .note(
             "Medians of the complete runs; the spread is half the 95 % confidence interval over \
-             the median. A click on a head sorts.",
+             the median, and the line below a bar is the interval. A click on a head sorts.",
         )
         .rows(cells.iter().enumerate().map(|(place, cell)| {
             let values = settings
@@ -109,8 +110,12 @@ fn found(summary: &Summary, greatest: f64) -> Vec<document::Cell> {
     let whole = whole_step(summary);
     let rate = summary.estimate(Measure::OperationsPerSecond);
     let per_second = document::Cell::number(Unit::Mean, rate.map(|rate| rate.median));
+    let mut per_second = per_second.with_bar(Bar::Write, greatest);
+    if let Some(interval) = rate.and_then(|rate| rate.interval.as_ref()) {
+        per_second = per_second.with_whisker(interval.low, interval.high, greatest);
+    }
     vec![
-        per_second.with_bar(Bar::Write, greatest),
+        per_second,
         document::Cell::share(rate.and_then(|estimate| estimate.spread)),
         cell(Measure::TimePerOperation),
         cell(Measure::Latency(whole, Quantile::P50)),

@@ -66,12 +66,12 @@ impl Explained {
         terminal::json(&self.explanation)
     }
 
-    /// The whole recording's report as one page.
+    /// What it cost and the whole recording's report as one page.
     ///
     /// Errors: the file cannot be written.
     pub fn write_html(&self, path: &Path) -> anyhow::Result<()> {
         let summary = Summary::of(&self.trace);
-        let page = report::trace::page(&self.trace, &summary);
+        let page = report::explain::page(&self.explanation, &self.trace, &summary);
         publish::write(path, page.as_bytes()).context("cannot write the report")
     }
 
