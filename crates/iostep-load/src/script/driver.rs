@@ -215,13 +215,13 @@ impl<'a> Driver<'a> {
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
-        // Lets the child close its database; unless it is in the middle of something that nobody
-        // waits for any more. It may be gone already, and then nothing is left to do.
+        // Unless it is in the middle of something that nobody waits for any more.
+        if self.interrupted.load(Ordering::Relaxed) {
+            return self.end();
+        }
+        // Lets the child close its database. It may be gone already, and then nothing is left to do.
         let _ = self.send(&Request::Quit);
         self.requests = None;
-        if self.interrupted.load(Ordering::Relaxed) {
-            let _ = self.child.kill();
-        }
         let _ = self.child.wait();
     }
 }

@@ -124,6 +124,27 @@ fn only_what_a_dead_run_marked_is_removed_by_its_path() {
 }
 
 #[test]
+fn what_comes_and_goes_while_it_is_removed_keeps_nothing() {
+    let place = place();
+    let temporary = Temporary::new(place.path(), "iostep-test-").expect("made");
+    let name = temporary.directory().name().to_owned();
+    let file = |number: u32| name.join(number.to_string());
+    std::thread::scope(|scope| {
+        let (began, begin) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            for number in 0..5000 {
+                let _ = fs::write(file(number), "x");
+                let _ = fs::remove_file(file(number / 2));
+                let _ = began.send(());
+            }
+        });
+        begin.recv().expect("it began");
+        drop(temporary);
+    });
+    assert!(!name.exists());
+}
+
+#[test]
 fn a_path_is_resolved_through_own_links_and_no_strangers() {
     let place = place();
     let real = fs::canonicalize(place.path()).expect("it is there");

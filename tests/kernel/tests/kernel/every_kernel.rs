@@ -30,12 +30,11 @@ const ARM64_LIMIT: Duration = Duration::from_secs(1800);
 /// Runs a test of waldio's, which works below `build`, on the guest's disk.
 const ON_EXT4: &str = "mkfs.ext4 -q /dev/vda && mount /dev/vda /mnt && mkdir /mnt/build && \
                        cd /mnt && exec \"$0\"";
-/// The tests of iostep-load that emulation cannot run, as `cargo xtask arm64` lists them, but for
-/// those of libraries, since they are static programs, and of two thousand threads, which take
-/// longer than all else. Some want a place where cargo has theirs.
+/// The tests of iostep-load that emulation cannot run, as `cargo xtask arm64` lists them. Some want
+/// a place where cargo has theirs.
 const LOAD_ON_EXT4: &str = "mkfs.ext4 -q /dev/vda && mount /dev/vda \"$1\" && \
-                            while read -r suite tests; do \
-                            TMPDIR=\"$1\" \"$0/$suite\" \"$tests\" --skip library --skip two_thousand || exit; \
+                            while read -r suite arguments; do \
+                            TMPDIR=\"$1\" \"$0/$suite\" $arguments || exit; \
                             done <\"$0/in-guests\"";
 /// What is told of whole kernels of arm64: each word selects tests in the guest.
 const ON_ARM64: [&str; 3] = [INSIDE, "record: ", "replay: "];
