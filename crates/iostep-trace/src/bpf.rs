@@ -317,10 +317,10 @@ impl<'object> Probe<'object> {
     ///
     /// Errors: `Kernel`.
     pub fn begin(&self) -> Result<()> {
-        self.decoder.borrow_mut().begin();
-        let now = iostep_model::clock::mono_ns().to_ne_bytes();
+        let now_ns = iostep_model::clock::mono_ns();
+        self.decoder.borrow_mut().begin(now_ns);
         let map = &self.skel.maps.data_began;
-        map.update(&0u32.to_ne_bytes(), &now, MapFlags::ANY)
+        map.update(&0u32.to_ne_bytes(), &now_ns.to_ne_bytes(), MapFlags::ANY)
             .map_err(Error::kernel("write a BPF map"))
     }
 

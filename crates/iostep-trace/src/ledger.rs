@@ -89,6 +89,8 @@ pub(crate) struct Ledger {
     longest_wait_ns: u64,
     /// When every program was there: of an older bio, the request may have gone unseen.
     since_ns: u64,
+    /// When the trace began, and the device's counters were read.
+    begun_ns: u64,
     /// When each of the bios that only flush was queued, the oldest first.
     flushes: HashMap<FlushBio, Vec<u64>>,
     events: Events,
@@ -143,6 +145,12 @@ impl Ledger {
         }
     }
 
+    /// The trace begins. A bio that only flushes and that was queued before may have come back before,
+    /// unseen, too; if it comes back unseen from now on, the device's counters tell.
+    pub(crate) fn begin(&mut self, begun_ns: u64) {
+        self.begun_ns = begun_ns;
+    }
+
     /// A bio was queued.
     pub(crate) fn queue(&mut self, extent: Extent, queued_ns: u64) {
         self.events.queued.add(extent.operation, extent.bytes);
@@ -184,7 +192,7 @@ impl Ledger {
     }
 
     /// Bios that only flush, of which no end was seen, though each was queued before a moment or
-    /// its address is another's since: the oldest first.
+    /// its address is another's since: those of the trace first, then the oldest first.
     fn unended_flushes(&self, before_ns: u64) -> Vec<(u64, FlushBio)> {
         let mut over = Vec::new();
         for (bio, queued) in &self.flushes {
@@ -193,7 +201,7 @@ impl Ledger {
             let is_over = |at: &u64| *at < before_ns || Some(*at) != newest;
             over.extend(queued.filter(is_over).map(|at| (at, *bio)));
         }
-        over.sort_unstable();
+        over.sort_unstable_by_key(|(at, bio)| (*at < self.begun_ns, *at, *bio));
         over
     }
 
@@ -339,8 +347,9 @@ impl Ledger {
                 totals.bytes += piece.end - begin;
             }
         }
+        let of_trace = self.begun_ns..before_ns;
         let flushes = self.flushes.values().flatten();
-        old.stuck.ios += flushes.filter(|queued_ns| **queued_ns < before_ns).count() as u64;
+        old.stuck.ios += flushes.filter(|at| of_trace.contains(at)).count() as u64;
         old
     }
 }
@@ -512,6 +521,22 @@ mod tests {
         ledger.end_flush((0, 0x1000), true, 9);
         ledger.end_flush((0, 0x1000), true, 9);
         assert_eq!((stuck(&ledger), ledger.unqueued().ios), (0, 1));
+    }
+
+    #[test]
+    fn a_bio_that_only_flushes_from_before_the_trace_is_not_stuck() {
+        let mut ledger = Ledger::since(5);
+        for queued_ns in [6, 12] {
+            ledger.queue_flush((0, 0x1000), queued_ns);
+        }
+        assert_eq!(ledger.old(20, 30).stuck.ios, 2);
+        ledger.begin(10);
+        assert_eq!(ledger.old(20, 30).stuck.ios, 1);
+        // One came back unseen after the trace began: the younger, as far as one can know.
+        ledger.forget_flushes(1, 20);
+        assert_eq!(ledger.old(20, 30).stuck.ios, 0);
+        ledger.end_flush((0, 0x1000), true, 31);
+        assert_eq!(ledger.unqueued().ios, 0);
     }
 
     #[test]

@@ -102,8 +102,11 @@ impl Decoder {
     }
 
     /// The trace begins.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, begun_ns: u64) {
         self.has_begun = true;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(begun_ns);
+        }
     }
 
     /// What was queued and not issued, and what the events add up to.
