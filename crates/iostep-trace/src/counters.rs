@@ -160,6 +160,8 @@ fn counters(words: [u64; 8]) -> Counters {
 pub(crate) struct Reading {
     /// The probe's sum of what completed.
     pub(crate) completed: Counters,
+    /// How many of them were told late until then.
+    pub(crate) late: u64,
     /// How far it is ahead of the device.
     pub(crate) lead: Lead,
 }
@@ -169,7 +171,7 @@ pub(crate) struct Reading {
 /// A request passes `block_rq_complete` before the device counts its bytes, and the request
 /// itself is counted when all its bios have ended (`blk_update_request`, `blk_account_io_done` of
 /// block/blk-mq.c, 6.12). So a single reading may be ahead by what is just between the two; what
-/// most readings say is not.
+/// most readings say is not. What is told late moves the lead for good: older readings say nothing then.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readings {
     last: VecDeque<Reading>,
@@ -182,12 +184,10 @@ impl Readings {
     /// Adds a reading. With the same sum as the last one, only what the last one missed can have
     /// been counted meanwhile.
     pub(crate) fn push(&mut self, reading: Reading) {
-        if self
-            .last
-            .back()
-            .is_some_and(|last| last.completed == reading.completed)
-        {
-            self.last.pop_back();
+        match self.last.back() {
+            Some(last) if last.late != reading.late => self.last.clear(),
+            Some(last) if last.completed == reading.completed => _ = self.last.pop_back(),
+            _ => {}
         }
         if self.last.len() == READINGS {
             self.last.pop_front();
@@ -195,11 +195,12 @@ impl Readings {
         self.last.push_back(reading);
     }
 
-    /// True if there are enough of them for a busy device, and nearly all say the same.
-    pub(crate) fn are_clear(&self) -> bool {
+    /// True if there are enough of them for a busy device, nearly all say the same, and nothing was
+    /// told late since: `late` is how many are by now.
+    pub(crate) fn are_clear(&self, late: u64) -> bool {
         let enough = READINGS * 3 / 4;
         let clear = |index: usize| self.most(index).is_some_and(|(_, count)| count >= enough);
-        (0..8).all(clear)
+        self.last.back().is_some_and(|last| last.late == late) && (0..8).all(clear)
     }
 
     /// The lead that most readings have; of several, the newest.
@@ -249,6 +250,7 @@ mod tests {
         let completed = writes(completed_ios);
         Reading {
             completed,
+            late: 0,
             lead: Lead::of(&completed, &writes(device_ios)),
         }
     }
@@ -260,11 +262,29 @@ mod tests {
             readings.push(reading(seen, counted));
         }
         assert_eq!(readings.lead(), Some(reading(0, 100).lead));
-        assert!(!readings.are_clear());
+        assert!(!readings.are_clear(0));
         for seen in 10..26 {
             readings.push(reading(seen, seen + 100 - u64::from(seen % 6 == 0)));
         }
-        assert!(readings.are_clear());
+        assert!(readings.are_clear(0));
+    }
+
+    #[test]
+    fn what_is_told_late_moves_the_lead() {
+        let mut readings = Readings::default();
+        for seen in 0..16 {
+            readings.push(reading(seen, seen + 101));
+        }
+        assert!(readings.are_clear(0) && !readings.are_clear(1));
+        let told = |seen| Reading {
+            late: 1,
+            ..reading(seen, seen + 100)
+        };
+        readings.push(told(17));
+        assert_eq!(readings.lead(), Some(reading(0, 100).lead));
+        assert!(!readings.are_clear(1));
+        (18..30).for_each(|seen| readings.push(told(seen)));
+        assert!(readings.are_clear(1));
     }
 
     #[test]

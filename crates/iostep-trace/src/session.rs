@@ -296,7 +296,7 @@ impl Session {
             if before != unseen {
                 (unseen, calm_since) = (before, now);
             }
-            let is_still = moment.idle || readings.are_clear();
+            let is_still = moment.idle || readings.are_clear(moment.sums.late);
             let is_calm = is_still && now - calm_since >= CALM;
             if is_calm || now >= give_up {
                 let _ = self.commands.send(Request::Begin);
@@ -317,7 +317,7 @@ impl Session {
             let check = check::compare(&self.before, &after, moment.lost);
             let waiting = moment.waiting.unwrap_or_default();
             let patience = Duration::from_nanos(waiting.longest_ns) * DRAIN_FACTOR;
-            let is_settled = moment.idle || readings.are_clear();
+            let is_settled = moment.idle || readings.are_clear(moment.sums.late);
             let agrees = check.device.is_none_or(|device| device == check.completed);
             if last_late.0 != check.late_completions && end.elapsed() < LATE_WAIT {
                 last_late = (check.late_completions, Instant::now());
@@ -471,12 +471,15 @@ fn read(source: &mut impl Source, target: &Target, device: &Device) -> Result<Re
     let mut completed = source.sums()?.completed;
     for _ in 0..SNAPSHOT_ATTEMPTS {
         let counted = device.read()?;
-        let again = source.sums()?.completed;
-        if completed == again {
-            let lead = Lead::of(&completed, &counted);
-            return Ok(Reading { completed, lead });
+        let again = source.sums()?;
+        if completed == again.completed {
+            return Ok(Reading {
+                completed,
+                late: again.late,
+                lead: Lead::of(&completed, &counted),
+            });
         }
-        completed = again;
+        completed = again.completed;
     }
     Err(Error::unsupported(
         target.node().display(),
