@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 /// are the oldest and the newest of their series that there was.
 pub const ROLES: [&str; 4] = ["6.1", "6.12", "oldest-7", "newest-7"];
 
+/// One that describes itself (BTF), and lacks what our programs call: tracefs and ptrace take their
+/// place.
+pub const WITHOUT_BPF: &str = "5.10";
+
 /// Those of arm64, the last with pages of 16 KiB; `scripts/setup guest-arm64` unpacks them.
 pub const ARM64: [&str; 4] = [
     "arm64-6.1",

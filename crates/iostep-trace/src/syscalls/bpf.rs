@@ -3,7 +3,6 @@
 //! bpf/calls.bpf.c says what they hook, bpf/wire.h what they make.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -23,7 +22,9 @@ use super::programs::types::{loss as Loss, wire_size as Size};
 use super::programs::{CallsLinks, CallsSkel, CallsSkelBuilder, OpenCallsSkel};
 use super::record::{self, Record};
 use super::{Recorded, Start, Subject, received, requests, spool, table};
-use crate::bpf::{has_tracepoint, is_preempted, per_cpu, recursion_misses, release, word};
+use crate::bpf::{
+    has_tracepoint, is_preempted, per_cpu, recursion_misses, release, usable_btf, word,
+};
 use crate::error::{Error, Result};
 use crate::libbpf_log;
 use crate::rights;
@@ -55,19 +56,6 @@ struct Shared {
 struct Ended {
     spool: spool::Writer,
     lost: u64,
-}
-
-/// True if this kernel has what the programs need.
-///
-/// Errors: `Unsupported`, with the reason.
-pub fn available() -> Result<()> {
-    if fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) {
-        return Ok(());
-    }
-    Err(Error::unsupported(
-        "/sys/kernel/btf/vmlinux",
-        "this kernel has no BTF; use --via ptrace",
-    ))
 }
 
 impl Recorder {
@@ -232,7 +220,6 @@ fn begin<'object>(
     spool: &mut spool::Writer,
     header: Header,
 ) -> Result<CallsSkel<'object>> {
-    available()?;
     let mut skel = load(launch, object)?;
     skel.attach()
         .map_err(Error::kernel("attach the BPF programs"))?;
@@ -285,6 +272,7 @@ fn load<'object>(
     Launch { subject, launcher }: Launch,
     object: &'object mut MaybeUninit<OpenObject>,
 ) -> Result<CallsSkel<'object>> {
+    let btf = usable_btf("--via ptrace")?;
     let mut open = CallsSkelBuilder::default()
         .open(object)
         .map_err(Error::kernel("open the BPF object"))?;
@@ -293,7 +281,6 @@ fn load<'object>(
     for entry in table::entries() {
         settings.classes[entry.number as usize] = entry.layout.class();
     }
-    let btf = Btf::from_vmlinux().map_err(Error::kernel("read the kernel's BTF"))?;
     settings.complete_has_entry = completes_with_entry(&btf);
     let variables = open.maps.bss_data.as_mut().ok_or_else(no_data)?;
     match subject {

@@ -168,6 +168,28 @@ fn with_capabilities() -> anyhow::Result<()> {
 }
 
 /// Runs the command where an empty directory hides the kernel's BTF.
+/// The tests of a kernel that cannot run our BPF programs.
+pub fn cases_without_bpf() -> Vec<Case> {
+    let case = Case::new(
+        "a recorder names what does instead",
+        [Requirement::Root],
+        recorder_without_bpf,
+    );
+    vec![case]
+}
+
+fn recorder_without_bpf() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.calls");
+    let path = output.to_string_lossy();
+    let words = ["record", "-o", &path, "--", "true"];
+    iostep::run(words)?.refused(&[4], "use --via ptrace")?;
+    anyhow::ensure!(!output.exists(), "{path} was left");
+    let words = ["record", "--via", "ptrace", "-o", &path, "--", "true"];
+    iostep::run(words)?.success()?;
+    iostep::run(["report", &path])?.success().map(drop)
+}
+
 fn run_without_btf(words: Vec<String>) -> anyhow::Result<Outcome> {
     let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
     let result = Command::new("unshare")

@@ -74,7 +74,8 @@ fn main() {
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
     cases.extend(guest::cases_on_stacks(stacks::cases()));
-    cases.extend(guest::cases_without_btf(attribution::cases_without_btf()));
+    cases.extend(guest::cases_without_bpf(attribution::cases_without_bpf()));
+    cases.extend(guest::cases_without_bpf(bad_input::cases_without_bpf()));
     cases.extend(guest::cases_on_disks(busy::cases_on_disks()));
     cases.extend(lab::cases());
     cases.extend(names::cases());
