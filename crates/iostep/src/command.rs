@@ -25,7 +25,11 @@ mod replay;
 #[cfg(feature = "trace")]
 mod report;
 #[cfg(feature = "trace")]
+mod serve;
+#[cfg(feature = "trace")]
 mod sql_child;
+#[cfg(feature = "trace")]
+mod submit;
 #[cfg(feature = "trace")]
 mod trace;
 #[cfg(feature = "trace")]
@@ -63,6 +67,10 @@ pub enum Command {
     Replay(Box<replay::Args>),
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
+    /// Collect results of many devices, and rank them
+    Serve(serve::Args),
+    /// Bring results of bench to a server
+    Submit(submit::Args),
     /// Write the manual pages and the shells' completions for a package
     #[command(name = "__manual", hide = true)]
     Manual(manual::Args),
@@ -99,6 +107,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Submit(args) => submit::run(&args),
         Command::Trace(args) => trace::run(args),
         Command::TraceInfo(args) => trace_info::run(&args),
         Command::SqlChild(args) => sql_child::run(args),

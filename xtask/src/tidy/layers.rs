@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "iostep-analyze",
         &["iostep-model", "iostep-fs", "iostep-report"],
     ),
+    ("iostep-serve", &["iostep-model", "iostep-analyze", "waldio"]),
 ];
 /// Crates that glue or test the others.
 const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "xtask"];

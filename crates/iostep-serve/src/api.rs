@@ -1,0 +1,184 @@
+//! The HTTP API, version 1; `openapi` describes it.
+
+mod answer;
+mod body;
+mod metrics;
+mod openapi;
+mod results;
+mod upload;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use axum::routing::{MethodRouter, delete, get, post};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use crate::error::Result;
+use crate::limits::Limit;
+use crate::nonce::{GOOD, Nonces};
+use crate::store::{Readers, Secret, Store, Writer};
+use answer::{Failure, json};
+
+pub use metrics::Metrics;
+
+/// The longest body that is taken, as it is sent.
+pub const MOST_SENT_BYTES: usize = 1 << 20;
+/// The longest one once it is unpacked.
+pub const MOST_BYTES: usize = 4 << 20;
+/// How long a body may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What an operator decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Uploads of one address, or of one IPv6 network, in a minute.
+    pub per_address: u32,
+    /// Uploads of one installation in a minute.
+    pub per_installation: u32,
+    /// Addresses are those that a proxy before the server tells.
+    pub behind_proxy: bool,
+}
+
+/// Who asks, as the connection or a proxy says. It is kept as long as limits need it, in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub IpAddr);
+
+/// What every answer is made of.
+#[derive(Debug)]
+pub struct App {
+    readers: Readers,
+    writer: Writer,
+    secret: Secret,
+    nonces: Nonces,
+    limits: Limits,
+    addresses: Limit<[u8; 16]>,
+    installations: Limit<[u8; 32]>,
+    metrics: Metrics,
+    /// Threads that work out figures or read the store at the same time: more would not be faster,
+    /// and each takes memory.
+    workers: Semaphore,
+}
+
+impl App {
+    /// Starts the store's thread.
+    ///
+    /// Errors: those of the store; `Io` if the system has no random numbers.
+    pub fn new(store: &Store, limits: Limits) -> Result<App> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let no_random = crate::Error::io(store.database(), "make random numbers for");
+        Ok(App {
+            readers: Readers::new(store.clone()),
+            writer: Writer::start(store.clone())?,
+            secret: store.secret()?,
+            nonces: Nonces::new().map_err(no_random)?,
+            addresses: Limit::new(limits.per_address),
+            installations: Limit::new(limits.per_installation),
+            limits,
+            metrics: Metrics::default(),
+            workers: Semaphore::new(2 * cpus),
+        })
+    }
+
+    /// Does something that takes a thread for a while.
+    async fn work<T: Send + 'static>(
+        self: &Arc<App>,
+        work: impl FnOnce(&App) -> std::result::Result<T, Failure> + Send + 'static,
+    ) -> std::result::Result<T, Failure> {
+        let permit = self.workers.acquire().await;
+        let app = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&app)).await;
+        drop(permit);
+        done.map_err(|_| Failure::internal("a thread died"))?
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+}
+
+/// The state of handlers.
+type Shared = State<Arc<App>>;
+/// What a handler answers.
+type Answer = std::result::Result<Response, Failure>;
+
+/// A way to ask: the method, of which a test makes sure that it is described, the path, and who
+/// answers.
+type Route = (Method, &'static str, MethodRouter<Arc<App>>);
+
+fn routes() -> Vec<Route> {
+    vec![
+        (Method::GET, "/healthz", get(results::health)),
+        (Method::GET, "/metrics", get(metrics::show)),
+        (Method::GET, "/api/v1/openapi.json", get(openapi::show)),
+        (Method::GET, "/api/v1/nonce", get(nonce)),
+        (Method::POST, "/api/v1/results", post(upload::upload)),
+        (Method::GET, "/api/v1/results", get(results::list)),
+        (Method::GET, "/api/v1/results/{id}", get(results::one)),
+        (
+            Method::DELETE,
+            "/api/v1/results/{id}",
+            delete(upload::remove),
+        ),
+        (Method::GET, "/api/v1/tests", get(results::tests)),
+        (Method::GET, "/api/v1/ranking", get(results::ranking)),
+    ]
+}
+
+/// All of the API.
+pub fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for (_, path, handler) in routes() {
+        router = router.route(path, handler);
+    }
+    router
+        .fallback(|| async {
+            Failure::new(StatusCode::NOT_FOUND, "no_page", "there is no such page")
+        })
+        .method_not_allowed_fallback(|request: Request| async move {
+            let text = format!("{} is not for this page", request.method());
+            Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", text)
+        })
+        .layer(axum::middleware::map_response_with_state(
+            Arc::clone(&app),
+            counted,
+        ))
+        .with_state(app)
+}
+
+/// Counts an answer, and keeps browsers from taking it for something else.
+async fn counted(State(app): Shared, mut response: Response) -> Response {
+    app.metrics.answered(response.status());
+    let nosniff = axum::http::HeaderValue::from_static("nosniff");
+    let headers = response.headers_mut();
+    headers.insert("x-content-type-options", nosniff);
+    response
+}
+
+/// A number that an upload is signed with.
+#[derive(Serialize)]
+struct NonceAnswer {
+    nonce: String,
+    /// How long it is good.
+    seconds: u64,
+}
+
+async fn nonce(State(app): Shared) -> Answer {
+    let nonce = app.nonces.give(std::time::Instant::now());
+    let nonce = nonce.map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(json(
+        StatusCode::OK,
+        &NonceAnswer {
+            nonce: crate::hex::encode(&nonce),
+            seconds: GOOD.as_secs(),
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests;

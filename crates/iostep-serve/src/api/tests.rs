@@ -1,0 +1,345 @@
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use iostep_analyze::bench::Summary;
+use iostep_model::bench::Document;
+use serde_json::Value;
+
+use super::*;
+use crate::client::{Accepted, Client, Fault};
+use crate::signature::{self, KEY, NONCE, SIGNATURE};
+use crate::{fixture, hex, server};
+
+/// A server of its own, which ends with the test.
+struct Running {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    _place: tempfile::TempDir,
+}
+
+impl Running {
+    fn start(per_minute: u32) -> Running {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = Store::create(&place.path().join("data")).expect("a store");
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let limits = Limits {
+            per_address: per_minute,
+            per_installation: per_minute,
+            behind_proxy: false,
+        };
+        let asked = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let any = "127.0.0.1:0".parse().expect("an address");
+            let stop = move || asked.load(Ordering::Relaxed);
+            let ready = move |address| sender.send(address).expect("somebody waits");
+            server::run(&store, any, limits, stop, ready).expect("it runs");
+        });
+        Running {
+            address: receiver.recv().expect("an address"),
+            stop,
+            thread: Some(thread),
+            _place: place,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn client(&self, key: u8) -> Client {
+        Client::new(&self.url(), [key; 32]).expect("a URL")
+    }
+
+    /// Status and text of the answer to a request in bytes.
+    fn raw(&self, request: &[u8]) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address).expect("connected");
+        stream.write_all(request).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("shut");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
+        (status.unwrap_or(0), body.unwrap_or_default().to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let (status, body) = self.raw(request.as_bytes());
+        (status, serde_json::from_str(&body).unwrap_or_default())
+    }
+
+    fn nonce(&self) -> crate::nonce::Nonce {
+        let (status, answer) = self.get("/api/v1/nonce");
+        assert_eq!(status, 200);
+        hex::decode(answer["nonce"].as_str().expect("a text")).expect("a nonce")
+    }
+
+    /// An upload of a body that is signed as it should be, and sent otherwise if that is asked for.
+    fn post(&self, nonce: &crate::nonce::Nonce, body: &[u8], sent: &Sent) -> (u16, Value) {
+        let private = [1; 32];
+        let signature = signature::sign(&private, nonce, body);
+        let head = format!(
+            "POST /api/v1/results HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             {KEY}: {}\r\n{NONCE}: {}\r\n{SIGNATURE}: {}\r\ncontent-length: {}\r\n{}\r\n",
+            hex::encode(&signature::public(&private)),
+            hex::encode(nonce),
+            hex::encode(&signature),
+            sent.length.unwrap_or(sent.body.len()),
+            sent.more
+        );
+        let (status, answer) = self.raw(&[head.as_bytes(), &sent.body].concat());
+        (status, serde_json::from_str(&answer).unwrap_or_default())
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it ended well");
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What of an upload really goes over the wire.
+#[derive(Default)]
+struct Sent {
+    body: Vec<u8>,
+    length: Option<usize>,
+    more: &'static str,
+}
+
+impl Sent {
+    fn plain(body: &[u8]) -> Sent {
+        Sent {
+            body: body.to_vec(),
+            ..Sent::default()
+        }
+    }
+}
+
+fn file(document: &Document) -> Vec<u8> {
+    let summary = Summary::of(document);
+    serde_json::to_vec(&serde_json::json!({ "result": document, "summary": summary }))
+        .expect("JSON")
+}
+
+fn submit(client: &Client, share: f64) -> Accepted {
+    let document = fixture::scaled(fixture::file(2), share);
+    client.submit(&file(&document)).expect("it is taken")
+}
+
+#[test]
+fn each_route_is_described_and_nothing_else_is() {
+    let description = openapi::description();
+    let mut described = BTreeSet::new();
+    for (path, methods) in description["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            assert!(operation["responses"].is_object(), "{method} {path}");
+            described.insert(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    let there = routes().into_iter();
+    let there: BTreeSet<String> = there
+        .map(|(method, path, _)| format!("{method} {path}"))
+        .collect();
+    assert_eq!(described, there);
+    let text = description.to_string();
+    for reference in text.split("\"$ref\":\"#/").skip(1) {
+        let pointer = reference.split('"').next().unwrap_or_default();
+        let found = description.pointer(&format!("/{pointer}"));
+        assert!(found.is_some(), "{pointer}");
+    }
+}
+
+#[test]
+fn an_upload_is_kept_once_read_back_and_taken_back() {
+    let running = Running::start(1000);
+    let client = running.client(1);
+    let first = submit(&client, 1.0);
+    assert!(first.created);
+    assert_eq!((&first.state[..], &first.reasons[..]), ("valid", &[][..]));
+    let again = submit(&client, 1.0);
+    assert!(!again.created);
+    assert_eq!(again.id, first.id);
+    assert_eq!(again.delete_token, first.delete_token);
+    let other = submit(&running.client(2), 1.0);
+    assert_eq!((&other.id, &other.delete_token), (&first.id, &None));
+
+    let path = format!("/api/v1/results/{}", first.id);
+    let (status, whole) = running.get(&path);
+    assert_eq!(status, 200);
+    assert_eq!(whole["submission"]["id"], first.id[..]);
+    let kept = whole["result"].to_string();
+    let upload = crate::upload::Upload::read(kept.as_bytes()).expect("a result");
+    assert_eq!(hex::encode(&upload.id), first.id);
+    let own = Summary::of(&fixture::file(2)).estimates[0].median;
+    assert_eq!(
+        whole["summary"]["estimates"][0]["median"].as_f64(),
+        Some(own)
+    );
+
+    let (_, page) = running.get("/api/v1/results?state=valid&limit=10");
+    assert_eq!(page["results"].as_array().map(Vec::len), Some(1));
+    let refused = client.remove(&first.id, &"0".repeat(64));
+    assert!(matches!(refused, Err(Fault::Refused { status: 403, .. })));
+    let token = first.delete_token.expect("a token");
+    client.remove(&first.id, &token).expect("taken back");
+    assert_eq!(running.get(&path).0, 410);
+    assert_eq!(
+        running
+            .get(&format!("/api/v1/results/{}", "0".repeat(64)))
+            .0,
+        404
+    );
+}
+
+#[test]
+fn a_ranking_counts_installations_and_says_of_what() {
+    let running = Running::start(1000);
+    for number in 0..5_u8 {
+        let share = 1.0 - f64::from(number) / 10.0;
+        submit(&running.client(number), share);
+    }
+    let (status, tests) = running.get("/api/v1/tests");
+    assert_eq!(status, 200);
+    let test = "file,access=random-write,sync=fdatasync";
+    assert_eq!(tests["tests"][0]["test"], test);
+    assert_eq!(tests["tests"][0]["results"], 5);
+    let path = format!("/api/v1/ranking?test={test}&filesystem=ext4");
+    let (status, ranking) = running.get(&path);
+    assert_eq!(status, 200);
+    let place = &ranking["places"][0];
+    assert_eq!(
+        (&place["rank"], &place["installations"]),
+        (&1.into(), &5.into())
+    );
+    let best = Summary::of(&fixture::file(2)).estimates[0].median;
+    assert_eq!(place["best"].as_f64(), Some(best));
+    assert_eq!(running.get("/api/v1/ranking?test=x&measure=luck").0, 400);
+    assert_eq!(running.get("/api/v1/ranking?tset=x").0, 400);
+    assert_eq!(running.get("/api/v1/results?limit=501").0, 400);
+    assert_eq!(running.get("/api/v1/results?state=odd").0, 400);
+}
+
+#[test]
+fn what_is_not_signed_for_this_body_and_this_nonce_is_refused() {
+    let running = Running::start(1000);
+    let body = file(&fixture::file(1));
+    let nonce = running.nonce();
+    let changed = [&body[..], b" "].concat();
+    let (status, answer) = running.post(&nonce, &body, &Sent::plain(&changed));
+    assert_eq!(
+        (status, &answer["error"]["code"]),
+        (401, &"signature".into())
+    );
+    let (status, _) = running.post(&nonce, &body, &Sent::plain(&body));
+    assert_eq!(status, 201);
+    let (status, answer) = running.post(&nonce, &body, &Sent::plain(&body));
+    assert_eq!((status, &answer["error"]["code"]), (401, &"nonce".into()));
+    let (status, answer) = running.post(&[0; 40], &body, &Sent::plain(&body));
+    assert_eq!((status, &answer["error"]["code"]), (401, &"nonce".into()));
+    let unsigned = b"POST /api/v1/results HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+        content-length: 2\r\n\r\n{}";
+    assert_eq!(running.raw(unsigned).0, 401);
+}
+
+#[test]
+fn bodies_that_are_cut_too_long_or_a_bomb_are_refused_and_the_server_goes_on() {
+    let running = Running::start(1000);
+    let body = file(&fixture::file(1));
+    let post = |sent: &Sent| {
+        let nonce = running.nonce();
+        let signed = &sent.body;
+        running.post(&nonce, signed, sent)
+    };
+    let mut cut = Sent::plain(&body[..body.len() / 2]);
+    cut.length = Some(body.len());
+    let (status, answer) = post(&cut);
+    assert_eq!((status, &answer["error"]["code"]), (400, &"cut_off".into()));
+    let half = Sent::plain(&body[..body.len() / 2]);
+    assert_eq!(post(&half).0, 422);
+    let mut long = Sent::plain(b"");
+    long.length = Some(MOST_SENT_BYTES + 1);
+    let (status, answer) = post(&long);
+    assert_eq!(
+        (status, &answer["error"]["code"]),
+        (413, &"too_long".into())
+    );
+    let bomb = vec![b' '; MOST_BYTES + 1];
+    let mut bomb = Sent::plain(&zstd::bulk::compress(&bomb, 3).expect("packed"));
+    bomb.more = "content-encoding: zstd\r\n";
+    assert_eq!(post(&bomb).0, 413);
+    let mut damaged = Sent::plain(&body);
+    damaged.more = "content-encoding: gzip\r\n";
+    assert_eq!(post(&damaged).0, 400);
+    damaged.more = "content-encoding: br\r\n";
+    assert_eq!(post(&damaged).0, 415);
+    let mut false_claim = fixture::file(1);
+    false_claim.runs[0].operations *= 2;
+    let (status, answer) = post(&Sent::plain(&file(&false_claim)));
+    assert_eq!(status, 422);
+    assert!(answer["error"]["reasons"][0].is_string(), "{answer}");
+    assert_eq!(post(&Sent::plain(&body)).0, 201);
+    assert_eq!(running.get("/healthz").0, 200);
+    let (_, text) = running.raw(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(
+        text.contains("iostep_serve_uploads_total{outcome=\"created\"} 1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("iostep_serve_uploads_total{outcome=\"refused\"} 7\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_who_asks_too_often_is_told_when_to_come_back() {
+    let running = Running::start(2);
+    let client = running.client(1);
+    submit(&client, 1.0);
+    submit(&client, 0.9);
+    let text = file(&fixture::file(1));
+    let Err(Fault::Refused { status, message }) = client.submit(&text) else {
+        panic!("it is refused");
+    };
+    assert_eq!(status, 429);
+    assert!(message.contains("this address"), "{message}");
+}
+
+#[test]
+fn what_is_no_page_says_so_in_json() {
+    let running = Running::start(10);
+    for (path, status, code) in [
+        ("/", 404, "no_page"),
+        ("/api/v2/results", 404, "no_page"),
+        ("/api/v1/results/x", 400, "id"),
+    ] {
+        let (found, answer) = running.get(path);
+        assert_eq!((found, &answer["error"]["code"]), (status, &code.into()));
+    }
+    let put = b"PUT /api/v1/results HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    assert_eq!(running.raw(put).0, 405);
+}
+
+#[test]
+fn the_end_waits_for_nobody_who_is_idle() {
+    let mut running = Running::start(10);
+    let idle = TcpStream::connect(running.address).expect("connected");
+    submit(&running.client(1), 1.0);
+    running.end();
+    assert!(TcpStream::connect(running.address).is_err());
+    drop(idle);
+}

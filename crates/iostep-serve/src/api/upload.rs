@@ -1,0 +1,222 @@
+//! Results that come, and that their senders take back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::answer::{Failure, json};
+use super::body::{self, Encoding};
+use super::metrics::Outcome as Counted;
+use super::{Answer, App, Peer, Shared};
+use crate::check::Reason;
+use crate::nonce::{self, Fault, Nonce};
+use crate::signature::{self, DELETE_TOKEN, KEY, NONCE, SIGNATURE};
+use crate::store::{Change, KeyMay, Outcome, State as Counts};
+use crate::upload::{Id, Refusal, Upload};
+use crate::{hex, log};
+
+/// The header in which a proxy says whose request it is.
+const FORWARDED: &str = "x-forwarded-for";
+
+/// What an upload's sender is told.
+#[derive(Serialize)]
+struct Accepted {
+    id: String,
+    /// True if it was not there before.
+    created: bool,
+    state: Counts,
+    /// Why it is not ranked.
+    reasons: Vec<Reason>,
+    test: String,
+    /// Takes it back; null for the result of another installation.
+    delete_token: Option<String>,
+}
+
+/// Who sent something, and that it was really them.
+struct Signed {
+    key: [u8; signature::KEY_BYTES],
+    nonce: Nonce,
+    signature: [u8; signature::SIGNATURE_BYTES],
+}
+
+/// `POST /api/v1/results`.
+pub async fn upload(State(app): Shared, request: Request) -> Answer {
+    let answer = accept(&app, request).await;
+    if answer.is_err() {
+        app.metrics.uploaded(Counted::Refused);
+    }
+    answer
+}
+
+async fn accept(app: &Arc<App>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    let peer = parts.extensions.get::<Peer>().copied();
+    let now = Instant::now();
+    may_ask(app, peer, &parts.headers, now)?;
+    let signed = signed(&parts.headers)?;
+    let encoding = Encoding::of(&parts.headers)?;
+    app.nonces.check(&signed.nonce, now).map_err(unfit_nonce)?;
+    let sent = body::receive(&parts.headers, body).await?;
+    let key = signed.key;
+    let upload = app
+        .work(move |app| read(app, &signed, sent, encoding))
+        .await?;
+    let (id, test, reasons) = (upload.id, upload.test.clone(), upload.reasons.clone());
+    let failed = |error: std::io::Error| Failure::internal(error.to_string());
+    let change = app
+        .work(move |_| Change::add(upload, key).map_err(failed))
+        .await?;
+    let outcome = changed(app, change).await?;
+    let fresh = match reasons.is_empty() {
+        true => Counts::Valid,
+        false => Counts::Invalid,
+    };
+    let (status, created, state, is_own) = match outcome {
+        Outcome::Known { is_own, state } => (StatusCode::OK, false, state, is_own),
+        _ => (StatusCode::CREATED, true, fresh, true),
+    };
+    app.metrics.uploaded(match created {
+        true => Counted::Created,
+        false => Counted::Known,
+    });
+    let name = hex::encode(&id);
+    let what = if created { "kept" } else { "known" };
+    log::line(&format!("{what} {name} {state}: {test}"));
+    let accepted = Accepted {
+        delete_token: is_own.then(|| hex::encode(&app.secret.token(&id, &key))),
+        id: name,
+        created,
+        state,
+        reasons,
+        test,
+    };
+    Ok(json(status, &accepted))
+}
+
+/// Limits are those of addresses before a body is read, and those of keys once one has proved its own.
+fn may_ask(
+    app: &App,
+    peer: Option<Peer>,
+    headers: &HeaderMap,
+    now: Instant,
+) -> Result<(), Failure> {
+    let told = headers.get_all(FORWARDED).iter().next_back();
+    let told = told.and_then(|it| it.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+    let address = match app.limits.behind_proxy {
+        true => told.or(peer.map(|peer| peer.0)),
+        false => peer.map(|peer| peer.0),
+    };
+    // Whoever calls without a connection, as a test, is nobody that is counted.
+    let Some(address) = address else {
+        return Ok(());
+    };
+    let network = crate::limits::network(address);
+    let taken = app.addresses.take(network, now);
+    taken.map_err(|retry| too_often("this address", retry))
+}
+
+fn too_often(who: &str, retry: Duration) -> Failure {
+    let text = format!("too many uploads of {who}; try again later");
+    Failure::later(StatusCode::TOO_MANY_REQUESTS, "too_often", text, retry)
+}
+
+fn signed(headers: &HeaderMap) -> Result<Signed, Failure> {
+    Ok(Signed {
+        key: digits(headers, KEY)?,
+        nonce: digits(headers, NONCE)?,
+        signature: digits(headers, SIGNATURE)?,
+    })
+}
+
+fn digits<const N: usize>(headers: &HeaderMap, name: &str) -> Result<[u8; N], Failure> {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.and_then(hex::decode).ok_or_else(|| {
+        let text = format!(
+            "header {name}: expected {} digits 0-9a-f; iostep submit signs uploads",
+            2 * N
+        );
+        Failure::new(StatusCode::UNAUTHORIZED, "unsigned", text)
+    })
+}
+
+fn unfit_nonce(fault: Fault) -> Failure {
+    let text = match fault {
+        Fault::Unknown => "the nonce is none of this server's, or of before its start",
+        Fault::Ended => "the nonce is too old",
+        Fault::Used => "the nonce was used before",
+    };
+    let text = format!("{text}; get one from /api/v1/nonce for each upload");
+    Failure::new(StatusCode::UNAUTHORIZED, "nonce", text)
+}
+
+/// Makes a result of what was sent, by whoever has the key.
+fn read(app: &App, signed: &Signed, sent: Vec<u8>, encoding: Encoding) -> Result<Upload, Failure> {
+    if !signature::is_of(&signed.key, &signed.nonce, &sent, &signed.signature) {
+        return Err(Failure::new(
+            StatusCode::UNAUTHORIZED,
+            "signature",
+            "the signature is not the key's for this nonce and this body",
+        ));
+    }
+    let now = Instant::now();
+    app.nonces.take(&signed.nonce, now).map_err(unfit_nonce)?;
+    let taken = app.installations.take(signed.key, now);
+    taken.map_err(|retry| too_often("this installation", retry))?;
+    let text = body::unpack(sent, encoding)?;
+    Upload::read(&text).map_err(|Refusal { reasons }| Failure::refused(reasons))
+}
+
+/// Waits until a change is durable.
+async fn changed(app: &App, change: Change) -> Result<Outcome, Failure> {
+    let (sender, receiver) = oneshot::channel();
+    let reply = Box::new(move |outcome| {
+        // Whoever asked may have gone.
+        let _ = sender.send(outcome);
+    });
+    if !app.writer.change(change, reply) {
+        let text = "too many uploads wait; try again later";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Err(Failure::later(status, "busy", text, Duration::from_secs(1)));
+    }
+    match receiver.await {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(error)) => Err(Failure::of_store(&error)),
+        Err(_) => Err(Failure::internal("the store's thread died")),
+    }
+}
+
+/// The name of a result in a path.
+pub fn id(text: &str) -> Result<Id, Failure> {
+    hex::decode(text).ok_or_else(|| {
+        let text = "a result is named by 64 digits 0-9a-f";
+        Failure::new(StatusCode::BAD_REQUEST, "id", text)
+    })
+}
+
+/// `DELETE /api/v1/results/{id}`.
+pub async fn remove(State(app): Shared, Path(name): Path<String>, headers: HeaderMap) -> Answer {
+    let id = id(&name)?;
+    let forbidden = || {
+        let text = format!("header {DELETE_TOKEN} is not what the upload's sender was told");
+        Failure::new(StatusCode::FORBIDDEN, "token", text)
+    };
+    let token = headers.get(DELETE_TOKEN).and_then(|it| it.to_str().ok());
+    let token = token.and_then(hex::decode).ok_or_else(forbidden)?;
+    let secret = app.secret.clone();
+    let key_may = KeyMay { secret, token };
+    match changed(&app, Change::Remove { id, key_may }).await? {
+        Outcome::Done => {
+            log::line(&format!("taken back {name}"));
+            Ok(json(StatusCode::OK, &serde_json::json!({ "id": name })))
+        }
+        Outcome::Missing => Err(Failure::missing()),
+        Outcome::Forbidden | Outcome::Known { .. } => Err(forbidden()),
+    }
+}
+
+/// Digits of a nonce.
+pub const NONCE_DIGITS: usize = 2 * nonce::BYTES;

@@ -1,0 +1,254 @@
+//! How a device is ranked: by what its installations measured, each of which counts once.
+
+use std::collections::HashMap;
+
+use iostep_model::quantile::median;
+use serde::Serialize;
+
+use crate::subject::Device;
+
+/// A device of fewer installations is shown, and has no rank.
+pub const LEAST_INSTALLATIONS: usize = 5;
+/// What may be outside of an interval.
+const OUTSIDE: f64 = 0.05;
+
+/// Which of two values is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+impl Better {
+    /// That of a measure, by its name; `None` for a name that no measure has.
+    pub fn of(measure: &str) -> Option<Better> {
+        use iostep_analyze::bench::{Better as Theirs, Measure};
+        let found = Measure::all().find(|it| it.to_string() == measure)?;
+        Some(match found.better() {
+            Theirs::Higher => Better::Higher,
+            Theirs::Lower => Better::Lower,
+        })
+    }
+}
+
+/// One value of one result.
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub device: Device,
+    /// The number of the installation.
+    pub installation: i64,
+    pub value: f64,
+}
+
+/// A device in a ranking: firmware, Android and kernel of its results may differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Place {
+    /// From 1; `None` for fewer than [`LEAST_INSTALLATIONS`]. Equal medians have equal ranks.
+    pub rank: Option<u64>,
+    pub vendor: String,
+    pub model: String,
+    pub part: String,
+    pub capacity_bytes: u64,
+    pub installations: u64,
+    pub results: u64,
+    /// The best installation's median.
+    pub best: f64,
+    /// Of the installations' medians.
+    pub median: f64,
+    /// The 95 % interval of that median; `None` where there are too few to tell.
+    pub interval: Option<[f64; 2]>,
+    /// The worst installation's median.
+    pub worst: f64,
+}
+
+impl Place {
+    fn name(&self) -> (&str, &str, &str, u64) {
+        (&self.vendor, &self.model, &self.part, self.capacity_bytes)
+    }
+}
+
+type Product = (String, String, String, u64);
+
+/// The devices in the order of their medians, the best first; those without a rank behind.
+pub fn rank(values: impl IntoIterator<Item = Value>, better: Better) -> Vec<Place> {
+    let mut products: HashMap<Product, HashMap<i64, Vec<f64>>> = HashMap::new();
+    for value in values {
+        let Device {
+            vendor,
+            model,
+            part,
+            capacity_bytes,
+            ..
+        } = value.device;
+        let installations = products
+            .entry((vendor, model, part, capacity_bytes))
+            .or_default();
+        let of_one = installations.entry(value.installation).or_default();
+        of_one.push(value.value);
+    }
+    let mut places: Vec<Place> = products
+        .into_iter()
+        .filter_map(|(product, installations)| place(product, &installations, better))
+        .collect();
+    places.sort_by(|one, other| {
+        let unranked = |place: &Place| (place.installations as usize) < LEAST_INSTALLATIONS;
+        let by_median = match better {
+            Better::Higher => other.median.total_cmp(&one.median),
+            Better::Lower => one.median.total_cmp(&other.median),
+        };
+        unranked(one)
+            .cmp(&unranked(other))
+            .then(by_median)
+            .then_with(|| one.name().cmp(&other.name()))
+    });
+    let ranked = places
+        .iter_mut()
+        .take_while(|place| place.installations as usize >= LEAST_INSTALLATIONS);
+    let mut last: Option<(f64, u64)> = None;
+    for (number, place) in (1..).zip(ranked) {
+        let rank = match last {
+            Some((median, rank)) if median == place.median => rank,
+            _ => number,
+        };
+        place.rank = Some(rank);
+        last = Some((place.median, rank));
+    }
+    places
+}
+
+fn place(
+    (vendor, model, part, capacity_bytes): Product,
+    installations: &HashMap<i64, Vec<f64>>,
+    better: Better,
+) -> Option<Place> {
+    let mut medians: Vec<f64> = installations.values().filter_map(|it| median(it)).collect();
+    medians.sort_by(f64::total_cmp);
+    let (low, high) = (*medians.first()?, *medians.last()?);
+    let (best, worst) = match better {
+        Better::Higher => (high, low),
+        Better::Lower => (low, high),
+    };
+    Some(Place {
+        rank: None,
+        vendor,
+        model,
+        part,
+        capacity_bytes,
+        installations: medians.len() as u64,
+        results: installations.values().map(|it| it.len() as u64).sum(),
+        best,
+        median: median(&medians)?,
+        interval: median_interval(&medians),
+        worst,
+    })
+}
+
+/// The 95 % interval of the median of what ascending values are drawn from: two of the values, by the
+/// binomial distribution, whatever theirs is. `None` for fewer than six, of which no two are far
+/// enough apart.
+///
+/// Source: W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2.
+fn median_interval(ascending: &[f64]) -> Option<[f64; 2]> {
+    let count = ascending.len();
+    // Probability that at most `below` of the values are less than the median.
+    let mut term_ln = -(count as f64) * std::f64::consts::LN_2;
+    let mut tail = term_ln.exp();
+    let mut below = None;
+    for number in 0..count / 2 {
+        if 2.0 * tail > OUTSIDE {
+            break;
+        }
+        below = Some(number);
+        term_ln += ((count - number) as f64 / (number + 1) as f64).ln();
+        tail += term_ln.exp();
+    }
+    let below = below?;
+    Some([ascending[below], ascending[count - 1 - below]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(part: &str, installations: &[&[f64]]) -> Vec<Value> {
+        let device = Device {
+            part: part.into(),
+            ..Device::default()
+        };
+        let of_one = |(installation, values): (i64, &&[f64])| {
+            let device = device.clone();
+            values
+                .iter()
+                .map(move |&value| Value {
+                    device: device.clone(),
+                    installation,
+                    value,
+                })
+                .collect::<Vec<_>>()
+        };
+        (0..).zip(installations).flat_map(of_one).collect()
+    }
+
+    #[test]
+    fn the_interval_of_a_median_is_the_textbooks() {
+        let ascending = |count: u32| (1..=count).map(f64::from).collect::<Vec<_>>();
+        // Table of Conover: ranks 1 and 6, 2 and 9, 6 and 15, 40 and 61.
+        for (count, expected) in [
+            (5, None),
+            (6, Some([1.0, 6.0])),
+            (10, Some([2.0, 9.0])),
+            (20, Some([6.0, 15.0])),
+            (100, Some([40.0, 61.0])),
+        ] {
+            assert_eq!(median_interval(&ascending(count)), expected, "{count}");
+        }
+        let [low, high] = median_interval(&ascending(100_000)).expect("many");
+        assert_eq!((low, high), (49_690.0, 50_311.0));
+    }
+
+    #[test]
+    fn an_installation_counts_once_by_its_median() {
+        let found = rank(
+            values("a", &[&[1.0, 9.0, 2.0], &[4.0], &[5.0], &[6.0], &[7.0]]),
+            Better::Higher,
+        );
+        assert_eq!(found.len(), 1);
+        let place = &found[0];
+        assert_eq!((place.installations, place.results), (5, 7));
+        assert_eq!((place.best, place.median, place.worst), (7.0, 5.0, 2.0));
+        assert_eq!((place.rank, place.interval), (Some(1), None));
+    }
+
+    #[test]
+    fn few_installations_have_no_rank_and_equal_medians_have_the_same() {
+        let same: [&[f64]; 5] = [&[3.0], &[3.0], &[3.0], &[3.0], &[3.0]];
+        let slow: [&[f64]; 5] = [&[1.0]; 5];
+        let mut all = values("a", &same);
+        all.extend(values("b", &same));
+        all.extend(values("few", &[&[99.0]]));
+        all.extend(values("slow", &slow));
+        let shown = |better| -> Vec<(String, Option<u64>)> {
+            let places = rank(all.clone(), better);
+            places.into_iter().map(|it| (it.part, it.rank)).collect()
+        };
+        let place = |part: &str, rank| (part.to_owned(), rank);
+        assert_eq!(
+            shown(Better::Higher),
+            [
+                place("a", Some(1)),
+                place("b", Some(1)),
+                place("slow", Some(3)),
+                place("few", None)
+            ]
+        );
+        assert_eq!(shown(Better::Lower)[0], place("slow", Some(1)));
+    }
+
+    #[test]
+    fn a_measure_says_which_end_is_the_better_one() {
+        assert_eq!(Better::of("operations_per_second"), Some(Better::Higher));
+        assert_eq!(Better::of("total_p99_ns"), Some(Better::Lower));
+        assert_eq!(Better::of("luck"), None);
+    }
+}

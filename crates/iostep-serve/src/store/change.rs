@@ -1,0 +1,322 @@
+//! What changes a store.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::schema::SECRET;
+use super::state::State;
+use crate::check::Reason;
+use crate::error::{Error, Result};
+use crate::subject::Device;
+use crate::upload::{Id, Upload};
+
+/// zstd's own default.
+const LEVEL: i32 = 3;
+
+/// Something that makes a store another one.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A result comes from an installation, named by its public key.
+    Add {
+        upload: Box<Upload>,
+        /// What is kept of it, in zstd.
+        packed: Vec<u8>,
+        key: [u8; 32],
+    },
+    /// Whoever sent a result takes it back.
+    Remove { id: Id, key_may: KeyMay },
+    /// An operator decides about a result.
+    Decide {
+        id: Id,
+        state: State,
+        reason: String,
+    },
+}
+
+/// Who may take a result back: whose key makes this token.
+#[derive(Clone)]
+pub struct KeyMay {
+    pub secret: Secret,
+    pub token: [u8; 32],
+}
+
+impl std::fmt::Debug for KeyMay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyMay")
+    }
+}
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was added, or removed, or decided.
+    Done,
+    /// The result is there already; it is the same installation's, or another one's.
+    Known { is_own: bool, state: State },
+    /// There is no such result.
+    Missing,
+    /// The token is that of another result.
+    Forbidden,
+}
+
+/// Of what delete tokens are made, so that none has to be kept, and the same upload has the same.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    pub(super) fn read(db: &Connection, path: &Path) -> Result<Secret> {
+        let sql = "SELECT value FROM meta WHERE name = ?1";
+        let found = db.query_row(sql, [SECRET], |row| row.get(0));
+        found.map(Secret).map_err(|error| match error {
+            rusqlite::Error::QueryReturnedNoRows => Error::Damaged {
+                path: path.to_owned(),
+                place: "meta".into(),
+                reason: "the secret is missing".into(),
+            },
+            error => Error::database(path)(error),
+        })
+    }
+
+    /// What the sender of a result shows to take it back.
+    pub fn token(&self, id: &Id, key: &[u8; 32]) -> [u8; 32] {
+        // All three have a length that is always the same, so nothing can be put behind them.
+        let parts = [&self.0[..], id, key];
+        Sha256::digest(parts.concat()).into()
+    }
+}
+
+/// A body as it is kept.
+///
+/// Errors: out of memory.
+pub fn pack(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(body, LEVEL)
+}
+
+impl Change {
+    /// An upload, packed.
+    ///
+    /// Errors: out of memory.
+    pub fn add(upload: Upload, key: [u8; 32]) -> std::io::Result<Change> {
+        Ok(Change::Add {
+            packed: pack(&upload.body)?,
+            upload: Box::new(upload),
+            key,
+        })
+    }
+
+    /// Makes the change within the transaction under way.
+    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<Outcome> {
+        match self {
+            Change::Add {
+                upload,
+                packed,
+                key,
+            } => add(db, upload, packed, key),
+            Change::Remove { id, key_may } => remove(db, id, key_may),
+            Change::Decide { id, state, reason } => decide(db, id, *state, reason),
+        }
+    }
+}
+
+/// Seconds since 1970; 0 for a clock before that.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs().min(i64::MAX as u64) as i64)
+}
+
+fn add(
+    db: &Connection,
+    upload: &Upload,
+    packed: &[u8],
+    key: &[u8; 32],
+) -> rusqlite::Result<Outcome> {
+    let known: Option<([u8; 32], State)> = db
+        .prepare_cached(
+            "SELECT key, state FROM submission JOIN installation ON installation.number = installation
+             WHERE id = ?1",
+        )?
+        .query_row([upload.id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((known, state)) = known {
+        let is_own = known == *key;
+        return Ok(Outcome::Known { is_own, state });
+    }
+    let state = match upload.reasons.is_empty() {
+        true => State::Valid,
+        false => State::Invalid,
+    };
+    let installation = installation(db, key)?;
+    let test = test(db, &upload.test)?;
+    let device = device(db, &upload.device)?;
+    db.prepare_cached("DELETE FROM gone WHERE id = ?1")?
+        .execute([upload.id])?;
+    db.prepare_cached(
+        "INSERT INTO submission
+            (id, received, state, reasons, test, filesystem, device, installation, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        upload.id,
+        now(),
+        state,
+        reasons_text(&upload.reasons),
+        test,
+        upload.filesystem,
+        device,
+        installation,
+        packed
+    ])?;
+    let submission = db.last_insert_rowid();
+    let mut insert = db.prepare_cached(
+        "INSERT INTO metric
+            (test, measure, device, installation, submission, value, low, high, counts)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    for figure in &upload.figures {
+        let (low, high) = figure.interval.unzip();
+        insert.execute(params![
+            test,
+            figure.measure,
+            device,
+            installation,
+            submission,
+            figure.value,
+            low,
+            high,
+            state == State::Valid
+        ])?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn installation(db: &Connection, key: &[u8; 32]) -> rusqlite::Result<i64> {
+    let find = "SELECT number FROM installation WHERE key = ?1";
+    let found = db
+        .prepare_cached(find)?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
+    if let Some(number) = found {
+        return Ok(number);
+    }
+    db.prepare_cached("INSERT INTO installation (key, since) VALUES (?1, ?2)")?
+        .execute(params![key, now()])?;
+    Ok(db.last_insert_rowid())
+}
+
+fn test(db: &Connection, name: &str) -> rusqlite::Result<i64> {
+    let found = db
+        .prepare_cached("SELECT number FROM test WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()?;
+    if let Some(number) = found {
+        return Ok(number);
+    }
+    db.prepare_cached("INSERT INTO test (name) VALUES (?1)")?
+        .execute([name])?;
+    Ok(db.last_insert_rowid())
+}
+
+fn device(db: &Connection, device: &Device) -> rusqlite::Result<i64> {
+    let parameters = params![
+        device.vendor,
+        device.model,
+        device.part,
+        device.firmware,
+        device.capacity_bytes as i64,
+        device.android,
+        device.kernel
+    ];
+    let found = db
+        .prepare_cached(
+            "SELECT number FROM device WHERE vendor = ?1 AND model = ?2 AND part = ?3
+             AND firmware = ?4 AND capacity_bytes = ?5 AND android = ?6 AND kernel = ?7",
+        )?
+        .query_row(parameters, |row| row.get(0))
+        .optional()?;
+    if let Some(number) = found {
+        return Ok(number);
+    }
+    db.prepare_cached(
+        "INSERT INTO device (vendor, model, part, firmware, capacity_bytes, android, kernel)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(parameters)?;
+    Ok(db.last_insert_rowid())
+}
+
+fn remove(db: &Connection, id: &Id, key_may: &KeyMay) -> rusqlite::Result<Outcome> {
+    let found: Option<(i64, [u8; 32], i64)> = db
+        .prepare_cached(
+            "SELECT submission.number, key, installation.number FROM submission
+             JOIN installation ON installation.number = installation WHERE id = ?1",
+        )?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((number, key, installation)) = found else {
+        return Ok(Outcome::Missing);
+    };
+    if !are_same(&key_may.secret.token(id, &key), &key_may.token) {
+        return Ok(Outcome::Forbidden);
+    }
+    db.prepare_cached("DELETE FROM submission WHERE number = ?1")?
+        .execute([number])?;
+    // A key that nothing is left of is not kept.
+    db.prepare_cached(
+        "DELETE FROM installation WHERE number = ?1
+         AND NOT EXISTS (SELECT 1 FROM submission WHERE installation = ?1)",
+    )?
+    .execute([installation])?;
+    db.prepare_cached("INSERT OR REPLACE INTO gone (id, since) VALUES (?1, ?2)")?
+        .execute(params![id, now()])?;
+    Ok(Outcome::Done)
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn are_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    let differ = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+    std::hint::black_box(differ) == 0
+}
+
+fn decide(db: &Connection, id: &Id, state: State, reason: &str) -> rusqlite::Result<Outcome> {
+    let found: Option<(i64, String)> = db
+        .prepare_cached("SELECT number, reasons FROM submission WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((number, reasons)) = found else {
+        return Ok(Outcome::Missing);
+    };
+    // What its figures say stays beside what the operator said last.
+    let mut reasons: Vec<Reason> = serde_json::from_str(&reasons).unwrap_or_default();
+    reasons.retain(|reason| reason.code != OPERATOR);
+    let state = match state {
+        State::Valid if !reasons.is_empty() => State::Invalid,
+        state => state,
+    };
+    if !reason.is_empty() {
+        reasons.push(Reason {
+            code: OPERATOR.into(),
+            text: reason.to_owned(),
+        });
+    }
+    db.prepare_cached("UPDATE submission SET state = ?2, reasons = ?3 WHERE number = ?1")?
+        .execute(params![number, state, reasons_text(&reasons)])?;
+    db.prepare_cached("UPDATE metric SET counts = ?2 WHERE submission = ?1")?
+        .execute(params![number, state == State::Valid])?;
+    Ok(Outcome::Done)
+}
+
+/// The code of the reason that an operator gives.
+const OPERATOR: &str = "operator";
+
+fn reasons_text(reasons: &[Reason]) -> String {
+    serde_json::to_string(reasons).unwrap_or_else(|_| "[]".into())
+}

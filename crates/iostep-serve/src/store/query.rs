@@ -1,0 +1,215 @@
+//! What is asked of a store.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
+
+use super::state::State;
+use crate::check::Reason;
+use crate::error::{Error, Result};
+use crate::hex;
+use crate::ranking::Value;
+use crate::subject::Device;
+use crate::upload::{Id, MOST_BODY_BYTES};
+
+/// What is known of a submission without its result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Submission {
+    /// Its place in the order in which they came.
+    pub number: i64,
+    /// SHA-256 of the result, in hexadecimal digits.
+    pub id: String,
+    /// Seconds since 1970.
+    pub received: i64,
+    pub state: State,
+    pub reasons: Vec<Reason>,
+    pub test: String,
+    /// Empty for a device without one.
+    pub filesystem: String,
+    pub device: Device,
+}
+
+/// What there is of a result's name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A submission, and what is kept of its result.
+    Kept(Box<Submission>, Vec<u8>),
+    /// Its sender took it back.
+    Gone,
+    Missing,
+}
+
+/// Which submissions are listed.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub state: Option<State>,
+    pub test: Option<String>,
+    pub filesystem: Option<String>,
+    /// The name of the storage or of the phone.
+    pub device: Option<String>,
+    /// Those with lower numbers.
+    pub before: Option<i64>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// A part of a list, the newest first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Page {
+    pub results: Vec<Submission>,
+    /// What the next page is before; `None` on the last one.
+    pub next_before: Option<i64>,
+}
+
+const COLUMNS: &str = "submission.number, id, received, state, reasons, test.name, filesystem,
+    vendor, model, part, firmware, capacity_bytes, android, kernel";
+const TABLES: &str = "submission JOIN test ON test.number = submission.test
+    JOIN device ON device.number = submission.device";
+
+fn submission(row: &Row<'_>) -> rusqlite::Result<Submission> {
+    let reasons: String = row.get(4)?;
+    Ok(Submission {
+        number: row.get(0)?,
+        id: hex::encode(&row.get::<_, [u8; 32]>(1)?),
+        received: row.get(2)?,
+        state: row.get(3)?,
+        reasons: serde_json::from_str(&reasons).unwrap_or_default(),
+        test: row.get(5)?,
+        filesystem: row.get(6)?,
+        device: device(row, 7)?,
+    })
+}
+
+/// From seven columns, of which `first` is the first.
+fn device(row: &Row<'_>, first: usize) -> rusqlite::Result<Device> {
+    Ok(Device {
+        vendor: row.get(first)?,
+        model: row.get(first + 1)?,
+        part: row.get(first + 2)?,
+        firmware: row.get(first + 3)?,
+        capacity_bytes: row.get::<_, i64>(first + 4)?.unsigned_abs(),
+        android: row.get(first + 5)?,
+        kernel: row.get(first + 6)?,
+    })
+}
+
+/// A submission with its body as it is stored.
+pub(super) fn record(db: &Connection, id: &Id) -> rusqlite::Result<Record> {
+    let sql = format!("SELECT {COLUMNS}, body FROM {TABLES} WHERE id = ?1");
+    let found = db
+        .prepare_cached(&sql)?
+        .query_row([id], |row| Ok((submission(row)?, row.get(14)?)))
+        .optional()?;
+    if let Some((submission, body)) = found {
+        return Ok(Record::Kept(Box::new(submission), body));
+    }
+    let gone = db
+        .prepare_cached("SELECT 1 FROM gone WHERE id = ?1")?
+        .exists([id])?;
+    Ok(if gone { Record::Gone } else { Record::Missing })
+}
+
+impl Record {
+    /// With the body as it was before it was packed.
+    pub(super) fn unpacked(self, path: &Path) -> Result<Record> {
+        let Record::Kept(submission, body) = self else {
+            return Ok(self);
+        };
+        let body = zstd::bulk::Decompressor::new()
+            .and_then(|mut unpack| unpack.decompress(&body, MOST_BODY_BYTES))
+            .map_err(|error| Error::Damaged {
+                path: path.to_owned(),
+                place: format!("submission {}", submission.number),
+                reason: error.to_string(),
+            })?;
+        Ok(Record::Kept(submission, body))
+    }
+}
+
+pub(super) fn list(db: &Connection, filter: &Filter) -> rusqlite::Result<Page> {
+    // Written out by what is asked for, so that SQLite can choose the index.
+    let mut sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE submission.number < ?1");
+    if filter.state.is_some() {
+        sql += " AND state = ?2";
+    }
+    if filter.test.is_some() {
+        sql += " AND submission.test = (SELECT number FROM test WHERE name = ?3)";
+    }
+    if filter.filesystem.is_some() {
+        sql += " AND filesystem = ?4";
+    }
+    if filter.device.is_some() {
+        sql += " AND (part = ?5 OR model = ?5)";
+    }
+    // One more tells whether there is another page.
+    sql += " AND ?2 IS ?2 AND ?3 IS ?3 AND ?4 IS ?4 AND ?5 IS ?5
+        ORDER BY submission.number DESC LIMIT ?6";
+    let limit = i64::from(filter.limit);
+    let parameters = params![
+        filter.before.unwrap_or(i64::MAX),
+        filter.state,
+        filter.test,
+        filter.filesystem,
+        filter.device,
+        limit + 1
+    ];
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map(parameters, submission)?;
+    let mut results = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    let is_last = results.len() as i64 <= limit;
+    results.truncate(filter.limit as usize);
+    let next_before = results.last().filter(|_| !is_last).map(|last| last.number);
+    Ok(Page {
+        results,
+        next_before,
+    })
+}
+
+/// The values of a test's valid results.
+pub(super) fn values(
+    db: &Connection,
+    test: &str,
+    measure: &str,
+    filesystem: Option<&str>,
+) -> rusqlite::Result<Vec<Value>> {
+    let mut sql = String::from(
+        "SELECT vendor, model, part, firmware, capacity_bytes, android, kernel,
+            metric.installation, value
+         FROM metric JOIN device ON device.number = metric.device",
+    );
+    if filesystem.is_some() {
+        sql += " JOIN submission ON submission.number = submission AND filesystem = ?3";
+    }
+    sql += " WHERE metric.test = (SELECT number FROM test WHERE name = ?1)
+        AND measure = ?2 AND counts AND ?3 IS ?3";
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![test, measure, filesystem], |row| {
+        Ok(Value {
+            device: device(row, 0)?,
+            installation: row.get(7)?,
+            value: row.get(8)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub(super) fn tests(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
+    let mut statement = db.prepare_cached(
+        "SELECT name, count(*) FROM submission JOIN test ON test.number = test
+         WHERE state = 'valid' GROUP BY name ORDER BY count(*) DESC, name",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+    })?;
+    rows.collect()
+}
+
+pub(super) fn states(db: &Connection) -> rusqlite::Result<Vec<(State, u64)>> {
+    let mut statement =
+        db.prepare_cached("SELECT state, count(*) FROM submission GROUP BY state ORDER BY state")?;
+    let rows = statement.query_map([], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+    })?;
+    rows.collect()
+}

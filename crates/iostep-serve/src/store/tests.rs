@@ -1,0 +1,227 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+use crate::fixture;
+use crate::upload::Upload;
+
+const RATE: &str = "operations_per_second";
+
+struct Place {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+    store: Store,
+}
+
+fn place() -> Place {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let store = Store::create(&path).expect("a store");
+    Place {
+        _directory: directory,
+        path,
+        store,
+    }
+}
+
+fn upload(share: f64) -> Upload {
+    let document = fixture::scaled(fixture::file(2), share);
+    let text = serde_json::to_vec(&document).expect("JSON");
+    Upload::read(&text).expect("a result")
+}
+
+fn add(store: &Store, share: f64, key: u8) -> (Id, Outcome) {
+    let upload = upload(share);
+    let id = upload.id;
+    let change = Change::add(upload, [key; 32]).expect("packed");
+    (id, store.change(&change).expect("added"))
+}
+
+fn ranked(store: &Store) -> Vec<ranking::Place> {
+    let readers = Readers::new(store.clone());
+    let test = "file,access=random-write,sync=fdatasync";
+    readers
+        .ranking((test, RATE), None, ranking::Better::Higher)
+        .expect("a ranking")
+}
+
+#[test]
+fn the_same_result_is_kept_once_and_read_back_as_it_was() {
+    let Place { store, .. } = &place();
+    let (id, first) = add(store, 1.0, 1);
+    assert_eq!(first, Outcome::Done);
+    let state = State::Valid;
+    for (key, is_own) in [(1, true), (2, false)] {
+        let known = Outcome::Known { is_own, state };
+        assert_eq!(add(store, 1.0, key), (id, known));
+    }
+    let readers = Readers::new(store.clone());
+    let Record::Kept(found, body) = readers.submission(&id).expect("an answer") else {
+        panic!("it is kept");
+    };
+    assert_eq!(body, upload(1.0).body);
+    assert_eq!((found.state, &found.reasons[..]), (State::Valid, &[][..]));
+    assert_eq!(found.device, upload(1.0).device);
+    assert_eq!(
+        readers.submission(&[0; 32]).expect("an answer"),
+        Record::Missing
+    );
+}
+
+#[test]
+fn pages_of_a_list_have_each_result_once() {
+    let Place { store, .. } = &place();
+    for number in 0..7 {
+        add(store, 1.0 - f64::from(number) / 10.0, 1);
+    }
+    let readers = Readers::new(store.clone());
+    let mut filter = Filter {
+        limit: 3,
+        state: Some(State::Valid),
+        filesystem: Some("ext4".into()),
+        device: Some("ACME Flash 1".into()),
+        test: Some("file,access=random-write,sync=fdatasync".into()),
+        ..Filter::default()
+    };
+    let mut numbers = Vec::new();
+    loop {
+        let page = readers.list(&filter).expect("a page");
+        numbers.extend(page.results.iter().map(|it| it.number));
+        filter.before = page.next_before;
+        if filter.before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(numbers, [7, 6, 5, 4, 3, 2, 1]);
+    filter.filesystem = Some("xfs".into());
+    assert_eq!(readers.list(&filter).expect("a page").results, []);
+}
+
+#[test]
+fn five_installations_make_a_rank_and_what_an_operator_doubts_makes_none() {
+    let Place { store, .. } = &place();
+    let ids: Vec<Id> = (0..5)
+        .map(|number| add(store, 1.0 - f64::from(number) / 10.0, number as u8).0)
+        .collect();
+    let places = ranked(store);
+    assert_eq!(places.len(), 1);
+    assert_eq!((places[0].rank, places[0].installations), (Some(1), 5));
+    let decide = |state, reason: &str| {
+        let change = Change::Decide {
+            id: ids[0],
+            state,
+            reason: reason.into(),
+        };
+        store.change(&change).expect("decided")
+    };
+    assert_eq!(decide(State::Quarantined, "too fast"), Outcome::Done);
+    let places = ranked(store);
+    assert_eq!((places[0].rank, places[0].installations), (None, 4));
+    let readers = Readers::new(store.clone());
+    let Record::Kept(found, _) = readers.submission(&ids[0]).expect("an answer") else {
+        panic!("it is kept");
+    };
+    assert_eq!(found.state, State::Quarantined);
+    assert_eq!(found.reasons[0].text, "too fast");
+    assert_eq!(decide(State::Valid, ""), Outcome::Done);
+    assert_eq!(ranked(store)[0].rank, Some(1));
+    let states = readers.states().expect("states");
+    assert_eq!(states, [(State::Valid, 5)]);
+}
+
+#[test]
+fn only_the_token_of_its_sender_takes_a_result_back() {
+    let Place { store, .. } = &place();
+    let (id, _) = add(store, 1.0, 1);
+    let secret = store.secret().expect("a secret");
+    let remove = |token| {
+        let change = Change::Remove {
+            id,
+            key_may: KeyMay {
+                secret: secret.clone(),
+                token,
+            },
+        };
+        store.change(&change).expect("an answer")
+    };
+    let token = secret.token(&id, &[1; 32]);
+    assert_eq!(remove(secret.token(&id, &[2; 32])), Outcome::Forbidden);
+    assert_eq!(remove([0; 32]), Outcome::Forbidden);
+    assert_eq!(remove(token), Outcome::Done);
+    assert_eq!(remove(token), Outcome::Missing);
+    let readers = Readers::new(store.clone());
+    assert_eq!(readers.submission(&id).expect("an answer"), Record::Gone);
+    let left = |table: &str| -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let db = store.connect().expect("a connection");
+        db.query_row(&sql, [], |row| row.get(0)).expect("a number")
+    };
+    assert_eq!(["submission", "metric", "installation"].map(left), [0; 3]);
+    assert_eq!(add(store, 1.0, 3), (id, Outcome::Done));
+    assert_eq!(left("gone"), 0);
+}
+
+#[test]
+fn nobody_else_may_look_into_it() {
+    let Place { path, store, .. } = &place();
+    let _lock = store.lock().expect("the lock");
+    add(store, 1.0, 1);
+    let open = store.connect().expect("a connection");
+    let mode = |path: &Path| path.metadata().expect("metadata").permissions().mode() & 0o777;
+    assert_eq!(mode(path), 0o700);
+    let mut files = 0;
+    for entry in path.read_dir().expect("a directory") {
+        let file = entry.expect("an entry").path();
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        files += 1;
+    }
+    assert!(files >= 3, "{files}");
+    drop(open);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("changed");
+    let error = Store::open(path).expect_err("it is refused").to_string();
+    assert!(error.ends_with("or name another directory"), "{error}");
+    let error = store.lock().expect_err("one is enough").to_string();
+    assert!(error.contains("another server uses this store"), "{error}");
+}
+
+#[test]
+fn a_link_is_no_database() {
+    let Place { path, store, .. } = &place();
+    let elsewhere = path.with_file_name("elsewhere");
+    std::fs::rename(store.database(), &elsewhere).expect("moved");
+    symlink(&elsewhere, store.database()).expect("a link");
+    for error in [Store::open(path), Store::create(path)] {
+        let error = error.expect_err("it is refused").to_string();
+        assert!(
+            error.contains("it is a link, or no regular file"),
+            "{error}"
+        );
+    }
+    assert!(Store::open(&path.join("missing")).is_err());
+}
+
+#[test]
+fn the_schema_of_the_future_is_left_as_it_is() {
+    let Place { path, store, .. } = &place();
+    let db = store.connect().expect("a connection");
+    db.pragma_update(None, "user_version", 99).expect("set");
+    drop(db);
+    let error = Store::open(path).expect_err("it is refused").to_string();
+    assert!(error.contains("its schema is 99"), "{error}");
+}
+
+#[test]
+fn a_backup_is_a_plain_database_that_replaces_nothing() {
+    let Place { path, store, .. } = &place();
+    add(store, 1.0, 1);
+    let copy = path.with_file_name("copy.db");
+    store.back_up(&copy).expect("a copy");
+    let mode = copy.metadata().expect("metadata").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let db = Connection::open(&copy).expect("a database");
+    let count: i64 = db
+        .query_row("SELECT count(*) FROM submission", [], |row| row.get(0))
+        .expect("a number");
+    assert_eq!(count, 1);
+    let error = store.back_up(&copy).expect_err("it is there").to_string();
+    assert!(error.contains("cannot create"), "{error}");
+}

@@ -1,0 +1,229 @@
+//! The thread that writes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::change::{Change, Outcome};
+use super::{Error, Result, Store};
+
+/// Changes that wait for the thread: so many uploads are what a second brings.
+const WAITING: usize = 1024;
+/// Changes of one commit.
+const TOGETHER: usize = 256;
+
+/// Called with what came of a change, once that is durable.
+pub type Reply = Box<dyn FnOnce(std::result::Result<Outcome, Arc<Error>>) + Send>;
+
+/// Changes a store in a thread of its own: whatever waits for it is one commit.
+#[derive(Debug)]
+pub struct Writer {
+    sender: Option<SyncSender<(Change, Reply)>>,
+    thread: Option<JoinHandle<()>>,
+    counts: Arc<Counts>,
+}
+
+/// What the thread did.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Transactions that were committed.
+    pub commits: AtomicU64,
+    /// Changes in them.
+    pub changes: AtomicU64,
+    /// Transactions that failed.
+    pub failures: AtomicU64,
+}
+
+impl Writer {
+    /// Starts the thread.
+    ///
+    /// Errors: as of [`Store::change`]; `Io` if there can be no thread.
+    pub fn start(store: Store) -> Result<Writer> {
+        let database = store.database().to_owned();
+        let db = store.connect()?;
+        let (sender, receiver) = sync_channel(WAITING);
+        let counts = Arc::new(Counts::default());
+        let thread = Thread {
+            store,
+            db: Some(db),
+            database: database.clone(),
+            counts: Arc::clone(&counts),
+        };
+        let thread = std::thread::Builder::new()
+            .name("store".into())
+            .spawn(move || thread.run(&receiver))
+            .map_err(Error::io(database, "start a thread for"))?;
+        Ok(Writer {
+            sender: Some(sender),
+            thread: Some(thread),
+            counts,
+        })
+    }
+
+    /// Gives the thread a change. The answer is false, and `reply` is not called, if too many wait.
+    pub fn change(&self, change: Change, reply: Reply) -> bool {
+        let Some(sender) = &self.sender else {
+            return false;
+        };
+        match sender.try_send((change, reply)) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+        }
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until everything that the thread was given is done.
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            // Whatever it died of was said by the panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Thread {
+    store: Store,
+    /// `None` after an error: the log of a connection that failed to write takes no further commit.
+    db: Option<Connection>,
+    database: PathBuf,
+    counts: Arc<Counts>,
+}
+
+impl Thread {
+    fn run(mut self, receiver: &Receiver<(Change, Reply)>) {
+        while let Ok(first) = receiver.recv() {
+            let mut batch = vec![first];
+            batch.extend(receiver.try_iter().take(TOGETHER - 1));
+            let (changes, replies): (Vec<Change>, Vec<Reply>) = batch.into_iter().unzip();
+            match self.commit(&changes) {
+                Ok(outcomes) => {
+                    self.counts.commits.fetch_add(1, Ordering::Relaxed);
+                    let count = changes.len() as u64;
+                    self.counts.changes.fetch_add(count, Ordering::Relaxed);
+                    for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                        reply(Ok(outcome));
+                    }
+                }
+                Err(error) => {
+                    self.counts.failures.fetch_add(1, Ordering::Relaxed);
+                    self.db = None;
+                    let error = Arc::new(error);
+                    for reply in replies {
+                        reply(Err(Arc::clone(&error)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<Vec<Outcome>> {
+        let db = match &mut self.db {
+            Some(db) => db,
+            empty => empty.insert(self.store.connect()?),
+        };
+        let failed = |error| Error::database(&self.database)(error);
+        let transaction = db
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        let outcomes: rusqlite::Result<Vec<Outcome>> = changes
+            .iter()
+            .map(|change| change.apply(&transaction))
+            .collect();
+        let outcomes = outcomes.map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(outcomes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::upload::Upload;
+
+    fn change(share: f64) -> Change {
+        let document = fixture::scaled(fixture::file(1), share);
+        let text = serde_json::to_vec(&document).expect("JSON");
+        let upload = Upload::read(&text).expect("a result");
+        Change::add(upload, [1; 32]).expect("packed")
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = Store::create(&place.path().join("data")).expect("a store");
+        (place, store)
+    }
+
+    #[test]
+    fn what_waits_is_one_commit_and_each_is_answered() {
+        let (_place, store) = store();
+        let writer = Writer::start(store.clone()).expect("a thread");
+        let mut other = store.connect().expect("a connection");
+        let held = other
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .expect("the lock");
+        let (sender, answers) = std::sync::mpsc::channel();
+        for number in 0..50_u32 {
+            let sender = sender.clone();
+            let reply: Reply = Box::new(move |outcome| {
+                sender.send(outcome.expect("done")).expect("somebody waits");
+            });
+            assert!(writer.change(change(1.0 - f64::from(number) / 100.0), reply));
+        }
+        drop(held);
+        let outcomes: Vec<Outcome> = answers.iter().take(50).collect();
+        assert_eq!(outcomes, [Outcome::Done; 50]);
+        assert_eq!(writer.counts().changes.load(Ordering::Relaxed), 50);
+        // The first may have been alone, since the thread took it before the others came.
+        assert!(writer.counts().commits.load(Ordering::Relaxed) <= 2);
+    }
+
+    #[test]
+    fn the_end_waits_for_what_was_taken() {
+        let (_place, store) = store();
+        let writer = Writer::start(store.clone()).expect("a thread");
+        let (sender, answers) = std::sync::mpsc::channel();
+        let reply: Reply = Box::new(move |outcome| {
+            let _ = sender.send(outcome.is_ok());
+        });
+        assert!(writer.change(change(1.0), reply));
+        drop(writer);
+        assert_eq!(answers.try_recv(), Ok(true));
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept_and_the_next_change_is_as_if_nothing_was() {
+        let (_place, store) = store();
+        let db = store.connect().expect("a connection");
+        let pages: i64 = db
+            .query_row("PRAGMA page_count", [], |row| row.get(0))
+            .expect("a number");
+        db.pragma_update(None, "max_page_count", pages)
+            .expect("set");
+        let mut thread = Thread {
+            database: store.database().to_owned(),
+            store,
+            db: Some(db),
+            counts: Arc::default(),
+        };
+        // More than the pages that are there take.
+        let changes: Vec<Change> = (0..20)
+            .map(|number| change(1.0 - f64::from(number) / 100.0))
+            .collect();
+        let error = thread.commit(&changes).expect_err("no room");
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        thread.db = None;
+        let outcomes = thread.commit(&changes).expect("room");
+        assert_eq!(outcomes, [Outcome::Done; 20]);
+    }
+}

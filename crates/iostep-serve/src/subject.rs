@@ -1,0 +1,158 @@
+//! What a result is of: the test that was made, and the device that it was made on.
+
+use iostep_model::bench::{Document, FileJob, Job, SqliteJob, Target};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Settings that say where, how long and how often, and not what.
+const NO_PART: [&str; 9] = [
+    "cpus",
+    "directory",
+    "files",
+    "keep",
+    "limits",
+    "reuse",
+    "seed",
+    "target",
+    "verify",
+];
+
+/// The name of a test: the generator, and each setting that is not its default, by name, as
+/// `sqlite,journal=wal,threads=4`. Two jobs of one name ask for the same work, for whatever time.
+pub fn test(job: &Job) -> String {
+    let default = match job {
+        Job::File(_) => Job::File(FileJob::new(Target::Directory(".".into()))),
+        Job::Sqlite(_) => {
+            let mut job = SqliteJob::new(".");
+            job.settle();
+            Job::Sqlite(job)
+        }
+    };
+    let [own, default] = [job, &default].map(|job| serde_json::to_value(job).unwrap_or_default());
+    let mut name = own["kind"].as_str().unwrap_or_default().to_owned();
+    let mut settings = Vec::new();
+    differences("", &own, &default, &mut settings);
+    settings.sort();
+    for setting in settings {
+        name.push(',');
+        name.push_str(&setting);
+    }
+    name
+}
+
+/// `key=value` for whatever differs, with the names of the objects around it before it.
+fn differences(place: &str, own: &Value, default: &Value, found: &mut Vec<String>) {
+    let Value::Object(fields) = own else {
+        let value = match own {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        found.push(format!("{place}={value}"));
+        return;
+    };
+    for (key, value) in fields {
+        let is_part = !place.is_empty() || !NO_PART.contains(&key.as_str());
+        if is_part && default.get(key) != Some(value) {
+            let place = match place {
+                "" => key.clone(),
+                place => format!("{place}.{key}"),
+            };
+            differences(&place, value, &default[key], found);
+        }
+    }
+}
+
+/// A device with its software, as far as it is known; empty texts and 0 are not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Device {
+    /// Who made the phone; empty for other machines.
+    pub vendor: String,
+    /// What people call it.
+    pub model: String,
+    /// The storage in it: its vendor and model.
+    pub part: String,
+    /// The storage's firmware.
+    pub firmware: String,
+    /// The storage's capacity.
+    pub capacity_bytes: u64,
+    /// Android's release.
+    pub android: String,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+impl Device {
+    /// The device that a result was measured on. Where several disks are below the filesystem, it is
+    /// that of the first; where they are of different kinds, none is named.
+    pub fn of(document: &Document) -> Device {
+        let environment = &document.environment;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let first = environment.disks.first();
+        let disk = first.filter(|first| environment.disks.iter().all(|disk| disk.is_like(first)));
+        let disk = disk.cloned().unwrap_or_default();
+        let android = environment.host.android.clone().unwrap_or_default();
+        let part = [text(&disk.vendor), text(&disk.model)].join(" ");
+        Device {
+            vendor: text(&android.manufacturer),
+            model: text(&android.model),
+            part: part.trim().to_owned(),
+            firmware: text(&disk.firmware),
+            // SQLite's integers are signed.
+            capacity_bytes: disk.capacity_bytes.unwrap_or(0).min(i64::MAX as u64),
+            android: text(&android.release),
+            kernel: environment.host.kernel.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostep_model::bench::{Access, Pace, Sync};
+    use iostep_model::disk::Disk;
+    use iostep_model::host::Android;
+    use iostep_model::pragma::Journal;
+
+    #[test]
+    fn a_test_is_named_by_what_is_not_the_default() {
+        let mut job = FileJob::new(Target::Directory("/mnt".into()));
+        assert_eq!(test(&Job::File(job.clone())), "file");
+        job.access = Access::RandomWrite;
+        job.sync = Sync::Fdatasync;
+        job.measurement.pace = Pace {
+            think_ns: 5,
+            ..Pace::default()
+        };
+        job.measurement.limits.time_ns = Some(7);
+        job.measurement.seed = 3;
+        let name = "file,access=random-write,pace.think_ns=5,sync=fdatasync";
+        assert_eq!(test(&Job::File(job)), name);
+        let mut job = SqliteJob::new("/data");
+        job.settle();
+        job.journal = Journal::Waldio;
+        job.threads = 4;
+        let name = "sqlite,journal=waldio,threads=4";
+        assert_eq!(test(&Job::Sqlite(job)), name);
+    }
+
+    #[test]
+    fn a_device_is_named_by_the_phone_and_its_storage() {
+        let mut document = crate::fixture::file(1);
+        let device = Device::of(&document);
+        assert_eq!((&device.part[..], &device.vendor[..]), ("ACME Flash 1", ""));
+        assert_eq!(device.capacity_bytes, 1 << 40);
+        document.environment.host.android = Some(Android {
+            manufacturer: Some("Maker".into()),
+            model: Some("Phone".into()),
+            release: Some("14".into()),
+            ..Android::default()
+        });
+        document.environment.disks.push(Disk {
+            model: Some("Other".into()),
+            ..Disk::default()
+        });
+        let device = Device::of(&document);
+        assert_eq!((&device.part[..], &device.model[..]), ("", "Phone"));
+        assert_eq!(device.android, "14");
+    }
+}

@@ -1,0 +1,291 @@
+//! What somebody sent, as a result that may be kept.
+
+use std::path::Path;
+
+use iostep_analyze::bench::Summary;
+use iostep_model::bench::{Document, Step};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use sha2::{Digest, Sha256};
+
+use crate::check::{self, Reason};
+use crate::strip::strip;
+use crate::subject::{self, Device};
+
+/// More runs than any result has. Each may have a histogram of 66 KiB for every step.
+const MOST_RUNS: usize = 100;
+/// A day.
+const MOST_SECONDS: usize = 86_400;
+/// More faults than this help nobody.
+const MOST_FAULTS: usize = 20;
+/// How far a figure may be from the same one computed here, as a share: text of a number is rounded.
+const ROUNDING: f64 = 1e-9;
+
+/// What is kept of a result is no longer than this.
+pub const MOST_BODY_BYTES: usize = 16 << 20;
+
+/// The name of a result: SHA-256 of what is kept of it.
+pub type Id = [u8; 32];
+
+/// A result that may be kept.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    pub id: Id,
+    /// JSON of what is kept.
+    pub body: Vec<u8>,
+    /// The name of its test.
+    pub test: String,
+    /// The kind of its filesystem; empty for a device.
+    pub filesystem: String,
+    pub device: Device,
+    /// Its figures over all complete runs.
+    pub figures: Vec<Figure>,
+    /// Why it is not ranked; nothing if it is.
+    pub reasons: Vec<Reason>,
+}
+
+/// A measure's median over the runs, with the ends of its 95 % interval where there are several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name, which ends in its unit.
+    pub measure: String,
+    pub value: f64,
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Why something is no result that may be kept: a line for each fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", reasons.join("; "))]
+pub struct Refusal {
+    pub reasons: Vec<String>,
+}
+
+impl Refusal {
+    fn one(reason: impl ToString) -> Refusal {
+        Refusal {
+            reasons: vec![reason.to_string()],
+        }
+    }
+}
+
+impl Upload {
+    /// Reads a file of `iostep bench -o`, or the `result` in it. What the summary of such a file says
+    /// has to be what its runs say.
+    ///
+    /// Errors: what is wrong with it.
+    pub fn read(text: &[u8]) -> Result<Upload, Refusal> {
+        let outline = outline(text)?;
+        let name = Path::new("the upload");
+        let mut document = Document::parse(name, text).map_err(Refusal::one)?;
+        let mut faults = check::faults(&document);
+        if faults.is_empty() {
+            faults = contradictions(&outline, &Summary::of(&document));
+        }
+        if !faults.is_empty() {
+            faults.truncate(MOST_FAULTS);
+            return Err(Refusal { reasons: faults });
+        }
+        strip(&mut document);
+        let body = serde_json::to_vec(&document).map_err(Refusal::one)?;
+        if body.len() > MOST_BODY_BYTES {
+            return Err(Refusal::one(format!("more than {MOST_BODY_BYTES} bytes")));
+        }
+        let summary = Summary::of(&document);
+        let filesystem = document.environment.filesystem.as_ref();
+        Ok(Upload {
+            id: Sha256::digest(&body).into(),
+            test: subject::test(&document.job),
+            filesystem: filesystem.map(|it| it.kind.clone()).unwrap_or_default(),
+            device: Device::of(&document),
+            figures: figures(&summary),
+            reasons: check::against(&document, &summary),
+            body,
+        })
+    }
+}
+
+/// What of a result is sent: all that is kept of it, as JSON.
+///
+/// Errors: it is no result of `iostep bench`.
+pub fn to_send(text: &[u8]) -> Result<Vec<u8>, Refusal> {
+    outline(text)?;
+    let mut document = Document::parse(Path::new("the result"), text).map_err(Refusal::one)?;
+    strip(&mut document);
+    serde_json::to_vec(&document).map_err(Refusal::one)
+}
+
+fn figures(summary: &Summary) -> Vec<Figure> {
+    let figure = |estimate: &iostep_analyze::bench::Estimate| Figure {
+        measure: estimate.measure.to_string(),
+        value: estimate.median,
+        interval: estimate.interval.map(|it| (it.low, it.high)),
+    };
+    summary.estimates.iter().map(figure).collect()
+}
+
+/// How much there is in an upload, read without making anything of it.
+#[derive(Deserialize)]
+struct Outline {
+    result: Option<ResultOutline>,
+    /// Of a bare result.
+    runs: Option<Vec<RunOutline>>,
+    summary: Option<Claims>,
+}
+
+#[derive(Deserialize)]
+struct ResultOutline {
+    runs: Option<Vec<RunOutline>>,
+}
+
+#[derive(Deserialize)]
+struct RunOutline {
+    #[serde(default)]
+    latencies: Vec<IgnoredAny>,
+    #[serde(default)]
+    seconds: Vec<IgnoredAny>,
+}
+
+/// What an upload's summary says.
+#[derive(Deserialize)]
+struct Claims {
+    #[serde(default)]
+    estimates: Vec<Claim>,
+}
+
+#[derive(Deserialize)]
+struct Claim {
+    measure: String,
+    median: Option<f64>,
+}
+
+fn outline(text: &[u8]) -> Result<Outline, Refusal> {
+    let outline: Outline = serde_json::from_slice(text)
+        .map_err(|error| Refusal::one(format!("this is no result of iostep bench: {error}")))?;
+    let inner = outline.result.as_ref().and_then(|it| it.runs.as_ref());
+    let runs = inner.or(outline.runs.as_ref()).map_or(&[][..], |runs| runs);
+    let limit = |what: &str, most: usize| Err(Refusal::one(format!("more than {most} {what}")));
+    if runs.len() > MOST_RUNS {
+        return limit("runs", MOST_RUNS);
+    }
+    for run in runs {
+        if run.latencies.len() > Step::ALL.len() {
+            return limit("kinds of latencies in a run", Step::ALL.len());
+        }
+        if run.seconds.len() > MOST_SECONDS {
+            return limit("seconds in a run", MOST_SECONDS);
+        }
+    }
+    Ok(outline)
+}
+
+/// What an upload's own summary says and its runs do not.
+fn contradictions(outline: &Outline, summary: &Summary) -> Vec<String> {
+    let claims = outline.summary.iter().flat_map(|it| &it.estimates);
+    let wrong = claims.filter_map(|claim| {
+        let mut own = summary.estimates.iter();
+        // A measure of another version cannot be computed here.
+        let own = own.find(|own| own.measure.to_string() == claim.measure)?;
+        let claimed = claim.median?;
+        let is_same = (claimed - own.median).abs() <= own.median.abs() * ROUNDING;
+        (!is_same).then(|| {
+            format!(
+                "its summary says {} of {claimed}, and its runs {}",
+                claim.measure, own.median
+            )
+        })
+    });
+    wrong.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use serde_json::{Value, json};
+
+    fn refusal(text: &[u8]) -> String {
+        let refusal = Upload::read(text).expect_err("it is refused");
+        assert_eq!(refusal.reasons.len(), 1, "{refusal:?}");
+        refusal.reasons.into_iter().next().unwrap_or_default()
+    }
+
+    fn file(document: &Document) -> Value {
+        json!({ "result": document, "summary": Summary::of(document) })
+    }
+
+    #[test]
+    fn a_file_and_the_result_in_it_are_one_and_what_is_kept_reads_as_itself() {
+        let document = fixture::file(3);
+        let whole = Upload::read(file(&document).to_string().as_bytes()).expect("a result");
+        let bare = serde_json::to_vec_pretty(&document).expect("JSON");
+        let bare = Upload::read(&bare).expect("a result");
+        assert_eq!(whole.id, bare.id);
+        let again = Upload::read(&whole.body).expect("a result");
+        assert_eq!((again.id, &again.body), (whole.id, &whole.body));
+        assert_eq!(whole.reasons, []);
+        assert_eq!(whole.filesystem, "ext4");
+        let rate = &whole.figures[0];
+        assert_eq!(rate.measure, "operations_per_second");
+        let own = Summary::of(&document);
+        assert_eq!(rate.value, own.estimates[0].median);
+        assert!(rate.interval.is_some());
+    }
+
+    #[test]
+    fn what_has_no_place_in_a_result_is_not_kept() {
+        let mut json = file(&fixture::file(1));
+        json["result"]["environment"]["hostname"] = "alices-laptop".into();
+        json["result"]["environment"]["disks"][0]["serial"] = "S3RIAL".into();
+        json["owner"] = "Alice".into();
+        let upload = Upload::read(json.to_string().as_bytes()).expect("a result");
+        let sent = to_send(json.to_string().as_bytes()).expect("a result");
+        assert_eq!(sent, upload.body);
+        let kept = String::from_utf8(upload.body).expect("UTF-8");
+        for word in ["alice", "Alice", "S3RIAL", "/mnt"] {
+            assert!(!kept.contains(word), "{word}: {kept}");
+        }
+    }
+
+    #[test]
+    fn a_summary_that_its_runs_do_not_bear_out_is_refused() {
+        let mut json = file(&fixture::file(3));
+        let median = json["summary"]["estimates"][0]["median"].as_f64();
+        json["summary"]["estimates"][0]["median"] = (2.0 * median.expect("a number")).into();
+        let reason = refusal(json.to_string().as_bytes());
+        assert!(
+            reason.starts_with("its summary says operations_per_second of"),
+            "{reason}"
+        );
+        // A figure that only another version knows.
+        let mut json = file(&fixture::file(3));
+        json["summary"]["estimates"][0]["measure"] = "luck".into();
+        assert!(Upload::read(json.to_string().as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_result_or_one_of_the_future_says_so() {
+        assert!(refusal(b"hi").starts_with("this is no result of iostep bench:"));
+        assert!(refusal(b"{}").contains("schema_version: missing"));
+        assert!(refusal(&[b'['; 100_000]).starts_with("this is no result"));
+        let mut json = file(&fixture::file(1));
+        json["result"]["schema_version"] = 99.into();
+        let reason = refusal(json.to_string().as_bytes());
+        assert!(reason.contains("result schema 99"), "{reason}");
+        let whole = file(&fixture::file(1)).to_string();
+        let cut = &whole.as_bytes()[..whole.len() / 2];
+        assert!(refusal(cut).contains("EOF"), "{}", refusal(cut));
+    }
+
+    #[test]
+    fn more_histograms_than_there_are_steps_are_refused_before_any_is_made() {
+        let mut json = file(&fixture::file(1));
+        let latency = json["result"]["runs"][0]["latencies"][0].clone();
+        json["result"]["runs"][0]["latencies"] = vec![latency; 11].into();
+        let reason = refusal(json.to_string().as_bytes());
+        assert_eq!(reason, "more than 10 kinds of latencies in a run");
+        let mut json = file(&fixture::file(1));
+        let run = json["result"]["runs"][0].clone();
+        json["result"]["runs"] = vec![run; MOST_RUNS + 1].into();
+        assert_eq!(refusal(json.to_string().as_bytes()), "more than 100 runs");
+    }
+}

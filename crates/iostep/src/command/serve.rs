@@ -1,0 +1,166 @@
+//! `iostep serve`: a server of results, and what its operator does with them.
+
+mod decide;
+mod export;
+mod list;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use iostep_model::printable;
+use iostep_serve::api::Limits;
+use iostep_serve::store::{Outcome, Store};
+use iostep_serve::upload::Id;
+use iostep_serve::{hex, log, server};
+
+use crate::error::bad_input;
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// Collect results of many devices, and rank them.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  iostep serve --data results
+  iostep serve --data results --listen 0.0.0.0:7370 --per-address 600
+  iostep serve list --data results --state invalid
+  iostep serve delist --data results 3f5a... --reason 'a forged clock'
+  iostep serve backup --data results copy.db
+
+Exit status: 0 done, 1 failed, 2 bad usage.
+docs/serve.md explains the API, what is checked, and what is kept."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Directory of the results; made if it is not there, for its owner alone
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Option<PathBuf>,
+
+    /// Where connections are taken: an address and a port, 0 for any port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
+    listen: SocketAddr,
+
+    /// Uploads of one address in a minute
+    #[arg(long, value_name = "N", default_value_t = 120,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    per_address: u32,
+
+    /// Uploads of one installation in a minute
+    #[arg(long, value_name = "N", default_value_t = 60,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    per_installation: u32,
+
+    /// Take a request's address from the last one of X-Forwarded-For
+    #[arg(long)]
+    behind_proxy: bool,
+
+    /// Print JSON: the URL, once connections are taken
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Name the results that are kept, the newest first
+    List(list::ListArgs),
+    /// Show a result
+    Show(list::ShowArgs),
+    /// Doubt a result: it is shown and not ranked
+    Quarantine(decide::ReasonArgs),
+    /// Take a result out of the rankings for good; it stays to be seen
+    Delist(decide::ReasonArgs),
+    /// Let a result count again
+    Restore(decide::RestoreArgs),
+    /// Write all results as lines of JSON
+    Export(export::ExportArgs),
+    /// Copy the store while it is used, to a plain SQLite database
+    Backup(export::BackupArgs),
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => serve(&args),
+        Some(Command::List(args)) => list::list(&args),
+        Some(Command::Show(args)) => list::show(&args),
+        Some(Command::Quarantine(args)) => decide::quarantine(&args),
+        Some(Command::Delist(args)) => decide::delist(&args),
+        Some(Command::Restore(args)) => decide::restore(&args),
+        Some(Command::Export(args)) => export::export(&args),
+        Some(Command::Backup(args)) => export::back_up(&args),
+    }
+}
+
+fn serve(args: &Args) -> anyhow::Result<ExitCode> {
+    let data = args.data.as_deref().unwrap_or(Path::new("."));
+    let store = Store::create(data).map_err(unfit)?;
+    let interrupt = Interrupt::install()?;
+    let limits = Limits {
+        per_address: args.per_address,
+        per_installation: args.per_installation,
+        behind_proxy: args.behind_proxy,
+    };
+    let mut printed = Ok(());
+    server::run(
+        &store,
+        args.listen,
+        limits,
+        || interrupt.came(),
+        |address| {
+            let url = format!("http://{address}");
+            log::line(&format!("listening at {url}"));
+            if args.json {
+                printed = terminal::print_json(&serde_json::json!({ "url": url }).to_string());
+            }
+        },
+    )
+    .map_err(unfit)?;
+    log::line("ended: all that was acknowledged is kept");
+    printed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A directory that is no store, or one of somebody else, is the user's to mend.
+fn unfit(error: iostep_serve::Error) -> anyhow::Error {
+    match error {
+        iostep_serve::Error::Refused { .. } => bad_input(error),
+        error => error.into(),
+    }
+}
+
+/// A store that is there.
+fn open(data: &Path) -> anyhow::Result<Store> {
+    Store::open(data).map_err(unfit)
+}
+
+/// The name of a result, as an argument.
+fn id(text: &str) -> Result<Id, String> {
+    let found = hex::decode(text);
+    found.ok_or_else(|| format!("{text}: a result is named by 64 digits 0-9a-f"))
+}
+
+/// Errors, of bad usage: there is no such result.
+fn expect_done(outcome: Outcome, id: &Id) -> anyhow::Result<()> {
+    match outcome {
+        Outcome::Done => Ok(()),
+        _ => Err(missing(id)),
+    }
+}
+
+fn missing(id: &Id) -> anyhow::Error {
+    let id = hex::encode(id);
+    bad_input(anyhow!(
+        "{id}: there is no such result; iostep serve list names them"
+    ))
+}
+
+/// A line for people, of text from outside.
+fn line(text: &str) -> String {
+    printable(text).into_owned() + "\n"
+}

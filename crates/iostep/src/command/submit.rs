@@ -1,0 +1,179 @@
+//! `iostep submit`: brings results to a server.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use iostep_model::printable;
+use iostep_serve::api::MOST_BYTES;
+use iostep_serve::client::{self, Accepted, Client, Fault};
+use iostep_serve::upload;
+
+use crate::error::bad_input;
+use crate::input::{self, Kind};
+use crate::terminal::{self, say};
+
+/// A file with its indents and its summary is longer than what is sent of it.
+const MOST_READ_BYTES: u64 = 64 << 20;
+
+/// Bring results of bench to a server.
+///
+/// What is sent is what was measured and on which kind of hardware, without names and paths, and the
+/// public key of this installation, which is made at the first time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep submit wal.json delete.json --to http://results.example:7370
+  iostep submit --to http://results.example:7370 --take-back ID --token TOKEN
+
+https needs a proxy on this machine that speaks it, as stunnel.
+Exit status: 0 all are kept, 1 one is not, 2 bad usage.
+docs/submit.md explains it.")]
+pub struct Args {
+    /// Results of iostep bench -o
+    #[arg(value_name = "RESULT", required_unless_present = "take_back")]
+    results: Vec<PathBuf>,
+
+    /// The server
+    #[arg(long, value_name = "URL")]
+    to: String,
+
+    /// This installation's key [default: iostep/key where settings are kept]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Take back a result that was brought from here, by its name
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "token",
+        conflicts_with = "results"
+    )]
+    take_back: Option<String>,
+
+    /// What the server said takes it back
+    #[arg(long, value_name = "TOKEN", requires = "take_back")]
+    token: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let texts: Vec<Vec<u8>> = args
+        .results
+        .iter()
+        .map(|path| read(path))
+        .collect::<Result<_, _>>()?;
+    let path = match &args.key {
+        Some(path) => path.clone(),
+        None => default_key()?,
+    };
+    let client = Client::new(&args.to, client::key(&path)?).map_err(bad_input)?;
+    if let (Some(id), Some(token)) = (&args.take_back, &args.token) {
+        return take_back(&client, id, token, args.json);
+    }
+    let mut all_kept = true;
+    let mut kept = Vec::new();
+    for (path, text) in args.results.iter().zip(&texts) {
+        match client.submit(text) {
+            Ok(accepted) => {
+                if !args.json {
+                    terminal::print(&lines(path, &accepted))?;
+                }
+                kept.push(json(path, &accepted));
+            }
+            Err(fault @ Fault::Refused { .. }) => {
+                all_kept = false;
+                say!("iostep: {}: {fault}", path.display());
+            }
+            Err(fault) => bail!(fault),
+        }
+    }
+    if args.json {
+        terminal::print_json(&terminal::json(&kept))?;
+    }
+    Ok(ExitCode::from(u8::from(!all_kept)))
+}
+
+fn take_back(client: &Client, id: &str, token: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+    client.remove(id, token)?;
+    match as_json {
+        true => terminal::print_json(&serde_json::json!({ "taken_back": id }).to_string())?,
+        false => terminal::print(&format!("{} is taken back\n", printable(id)))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What of a result is sent: no paths, nor anything else that a server would not keep.
+///
+/// Errors, of bad usage: it is none, or too long for a server.
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    input::expect(path, &[Kind::Bench])?;
+    let shown = path.display();
+    let mut text = Vec::new();
+    let file = File::open(path).with_context(|| format!("{shown}: cannot open"))?;
+    file.take(MOST_READ_BYTES)
+        .read_to_end(&mut text)
+        .with_context(|| format!("{shown}: cannot read"))?;
+    let text =
+        upload::to_send(&text).map_err(|refusal| bad_input(anyhow!("{shown}: {refusal}")))?;
+    if text.len() > MOST_BYTES {
+        return Err(bad_input(anyhow!(
+            "{shown}: more than {MOST_BYTES} bytes, which no server takes; measure fewer runs"
+        )));
+    }
+    Ok(text)
+}
+
+/// `$XDG_CONFIG_HOME/iostep/key`, or the same below `~/.config`.
+///
+/// Errors, of bad usage: neither is known.
+fn default_key() -> anyhow::Result<PathBuf> {
+    let place = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let settings = place("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(place("HOME")?).join(".config")));
+    let settings = settings
+        .ok_or_else(|| bad_input(anyhow!("no HOME to keep a key in; name a file with --key")))?;
+    Ok(settings.join("iostep/key"))
+}
+
+fn lines(path: &Path, accepted: &Accepted) -> String {
+    let what = match accepted.created {
+        true => "kept",
+        false => "was there already",
+    };
+    let mut lines = vec![format!(
+        "{}: {what} as {}, {}",
+        path.display(),
+        accepted.id,
+        accepted.state
+    )];
+    lines.extend(
+        accepted
+            .reasons
+            .iter()
+            .map(|reason| format!("  not ranked: {}", reason.text)),
+    );
+    if let Some(token) = &accepted.delete_token {
+        lines.push(format!("  token that takes it back: {token}"));
+    }
+    let shown = lines.iter().map(|line| printable(line));
+    shown.map(|line| line.into_owned() + "\n").collect()
+}
+
+fn json(path: &Path, accepted: &Accepted) -> serde_json::Value {
+    serde_json::json!({
+        "file": path.display().to_string(),
+        "id": accepted.id,
+        "created": accepted.created,
+        "state": accepted.state,
+        "reasons": accepted.reasons,
+        "test": accepted.test,
+        "delete_token": accepted.delete_token,
+    })
+}

@@ -1,0 +1,261 @@
+//! `iostep serve` and `iostep submit`, with results that the generator measured.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+
+use iostep_model::bench::Document;
+use iostep_serve::client::{Client, Fault};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A server as a process, which ends with the test.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(place: &Path) -> Server {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_iostep"))
+            .args([
+                "serve",
+                "--data",
+                "data",
+                "--listen",
+                "127.0.0.1:0",
+                "--json",
+            ])
+            .args(["--per-address", "1000000", "--per-installation", "1000000"])
+            .current_dir(place)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        output.read_line(&mut line).expect("a line");
+        let answer: Value = serde_json::from_str(&line).expect("JSON");
+        let url = answer["url"].as_str().expect("a URL").to_owned();
+        Server { process, url }
+    }
+
+    fn signal(&mut self, signal: Signal) -> std::process::ExitStatus {
+        let pid = Pid::from_child(&self.process);
+        kill_process(pid, signal).expect("it is there");
+        self.process.wait().expect("its end")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Most have ended by then.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn iostep(place: &TempDir, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_iostep"))
+        .args(arguments)
+        .current_dir(place)
+        .env("NO_COLOR", "1")
+        .env("HOME", place.path())
+        .env_remove("XDG_CONFIG_HOME")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
+}
+
+fn json(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).expect("nothing but JSON")
+}
+
+/// Results of both generators, measured here.
+fn measure(place: &TempDir) {
+    let here = place.path().to_str().expect("UTF-8");
+    let jobs: [&[&str]; 2] = [
+        &[
+            "bench",
+            "file",
+            here,
+            "--size=1MiB",
+            "--sync=fdatasync",
+            "-o",
+            "file.json",
+        ],
+        &[
+            "bench",
+            "sqlite",
+            here,
+            "--transactions=50",
+            "--journal=wal",
+            "-o",
+            "sqlite.json",
+        ],
+    ];
+    for job in jobs {
+        let output = iostep(place, job);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+}
+
+#[test]
+fn what_was_measured_is_taken_read_back_and_decided_about() {
+    let place = tempfile::tempdir().expect("a directory");
+    measure(&place);
+    let mut server = Server::start(place.path());
+    let to = ["--to", &server.url];
+    let submit = |more: &[&str]| iostep(&place, &[&["submit"], more, &to].concat());
+    let kept = json(&submit(&["file.json", "sqlite.json", "--json"]));
+    let kept = kept.as_array().expect("a list");
+    assert_eq!(kept.len(), 2);
+    assert!(kept.iter().all(|one| one["created"] == true), "{kept:?}");
+    let again = json(&submit(&["file.json", "--json"]));
+    assert_eq!(again[0]["created"], false);
+    for field in ["id", "delete_token"] {
+        assert_eq!(again[0][field], kept[0][field]);
+    }
+
+    let id = kept[1]["id"].as_str().expect("a name");
+    let at_data = |command: &str, more: &[&str]| {
+        let command = ["serve", command, "--data", "data", "--json"];
+        json(&iostep(&place, &[&command, more].concat()))
+    };
+    let listed = at_data("list", &[]);
+    assert_eq!(listed["results"][0]["id"], id);
+    assert_eq!(
+        listed["results"][0]["test"],
+        "sqlite,journal=wal,transactions=50"
+    );
+    let shown = at_data("show", &[id]);
+    let text = shown.to_string();
+    assert!(
+        !text.contains(place.path().to_str().expect("UTF-8")),
+        "{text}"
+    );
+    let document = Document::parse(Path::new("shown"), text.as_bytes()).expect("a result");
+    let own = Document::read(&place.path().join("sqlite.json")).expect("a result");
+    assert_eq!(document.runs[0].latencies, own.runs[0].latencies);
+    assert_eq!(document.runs[0].seconds, own.runs[0].seconds);
+
+    at_data("quarantine", &[id, "--reason", "too good"]);
+    assert_eq!(at_data("show", &[id])["submission"]["state"], "quarantined");
+    at_data("delist", &[id, "--reason", "made by hand"]);
+    let delisted = at_data("list", &["--state", "delisted"]);
+    assert_eq!(delisted["results"].as_array().map(Vec::len), Some(1));
+    let restored = at_data("restore", &[id]);
+    assert_eq!(restored["state"], kept[1]["state"]);
+    let exported = at_data("export", &["-o", "all.jsonl"]);
+    assert_eq!(exported["results"], 2);
+    let lines = std::fs::read_to_string(place.path().join("all.jsonl")).expect("a file");
+    assert_eq!(lines.lines().count(), 2);
+    at_data("backup", &["copy.db"]);
+    let again = iostep(&place, &["serve", "backup", "--data", "data", "copy.db"]);
+    assert_eq!(again.status.code(), Some(2));
+
+    let token = kept[1]["delete_token"].as_str().expect("a token");
+    json(&submit(&["--take-back", id, "--token", token, "--json"]));
+    assert_eq!(
+        at_data("list", &[])["results"].as_array().map(Vec::len),
+        Some(1)
+    );
+    assert!(server.signal(Signal::TERM).success());
+}
+
+#[test]
+fn what_cannot_be_taken_says_so_by_its_status() {
+    let place = tempfile::tempdir().expect("a directory");
+    measure(&place);
+    let server = Server::start(place.path());
+    let submit = |file: &str, to: &str| iostep(&place, &["submit", file, "--to", to]);
+    let text = std::fs::read_to_string(place.path().join("file.json")).expect("a file");
+    let mut forged: Value = serde_json::from_str(&text).expect("JSON");
+    forged["result"]["runs"][0]["elapsed_ns"] = 1.into();
+    std::fs::write(place.path().join("forged.json"), forged.to_string()).expect("a file");
+    let output = submit("forged.json", &server.url);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("elapsed_ns of its seconds are"), "{said}");
+    assert_eq!(submit("missing.json", &server.url).status.code(), Some(2));
+    assert_eq!(
+        submit("file.json", "https://localhost").status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        submit("file.json", "http://127.0.0.1:1").status.code(),
+        Some(1)
+    );
+    let second = iostep(
+        &place,
+        &["serve", "--data", "data", "--listen", "127.0.0.1:0"],
+    );
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    assert!(said.contains("another server uses this store"), "{said}");
+}
+
+#[test]
+fn a_killed_server_has_every_result_that_it_acknowledged() {
+    let place = tempfile::tempdir().expect("a directory");
+    measure(&place);
+    let text = std::fs::read_to_string(place.path().join("sqlite.json")).expect("a file");
+    let measured: Value = serde_json::from_str(&text).expect("JSON");
+    let acknowledged = Mutex::new(Vec::new());
+    // Another machine each time: nobody can tell how much memory one has.
+    let upload = |client: &Client, number: u64| {
+        let mut another = measured["result"].clone();
+        another["environment"]["memory_bytes"] = (1_000_000 + number).into();
+        match client.submit(another.to_string().as_bytes()) {
+            Ok(accepted) => {
+                let mut all = acknowledged.lock().expect("nobody died");
+                all.push(accepted.id);
+                true
+            }
+            Err(Fault::Unreachable { .. }) => false,
+            Err(fault) => panic!("{fault}"),
+        }
+    };
+    let upload = &upload;
+    for round in 0..5_u64 {
+        let mut server = Server::start(place.path());
+        let before = acknowledged.lock().expect("nobody died").len();
+        std::thread::scope(|scope| {
+            for thread in 0..4_u8 {
+                let client = Client::new(&server.url, [thread + 1; 32]).expect("a URL");
+                let first = round * 1_000_000 + u64::from(thread) * 100_000;
+                scope.spawn(move || (first..).find(|&number| !upload(&client, number)));
+            }
+            // Somewhere within the uploads, in each round elsewhere.
+            let enough = before + 20 + 7 * round as usize;
+            while acknowledged.lock().expect("nobody died").len() < enough {
+                std::thread::yield_now();
+            }
+            server.signal(Signal::KILL);
+        });
+    }
+    let all = acknowledged.into_inner().expect("nobody died");
+    assert!(all.len() >= 5 * 20);
+    let listed = iostep(
+        &place,
+        &[
+            "serve", "list", "--data", "data", "--json", "--limit", "1000000",
+        ],
+    );
+    let listed = json(&listed);
+    let kept: std::collections::BTreeSet<&str> = listed["results"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["id"].as_str())
+        .collect();
+    for id in &all {
+        assert!(kept.contains(&id[..]), "{id} of {} is lost", all.len());
+    }
+}
