@@ -17,7 +17,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "iostep-analyze",
         &["iostep-model", "iostep-fs", "iostep-report"],
     ),
-    ("iostep-serve", &["iostep-model", "iostep-analyze", "waldio"]),
+    (
+        "iostep-serve",
+        &["iostep-model", "iostep-analyze", "waldio"],
+    ),
 ];
 /// Crates that glue or test the others.
 const ABOVE_ALL: &[&str] = &["iostep", "iostep-kernel-tests", "xtask"];
