@@ -120,7 +120,10 @@ fn figures(summary: &Summary) -> Vec<Figure> {
         value: estimate.median,
         interval: estimate.interval.map(|it| (it.low, it.high)),
     };
-    summary.estimates.iter().map(figure).collect()
+    let estimates = summary.estimates.iter();
+    // SQLite keeps no other numbers, and one that it refused would spoil the commit of others too.
+    let finite = estimates.filter(|estimate| estimate.median.is_finite());
+    finite.map(figure).collect()
 }
 
 /// How much there is in an upload, read without making anything of it.
@@ -229,6 +232,14 @@ mod tests {
         let own = Summary::of(&document);
         assert_eq!(rate.value, own.estimates[0].median);
         assert!(rate.interval.is_some());
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_none() {
+        let mut summary = Summary::of(&fixture::file(3));
+        let all = figures(&summary).len();
+        summary.estimates[0].median = f64::NAN;
+        assert_eq!(figures(&summary).len(), all - 1);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const COMPLAINTS: [&str; 9] = [
 
 /// What Linux 5.10 says once of a discard on a loop device without a granularity, as mkfs makes, and
 /// refuses it (block/blk-lib.c).
-const OLD_NEWS: &str = "__blkdev_issue_discard";
+const OLD_NEWS: (&str, &str) = ("5.10.", "__blkdev_issue_discard");
 
 /// A place in the kernel's log.
 pub struct Mark {
@@ -49,6 +49,8 @@ impl Mark {
         let Some(mut log) = self.log else {
             return Vec::new();
         };
+        let system = rustix::system::uname();
+        let release = system.release().to_string_lossy();
         let mut found = Vec::new();
         let mut record = [0; 8192];
         loop {
@@ -56,7 +58,7 @@ impl Mark {
                 Ok(0) => return found,
                 Ok(length) => {
                     let text = String::from_utf8_lossy(&record[..length]);
-                    found.extend(complaint(&text));
+                    found.extend(complaint(&text, &release));
                 }
                 // EPIPE: records were overwritten; the next read goes on behind them.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -66,12 +68,13 @@ impl Mark {
     }
 }
 
-/// The message of a `/dev/kmsg` record, if it is a complaint.
-fn complaint(record: &str) -> Option<String> {
+/// The message of a `/dev/kmsg` record, if it is a complaint on this release of the kernel.
+fn complaint(record: &str, release: &str) -> Option<String> {
     let (_, message) = record.split_once(';')?;
     let message = message.lines().next()?;
     let bad = COMPLAINTS.iter().any(|c| message.contains(c));
-    (bad && !message.contains(OLD_NEWS)).then(|| message.to_owned())
+    let is_old_news = release.starts_with(OLD_NEWS.0) && message.contains(OLD_NEWS.1);
+    (bad && !is_old_news).then(|| message.to_owned())
 }
 
 #[cfg(test)]
@@ -81,10 +84,12 @@ mod tests {
     #[test]
     fn warnings_are_told_from_news() {
         let warning = "4,300,5000,-;WARNING: CPU: 1 PID: 7 at fs/inode.c:1 drop+0x1\n SUBSYSTEM=x";
-        let found = complaint(warning).expect("a complaint");
+        let found = complaint(warning, "5.10.0").expect("a complaint");
         assert!(found.ends_with("drop+0x1"), "{found}");
         let old = warning.replace("drop+0x1", "__blkdev_issue_discard+0x22b/0x290");
-        assert_eq!(complaint(&old), None);
-        assert_eq!(complaint("6,301,5001,-;EXT4-fs (loop0): mounted"), None);
+        assert_eq!(complaint(&old, "5.10.0-46-amd64"), None);
+        assert!(complaint(&old, "6.1.0").is_some());
+        let news = "6,301,5001,-;EXT4-fs (loop0): mounted";
+        assert_eq!(complaint(news, "6.1.0"), None);
     }
 }
