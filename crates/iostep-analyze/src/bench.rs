@@ -31,4 +31,4 @@ pub(crate) use sample::mean;
 pub use series::SeriesMean;
 pub use steady::{Steadiness, Unsteadiness};
 pub(crate) use student::{t_95, welch_95};
-pub use summary::Summary;
+pub use summary::{Summary, work};

@@ -1,9 +1,12 @@
 //! A report as what it consists of, whatever it is about: text and page are made from this alone.
 
+pub mod form;
 pub(crate) mod html;
 #[cfg(test)]
 mod tests;
 mod text;
+
+pub use html::{Site, script, style};
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,8 +14,11 @@ use std::fmt::Write as _;
 use askama::Template;
 use iostep_model::unit::Unit;
 
+use form::{Check, Form};
+
 use crate::picture::Picture;
 use crate::plot::Plot;
+use crate::plot::strip::Strip;
 use crate::quantity::{self, Show as _};
 
 /// How much of a report is shown: each has what the one before it has.
@@ -71,6 +77,12 @@ pub enum Block {
     Section(Section),
     /// Every request by time and address. A text has none.
     Picture(Picture),
+    /// Paragraphs.
+    Prose(Vec<String>),
+    /// What may be asked of the server that the page comes from. A text has none.
+    Form(Form),
+    /// Other pages: what each is, and where. A text has none.
+    Links(Vec<(String, String)>),
     /// What sections say together. In a text it comes last, where the prompt is.
     Together(Vec<Block>),
 }
@@ -156,7 +168,9 @@ impl Block {
         match self {
             Block::Lines(lines) => lines.is_empty(),
             Block::Facts(facts) => facts.is_empty(),
-            Block::Picture(_) => false,
+            Block::Picture(_) | Block::Form(_) => false,
+            Block::Prose(paragraphs) => paragraphs.is_empty(),
+            Block::Links(links) => links.is_empty(),
             Block::Tables(tables) => tables.iter().all(Table::is_empty),
             Block::Totals(totals) => totals.is_empty(),
             Block::Warnings(warnings) => warnings.is_empty(),
@@ -340,6 +354,10 @@ pub struct Cell {
     title: Option<String>,
     /// What does not exist, in a column of numbers.
     is_missing: bool,
+    /// The page of what the text names.
+    link: Option<String>,
+    check: Option<Check>,
+    strip: Option<Strip>,
 }
 
 impl Cell {
@@ -384,6 +402,30 @@ impl Cell {
 
     pub fn titled(mut self, title: impl Into<String>) -> Cell {
         self.title = Some(title.into());
+        self
+    }
+
+    /// With another's number, or what else is to be said, below it.
+    pub fn over(mut self, below: impl Into<String>) -> Cell {
+        self.below = below.into();
+        self
+    }
+
+    /// With the page of what it names.
+    pub fn leading_to(mut self, page: impl Into<String>) -> Cell {
+        self.link = Some(page.into());
+        self
+    }
+
+    /// With a box that chooses its row.
+    pub fn with_check(mut self, check: Check) -> Cell {
+        self.check = Some(check);
+        self
+    }
+
+    /// With how its row's values lie.
+    pub fn with_strip(mut self, strip: Strip) -> Cell {
+        self.strip = Some(strip);
         self
     }
 

@@ -2,6 +2,7 @@
 
 pub mod axis;
 pub mod drawing;
+pub mod strip;
 
 use askama::Template;
 

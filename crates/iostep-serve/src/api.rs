@@ -23,9 +23,12 @@ use crate::error::Result;
 use crate::limits::Limit;
 use crate::nonce::{GOOD, Nonces};
 use crate::store::{Readers, Secret, Store, Writer};
-use answer::{Failure, json};
+use answer::json;
 
+pub use answer::Failure;
 pub use metrics::Metrics;
+pub use results::{MEASURE, gone};
+pub use upload::id;
 
 /// The longest body that is taken, as it is sent.
 pub const MOST_SENT_BYTES: usize = 1 << 20;
@@ -85,8 +88,12 @@ impl App {
         })
     }
 
+    pub fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
     /// Does something that takes a thread for a while.
-    async fn work<T: Send + 'static>(
+    pub async fn work<T: Send + 'static>(
         self: &Arc<App>,
         work: impl FnOnce(&App) -> std::result::Result<T, Failure> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
@@ -130,16 +137,13 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// All of the API.
-pub fn router(app: Arc<App>) -> Router {
-    let mut router = Router::new();
+/// All of the API beside other pages, whose fallback tells of what is neither.
+pub fn router(app: Arc<App>, pages: Router<Arc<App>>) -> Router {
+    let mut router = pages;
     for (_, path, handler) in routes() {
         router = router.route(path, handler);
     }
     router
-        .fallback(|| async {
-            Failure::new(StatusCode::NOT_FOUND, "no_page", "there is no such page")
-        })
         .method_not_allowed_fallback(|request: Request| async move {
             let text = format!("{} is not for this page", request.method());
             Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", text)
@@ -158,6 +162,11 @@ async fn counted(State(app): Shared, mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert("x-content-type-options", nosniff);
     response
+}
+
+/// What is not there.
+pub fn no_page() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "no_page", "there is no such page")
 }
 
 /// A number that an upload is signed with.

@@ -14,6 +14,7 @@ pub mod hex;
 pub mod limits;
 pub mod log;
 pub mod nonce;
+pub mod pages;
 pub mod ranking;
 pub mod server;
 pub mod signature;

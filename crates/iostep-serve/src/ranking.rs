@@ -10,7 +10,7 @@ use crate::subject::Device;
 /// A device of fewer installations is shown, and has no rank.
 pub const LEAST_INSTALLATIONS: usize = 5;
 /// What may be outside of an interval.
-const OUTSIDE: f64 = 0.05;
+pub const OUTSIDE: f64 = 0.05;
 
 /// Which of two values is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -63,12 +63,36 @@ pub struct Place {
 }
 
 impl Place {
+    pub fn product(&self) -> crate::subject::Product {
+        crate::subject::Product {
+            vendor: self.vendor.clone(),
+            model: self.model.clone(),
+            part: self.part.clone(),
+            capacity_bytes: self.capacity_bytes,
+        }
+    }
+
     fn name(&self) -> (&str, &str, &str, u64) {
         (&self.vendor, &self.model, &self.part, self.capacity_bytes)
     }
 }
 
 type Product = (String, String, String, u64);
+
+/// The median of each installation, ascending.
+pub fn medians<'a>(values: impl IntoIterator<Item = (i64, &'a f64)>) -> Vec<f64> {
+    let mut installations: HashMap<i64, Vec<f64>> = HashMap::new();
+    for (installation, value) in values {
+        installations.entry(installation).or_default().push(*value);
+    }
+    ascending(&installations)
+}
+
+fn ascending(installations: &HashMap<i64, Vec<f64>>) -> Vec<f64> {
+    let mut medians: Vec<f64> = installations.values().filter_map(|it| median(it)).collect();
+    medians.sort_by(f64::total_cmp);
+    medians
+}
 
 /// The devices in the order of their medians, the best first; those without a rank behind.
 pub fn rank(values: impl IntoIterator<Item = Value>, better: Better) -> Vec<Place> {
@@ -122,8 +146,7 @@ fn place(
     installations: &HashMap<i64, Vec<f64>>,
     better: Better,
 ) -> Option<Place> {
-    let mut medians: Vec<f64> = installations.values().filter_map(|it| median(it)).collect();
-    medians.sort_by(f64::total_cmp);
+    let medians = ascending(installations);
     let (low, high) = (*medians.first()?, *medians.last()?);
     let (best, worst) = match better {
         Better::Higher => (high, low),

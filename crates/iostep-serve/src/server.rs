@@ -21,6 +21,7 @@ use tower_service::Service;
 use crate::api::{self, App, Limits, Peer};
 use crate::error::{Error, Result};
 use crate::log;
+use crate::pages;
 use crate::store::Store;
 
 /// Connections at once: more are turned away, since each may hold a body.
@@ -68,7 +69,7 @@ pub fn run(
 }
 
 async fn serve(listener: &TcpListener, app: &Arc<App>, stop: impl Fn() -> bool) {
-    let router = api::router(Arc::clone(app));
+    let router = api::router(Arc::clone(app), pages::router());
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     while !stop() {

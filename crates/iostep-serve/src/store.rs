@@ -10,6 +10,7 @@ mod place;
 mod query;
 mod schema;
 mod state;
+mod survey;
 mod writer;
 
 use std::fs::File;
@@ -22,6 +23,7 @@ use rusqlite::{Connection, OpenFlags};
 pub use change::{Change, KeyMay, Outcome, Secret};
 pub use query::{Filter, Page, Record, Submission};
 pub use state::State;
+pub use survey::{Found, Sample};
 pub use writer::{Counts, Reply, Writer};
 
 use crate::error::{Error, Result};

@@ -1,6 +1,8 @@
 //! What a result is of: the test that was made, and the device that it was made on.
 
+use iostep_analyze::bench::work as work_of;
 use iostep_model::bench::{Document, FileJob, Job, SqliteJob, Target};
+use iostep_model::printable::is_printable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,13 +22,10 @@ const NO_PART: [&str; 9] = [
 /// The name of a test: the generator, and each setting that is not its default, by name, as
 /// `sqlite,journal=wal,threads=4`. Two jobs of one name ask for the same work, for whatever time.
 pub fn test(job: &Job) -> String {
+    let [file, sqlite] = defaults();
     let default = match job {
-        Job::File(_) => Job::File(FileJob::new(Target::Directory(".".into()))),
-        Job::Sqlite(_) => {
-            let mut job = SqliteJob::new(".");
-            job.settle();
-            Job::Sqlite(job)
-        }
+        Job::File(_) => file,
+        Job::Sqlite(_) => sqlite,
     };
     let [own, default] = [job, &default].map(|job| serde_json::to_value(job).unwrap_or_default());
     let mut name = own["kind"].as_str().unwrap_or_default().to_owned();
@@ -38,6 +37,22 @@ pub fn test(job: &Job) -> String {
         name.push_str(&setting);
     }
     name
+}
+
+fn defaults() -> [Job; 2] {
+    let mut sqlite = SqliteJob::new(".");
+    sqlite.settle();
+    [
+        Job::File(FileJob::new(Target::Directory(".".into()))),
+        Job::Sqlite(sqlite),
+    ]
+}
+
+/// What an operation of a test is called, by the test's name.
+pub fn work(name: &str) -> &'static str {
+    let [file, sqlite] = defaults();
+    let is_sqlite = name.split(',').next() == Some(&test(&sqlite));
+    work_of(if is_sqlite { &sqlite } else { &file })
 }
 
 /// `key=value` for whatever differs, with the names of the objects around it before it.
@@ -81,7 +96,83 @@ pub struct Device {
     pub kernel: String,
 }
 
+/// What is ranked: a phone and its storage, whatever software is on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Product {
+    pub vendor: String,
+    pub model: String,
+    pub part: String,
+    pub capacity_bytes: u64,
+}
+
+impl Product {
+    /// What people call it: the phone, or the storage where there is none.
+    pub fn name(&self) -> String {
+        let phone = [&self.vendor[..], &self.model].join(" ");
+        let names = [phone.trim(), &self.part];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        name.unwrap_or("unknown").to_owned()
+    }
+
+    /// Its four parts between `~`, as addresses have them. Where a part has what parts it, or what
+    /// is not printable, there are `%` and two digits for each byte of that.
+    pub fn key(&self) -> String {
+        let capacity = self.capacity_bytes.to_string();
+        let parts = [&self.vendor, &self.model, &self.part, &capacity];
+        let mut key = String::new();
+        for (number, part) in parts.into_iter().enumerate() {
+            if number > 0 {
+                key.push('~');
+            }
+            for letter in part.chars() {
+                match matches!(letter, '~' | '%') || !is_printable(letter) {
+                    false => key.push(letter),
+                    true => letter
+                        .encode_utf8(&mut [0; 4])
+                        .bytes()
+                        .for_each(|byte| key += &format!("%{byte:02X}")),
+                }
+            }
+        }
+        key
+    }
+
+    /// `None` for what is no [`Product::key`].
+    pub fn of_key(key: &str) -> Option<Product> {
+        let parts: Option<Vec<String>> = key.split('~').map(decoded).collect();
+        let [vendor, model, part, capacity] = parts?.try_into().ok()?;
+        let product = Product {
+            vendor,
+            model,
+            part,
+            capacity_bytes: capacity.parse().ok()?,
+        };
+        (product.key() == key).then_some(product)
+    }
+}
+
+fn decoded(part: &str) -> Option<String> {
+    let mut pieces = part.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
 impl Device {
+    /// What it is without its software.
+    pub fn product(&self) -> Product {
+        Product {
+            vendor: self.vendor.clone(),
+            model: self.model.clone(),
+            part: self.part.clone(),
+            capacity_bytes: self.capacity_bytes,
+        }
+    }
+
     /// The device that a result was measured on. Where several disks are below the filesystem, it is
     /// that of the first; where they are of different kinds, none is named.
     pub fn of(document: &Document) -> Device {
@@ -133,6 +224,36 @@ mod tests {
         job.threads = 4;
         let name = "sqlite,journal=waldio,threads=4";
         assert_eq!(test(&Job::Sqlite(job)), name);
+    }
+
+    #[test]
+    fn a_product_is_found_by_its_key_whatever_its_name_is() {
+        let product = Product {
+            vendor: "Ma~ker".into(),
+            model: "50 % \u{202e}phone/\n".into(),
+            part: String::new(),
+            capacity_bytes: 128 << 30,
+        };
+        let key = product.key();
+        assert!(key.chars().all(is_printable), "{key}");
+        assert_eq!(Product::of_key(&key), Some(product));
+        for wrong in [
+            "",
+            "a~b~c",
+            "a~b~c~d",
+            "a~b~c~1~2",
+            "a~b~%4~1",
+            "a~b~%41~1",
+            "a~b~c~01",
+        ] {
+            assert_eq!(Product::of_key(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_operation_is_called_what_its_generator_calls_it() {
+        assert_eq!(work("file,sync=fdatasync"), "operation");
+        assert_eq!(work("sqlite,journal=wal"), "transaction");
     }
 
     #[test]

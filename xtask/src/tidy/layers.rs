@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "iostep-serve",
-        &["iostep-model", "iostep-analyze", "waldio"],
+        &["iostep-model", "iostep-analyze", "iostep-report", "waldio"],
     ),
 ];
 /// Crates that glue or test the others.

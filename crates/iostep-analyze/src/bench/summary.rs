@@ -57,7 +57,7 @@ impl Summary {
 }
 
 /// What an operation of a job is called.
-fn work(job: &Job) -> &'static str {
+pub fn work(job: &Job) -> &'static str {
     match job {
         Job::File(_) => "operation",
         Job::Sqlite(_) => "transaction",

@@ -1,5 +1,6 @@
 //! A document as one HTML page: no network, no other file, and nothing that needs its script but
-//! sorting and the choice of light or dark.
+//! sorting and the choice of light or dark. Where a server sends it, style and script are files of
+//! the server, so that its policy need not allow any that stand in a page.
 
 pub(crate) mod escape;
 
@@ -23,7 +24,32 @@ struct Page<'a> {
     version: &'a str,
     style: &'static str,
     script: String,
+    site: Option<&'a Site<'a>>,
     body: Body<'a>,
+}
+
+/// What is around a page that a server sends.
+pub struct Site<'a> {
+    /// Its pages: where each is, and its name.
+    pub pages: &'a [(&'a str, &'a str)],
+    /// The page of what is searched, and what was searched for.
+    pub search: (&'a str, &'a str),
+    /// Where [`style`] is.
+    pub style: &'a str,
+    /// Where [`script`] is.
+    pub script: &'a str,
+    /// Where a picture for the browser's tab is.
+    pub icon: &'a str,
+}
+
+/// The style sheet of pages that a server sends.
+pub fn style() -> String {
+    [include_str!("html/page.css"), include_str!("html/site.css")].join("\n")
+}
+
+/// The script of pages that a server sends.
+pub fn script() -> String {
+    bundle(&MODULES)
 }
 
 /// What is in a section.
@@ -105,6 +131,15 @@ impl Shown<'_> {
 impl Document {
     /// The page. Names in it come from whoever made what was measured, and are escaped.
     pub fn html(&self) -> String {
+        self.page(None)
+    }
+
+    /// The page as a server sends it, which needs the site's style and has no picture.
+    pub fn served(&self, site: &Site<'_>) -> String {
+        self.page(Some(site))
+    }
+
+    fn page(&self, site: Option<&Site<'_>>) -> String {
         let mut blocks = self.body.blocks.iter();
         let has_picture = blocks.any(|(_, block)| matches!(block, Block::Picture(_)));
         let page = Page {
@@ -113,8 +148,9 @@ impl Document {
             style: include_str!("html/page.css"),
             script: match has_picture {
                 true => bundle(&picture::MODULES),
-                false => bundle(&MODULES),
+                false => script(),
             },
+            site,
             body: Body::of(&self.body),
         };
         page.render()

@@ -13,7 +13,35 @@ fn hostile() -> String {
 
 /// Everything that a document can have, all of it named by somebody who means harm.
 fn document() -> Document {
-    let cell = || Cell::text(HOSTILE).titled(HOSTILE);
+    let check = || form::Check {
+        form: "form",
+        name: "name",
+        value: hostile(),
+        label: hostile(),
+    };
+    let (axis, _) = crate::plot::strip::axis(1.0, 2.0);
+    let strip = move || Strip::of(&axis, &[1.0], 1.0, None, HOSTILE).expect("a value");
+    let cell = || {
+        let cell = Cell::text(HOSTILE).titled(HOSTILE).leading_to(HOSTILE);
+        cell.with_check(check()).with_strip(strip())
+    };
+    let asked = Form {
+        id: "form",
+        action: hostile(),
+        fields: vec![
+            form::Field::Hidden {
+                name: "name",
+                value: hostile(),
+            },
+            form::Field::Choice {
+                name: "name",
+                label: "label",
+                options: vec![(hostile(), hostile())],
+                chosen: hostile(),
+            },
+        ],
+        button: "ask",
+    };
     let table = || {
         let mut table = Table::new(HOSTILE, [HOSTILE]).note(HOSTILE);
         table.lines.push(hostile());
@@ -32,6 +60,9 @@ fn document() -> Document {
     };
     let blocks = [
         Block::Lines(vec![hostile()]),
+        Block::Prose(vec![hostile()]),
+        Block::Form(asked),
+        Block::Links(vec![(hostile(), hostile())]),
         Block::Facts(vec![Fact::of("fact", HOSTILE)]),
         Block::Totals(vec![("total", hostile())]),
         Block::Warnings(vec![(hostile(), "mend it")]),

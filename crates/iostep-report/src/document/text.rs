@@ -78,6 +78,8 @@ impl<'a> Text<'a> {
             Block::Facts(facts) => facts.iter().for_each(|fact| self.fact(fact)),
             // Their numbers are in lines and tables too.
             Block::Totals(_) | Block::Plots(_) | Block::Picture(_) => {}
+            Block::Form(_) | Block::Links(_) => {}
+            Block::Prose(lines) => lines.iter().for_each(|line| self.line(" ", line)),
             Block::Warnings(warnings) => {
                 for (fact, advice) in warnings {
                     let warning = self.style.bold("warning:");

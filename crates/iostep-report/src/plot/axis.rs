@@ -74,6 +74,18 @@ impl Axis {
         }
     }
 
+    /// From one value to another, both above 0, by their logarithms.
+    pub fn logarithms(least: f64, greatest: f64, (from_px, to_px): (f64, f64)) -> Axis {
+        Axis {
+            scale: Scale::Decades {
+                first: least.log10(),
+                last: greatest.log10(),
+            },
+            from_px,
+            to_px,
+        }
+    }
+
     /// Shares that are told apart up to one in `count`.
     pub fn nines(count: f64, (from_px, to_px): (f64, f64)) -> Axis {
         let last = count.max(10.0).log10().ceil().clamp(2.0, 6.0);

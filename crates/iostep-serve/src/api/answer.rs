@@ -57,6 +57,14 @@ impl Failure {
         }
     }
 
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Something in the server failed: the operator is told what, and others only that.
     pub fn internal(reason: impl Into<String>) -> Failure {
         log::line(&format!("error: {}", reason.into()));

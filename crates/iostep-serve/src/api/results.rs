@@ -19,7 +19,7 @@ use crate::store::{Filter, Record, State as Counts, Submission};
 const PAGE: u32 = 50;
 const MOST_OF_PAGE: u32 = 500;
 /// What is ranked if nothing else is asked for.
-const MEASURE: &str = "operations_per_second";
+pub const MEASURE: &str = "operations_per_second";
 
 /// `GET /healthz`: the store can be read.
 pub async fn health(State(app): Shared) -> Answer {
@@ -30,6 +30,12 @@ pub async fn health(State(app): Shared) -> Answer {
     })
     .await?;
     Ok(json(StatusCode::OK, &serde_json::json!({ "status": "ok" })))
+}
+
+/// What its sender took back.
+pub fn gone() -> Failure {
+    let text = "its sender took this result back";
+    Failure::new(StatusCode::GONE, "gone", text)
 }
 
 /// A result with its figures, which are worked out anew. A file of it is one of `iostep bench -o`.
@@ -47,10 +53,7 @@ pub async fn one(State(app): Shared, Path(name): Path<String>) -> Answer {
         let record = app.readers.submission(&id);
         match record.map_err(|error| Failure::of_store(&error))? {
             Record::Missing => Err(Failure::missing()),
-            Record::Gone => {
-                let text = "its sender took this result back";
-                Err(Failure::new(StatusCode::GONE, "gone", text))
-            }
+            Record::Gone => Err(gone()),
             Record::Kept(submission, body) => {
                 let result = Document::parse(FilePath::new(&submission.id), &body);
                 let result = result.map_err(|error| Failure::internal(error.to_string()))?;

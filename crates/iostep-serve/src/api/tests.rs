@@ -323,7 +323,6 @@ fn one_who_asks_too_often_is_told_when_to_come_back() {
 fn what_is_no_page_says_so_in_json() {
     let running = Running::start(10);
     for (path, status, code) in [
-        ("/", 404, "no_page"),
         ("/api/v2/results", 404, "no_page"),
         ("/api/v1/results/x", 400, "id"),
     ] {

@@ -10,7 +10,7 @@ use crate::check::Reason;
 use crate::error::{Error, Result};
 use crate::hex;
 use crate::ranking::Value;
-use crate::subject::Device;
+use crate::subject::{Device, Product};
 use crate::upload::{Id, MOST_BODY_BYTES};
 
 /// What is known of a submission without its result.
@@ -82,7 +82,7 @@ fn submission(row: &Row<'_>) -> rusqlite::Result<Submission> {
 }
 
 /// From seven columns, of which `first` is the first.
-fn device(row: &Row<'_>, first: usize) -> rusqlite::Result<Device> {
+pub(super) fn device(row: &Row<'_>, first: usize) -> rusqlite::Result<Device> {
     Ok(Device {
         vendor: row.get(first)?,
         model: row.get(first + 1)?,
@@ -156,14 +156,42 @@ pub(super) fn list(db: &Connection, filter: &Filter) -> rusqlite::Result<Page> {
     ];
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map(parameters, submission)?;
-    let mut results = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    let is_last = results.len() as i64 <= limit;
-    results.truncate(filter.limit as usize);
+    Ok(page(rows.collect::<rusqlite::Result<_>>()?, filter.limit))
+}
+
+/// A page of what may be one more than fits on it.
+fn page(mut results: Vec<Submission>, limit: u32) -> Page {
+    let is_last = results.len() <= limit as usize;
+    results.truncate(limit as usize);
     let next_before = results.last().filter(|_| !is_last).map(|last| last.number);
-    Ok(Page {
+    Page {
         results,
         next_before,
-    })
+    }
+}
+
+/// The newest submissions of a product, whose devices `devices` selects.
+pub(super) fn list_of(
+    db: &Connection,
+    (devices, product): (&str, &Product),
+    before: Option<i64>,
+    limit: u32,
+) -> rusqlite::Result<Page> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE submission.device IN ({devices})
+         AND submission.number < ?5 ORDER BY submission.number DESC LIMIT ?6"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let parameters = params![
+        product.vendor,
+        product.model,
+        product.part,
+        product.capacity_bytes.min(i64::MAX as u64) as i64,
+        before.unwrap_or(i64::MAX),
+        i64::from(limit) + 1
+    ];
+    let rows = statement.query_map(parameters, submission)?;
+    Ok(page(rows.collect::<rusqlite::Result<_>>()?, limit))
 }
 
 /// The values of a test's valid results.

@@ -1,0 +1,236 @@
+//! `/`: the devices of a test in their order.
+
+use iostep_report::document::form::{Check, Field, Form};
+use iostep_report::document::{Block, Cell, Document, Section, Table};
+use iostep_report::quantity::plural;
+
+use super::figures::{self, COLUMNS, Figures, Group};
+use super::link;
+use super::question::{Question, missing};
+use crate::api::{App, Failure};
+use crate::ranking::LEAST_INSTALLATIONS;
+use crate::store::Sample;
+use crate::subject;
+
+pub const ASKED: [&str; 7] = [
+    "test",
+    "measure",
+    "filesystem",
+    "kernel",
+    "android",
+    "part",
+    "page",
+];
+/// Devices of a page.
+const PAGE: usize = 100;
+const COMPARE: &str = "compare";
+
+pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
+    let readers = app.readers();
+    let failed = |error| Failure::of_store(&error);
+    let mut section = Section::new("Ranking");
+    let tests = readers.tests().map_err(failed)?;
+    let Some((first, _)) = tests.first() else {
+        section.headline = "No result is ranked yet.".into();
+        let how = "iostep bench sqlite -o result.json measures a device; \
+            iostep submit result.json brings the result here.";
+        section.push(Block::Prose(vec![how.into()]));
+        return Ok(Document::of(section));
+    };
+    let test = question.one("test").unwrap_or(first);
+    if !tests.iter().any(|(it, _)| it == test) {
+        return Err(missing(format!(
+            "test: there are no valid results of {test}"
+        )));
+    }
+    let measure = figures::measure(question)?;
+    let page = question.number("page")?.unwrap_or(1) as usize;
+    let asked = Asked::of(question);
+    let samples = readers
+        .samples((test, &measure.to_string()), None)
+        .map_err(failed)?;
+    let measures = readers.measures(test).map_err(failed)?;
+    let mut fields = vec![
+        figures::tests(&tests, test),
+        figures::measures(&measures, test, measure),
+    ];
+    fields.extend(asked.choices(&samples));
+    section.push(Block::Form(Form {
+        id: "choose",
+        action: "/".into(),
+        fields,
+        button: "Show",
+    }));
+    let chosen = samples.iter().filter(|sample| asked.is_met(sample));
+    let groups = figures::groups(chosen, measure, |sample| sample.device.product());
+    let start = (page - 1).saturating_mul(PAGE);
+    if start > 0 && start >= groups.len() {
+        return Err(missing(format!(
+            "page: there are {}",
+            plural(groups.len() as u64, "device")
+        )));
+    }
+    let figures = Figures::of(measure, groups.iter());
+    let shown = groups.iter().skip(start).take(PAGE);
+    let (ranked, others): (Vec<_>, Vec<_>) = shown.partition(|it| it.place.rank.is_some());
+    let label = measure.label(subject::work(test));
+    if groups.is_empty() {
+        section.headline = "No valid result is of what was chosen.".into();
+    }
+    let columns = [&[">rank", "~device"], &COLUMNS[..], &["compare"]].concat();
+    let ranked = ranked.into_iter().map(|group| {
+        let rank = Cell::count(group.place.rank.unwrap_or_default());
+        row(rank, group, &figures)
+    });
+    let table = Table::new(format!("{test}: {label}"), columns).note(figures.note.clone());
+    section.push(Block::Table(table.rows(ranked)));
+    let others = others.into_iter().map(|group| {
+        let missing = LEAST_INSTALLATIONS as u64 - group.place.installations;
+        row(Cell::count(missing), group, &figures)
+    });
+    let columns = [&[">missing", "~device"], &COLUMNS[..], &["compare"]].concat();
+    let note = format!(
+        "A device is ranked from {} on; this is how many are missing.",
+        plural(LEAST_INSTALLATIONS as u64, "installation")
+    );
+    let table = Table::new("Not ranked yet", columns).note(note);
+    section.push(Block::Table(table.rows(others)));
+    section.push(Block::Form(comparison(
+        test,
+        &measure.to_string(),
+        asked.filesystem,
+    )));
+    section.push(Block::Links(turns(question, test, page, groups.len())));
+    Ok(Document::of(section))
+}
+
+fn row(first: Cell, group: &Group, figures: &Figures) -> Vec<Cell> {
+    let product = group.place.product();
+    let check = Check {
+        form: COMPARE,
+        name: "device",
+        value: product.key(),
+        label: format!("compare {} {}", product.name(), product.part),
+    };
+    let mut row = vec![first, figures::device(&product)];
+    row.extend(figures.cells(group, &product.name()));
+    row.push(Cell::default().with_check(check));
+    row
+}
+
+fn comparison(test: &str, measure: &str, filesystem: &str) -> Form {
+    let kept = [
+        ("test", test),
+        ("measure", measure),
+        ("filesystem", filesystem),
+    ];
+    let hidden = kept.into_iter().map(|(name, value)| Field::Hidden {
+        name,
+        value: value.into(),
+    });
+    Form {
+        id: COMPARE,
+        action: "/compare".into(),
+        fields: hidden.collect(),
+        button: "Compare those chosen",
+    }
+}
+
+/// The pages before and behind.
+fn turns(question: &Question, test: &str, page: usize, devices: usize) -> Vec<(String, String)> {
+    let turn = |words: &str, page: usize| {
+        let page = page.to_string();
+        let mut parameters: Vec<(&str, &str)> = ASKED
+            .iter()
+            .filter_map(|name| Some((*name, question.one(name)?)))
+            .collect();
+        parameters.retain(|(name, _)| !["test", "page"].contains(name));
+        parameters.extend([("test", test), ("page", &page)]);
+        (words.to_owned(), link::to("/", &parameters))
+    };
+    let before = (page > 1).then(|| turn("Previous devices", page - 1));
+    let next = (page * PAGE < devices).then(|| turn("More devices", page + 1));
+    before.into_iter().chain(next).collect()
+}
+
+/// Which results are looked at; an empty text is any.
+struct Asked<'a> {
+    filesystem: &'a str,
+    kernel: &'a str,
+    android: &'a str,
+    part: &'a str,
+}
+
+impl Asked<'_> {
+    fn of(question: &Question) -> Asked<'_> {
+        let [filesystem, kernel, android, part] = ["filesystem", "kernel", "android", "part"]
+            .map(|name| question.one(name).unwrap_or_default());
+        Asked {
+            filesystem,
+            kernel,
+            android,
+            part,
+        }
+    }
+
+    fn choices(&self, samples: &[Sample]) -> [Field; 4] {
+        let all = || samples.iter();
+        [
+            figures::choice(
+                "filesystem",
+                "Filesystem",
+                all().map(|it| &*it.filesystem),
+                self.filesystem,
+            ),
+            figures::choice(
+                "kernel",
+                "Kernel",
+                all().map(|it| series(&it.device.kernel)),
+                self.kernel,
+            ),
+            figures::choice(
+                "android",
+                "Android",
+                all().map(|it| &it.device.android[..]),
+                self.android,
+            ),
+            figures::choice(
+                "part",
+                "Storage",
+                all().map(|it| &it.device.part[..]),
+                self.part,
+            ),
+        ]
+    }
+
+    fn is_met(&self, sample: &Sample) -> bool {
+        let device = &sample.device;
+        [
+            (self.filesystem, &*sample.filesystem),
+            (self.kernel, series(&device.kernel)),
+            (self.android, &device.android),
+            (self.part, &device.part),
+        ]
+        .into_iter()
+        .all(|(asked, found)| asked.is_empty() || asked == found)
+    }
+}
+
+/// The first two numbers of a kernel's release: those of phones are of a few series, each with many
+/// builds.
+fn series(kernel: &str) -> &str {
+    let mut points = kernel.match_indices('.');
+    let second = points.nth(1).map_or(kernel.len(), |(place, _)| place);
+    &kernel[..second]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::series;
+
+    #[test]
+    fn a_series_is_two_numbers() {
+        let found = ["5.10.198-android13-4", "6.18", "6", ""].map(series);
+        assert_eq!(found, ["5.10", "6.18", "6", ""]);
+    }
+}
