@@ -10,6 +10,8 @@ const [browser, base, hostile, screenshots] = process.argv.slice(2);
 const TEST = "sqlite,journal=wal";
 const WIDTHS = [1280, 390];
 const SCHEMES = ["light", "dark"];
+// A loaded machine takes its time.
+const PATIENCE_MS = 60_000;
 const faults = [];
 
 // A connection to a browser: commands, and what it tells by itself.
@@ -46,11 +48,12 @@ class Browser {
         const id = (this.last += 1);
         const message = { id, method, params, sessionId: this.session };
         this.process.stdio[3].write(JSON.stringify(message) + "\0");
-        return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+        const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+        return inTime(answer, `${method} ${params.expression ?? ""}`);
     }
 
     event(method) {
-        return new Promise((resolve) => {
+        const told = new Promise((resolve) => {
             const listener = (message) => {
                 if (message.method !== method) return;
                 this.listeners = this.listeners.filter((each) => each !== listener);
@@ -58,6 +61,7 @@ class Browser {
             };
             this.listeners.push(listener);
         });
+        return inTime(told, method);
     }
 
     async attach() {
@@ -91,12 +95,22 @@ class Browser {
     }
 }
 
+// A browser that does not answer is a fault, and not a test without an end.
+function inTime(promise, what) {
+    let timer;
+    const late = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`no answer to ${what}`)), PATIENCE_MS);
+    });
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
 function check(holds, place, fault) {
     if (!holds) faults.push(`${place}: ${fault}`);
 }
 
 async function json(path) {
-    return (await fetch(base + path)).json();
+    const answer = await fetch(base + path, { headers: { connection: "close" } });
+    return inTime(answer.json(), path);
 }
 
 // What stands out of the page's width, where there is something.
@@ -187,6 +201,11 @@ async function main() {
     const page = new Browser(browser);
     const counts = { pages: 0, controls: 0, named: 0, rows: 0 };
     let place = "";
+    process.on("unhandledRejection", (error) => {
+        console.log([...faults, `${place}: ${error.message}`].join("\n"));
+        page.process.kill();
+        process.exit(1);
+    });
     page.listeners.push(({ method, params }) => {
         const entry = params?.entry;
         if (method === "Runtime.exceptionThrown") faults.push(`${place}: ${JSON.stringify(params.exceptionDetails)}`);
