@@ -21,7 +21,7 @@ build: ## Build the command, optimised
 .PHONY: demo
 demo: ## Build, then show the main job on a throw-away ext4 image (root)
 	scripts/setup demo
-	cargo build --release --package iostep --bin iostep
+	cargo build --release --package iostep --bin iostep --no-default-features --features trace
 	$(AS_ROOT) $(IOSTEP) demo
 
 .PHONY: test

@@ -24,11 +24,11 @@ mod record;
 mod replay;
 #[cfg(feature = "trace")]
 mod report;
-#[cfg(feature = "trace")]
+#[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "trace")]
 mod sql_child;
-#[cfg(feature = "trace")]
+#[cfg(feature = "serve")]
 mod submit;
 #[cfg(feature = "trace")]
 mod trace;
@@ -68,8 +68,10 @@ pub enum Command {
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
     /// Collect results of many devices, and rank them
+    #[cfg(feature = "serve")]
     Serve(serve::Args),
     /// Bring results of bench to a server
+    #[cfg(feature = "serve")]
     Submit(submit::Args),
     /// Write the manual pages and the shells' completions for a package
     #[command(name = "__manual", hide = true)]
@@ -107,7 +109,9 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),
+        #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(args),
+        #[cfg(feature = "serve")]
         Command::Submit(args) => submit::run(&args),
         Command::Trace(args) => trace::run(args),
         Command::TraceInfo(args) => trace_info::run(&args),
