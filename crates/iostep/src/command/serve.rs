@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use iostep_model::printable;
-use iostep_serve::api::Limits;
+use iostep_serve::api::{Limits, Patience};
 use iostep_serve::store::{Outcome, Store};
 use iostep_serve::upload::Id;
 use iostep_serve::{hex, log, server};
@@ -105,6 +105,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         per_address: args.per_address,
         per_installation: args.per_installation,
         behind_proxy: args.behind_proxy,
+        patience: Patience::default(),
     };
     let mut printed = Ok(());
     server::run(
