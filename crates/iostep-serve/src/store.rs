@@ -8,6 +8,7 @@
 mod change;
 mod place;
 mod query;
+mod rankings;
 mod schema;
 mod state;
 mod writer;
@@ -27,6 +28,7 @@ pub use writer::{Counts, Reply, Writer};
 use crate::error::{Error, Result};
 use crate::ranking;
 use crate::upload::Id;
+use rankings::Rankings;
 
 /// How long a change waits for that of another process.
 const BUSY: Duration = Duration::from_secs(10);
@@ -146,6 +148,7 @@ impl Store {
 pub struct Readers {
     store: Store,
     idle: Mutex<Vec<Connection>>,
+    rankings: Rankings,
 }
 
 impl Readers {
@@ -153,6 +156,7 @@ impl Readers {
         Readers {
             store,
             idle: Mutex::default(),
+            rankings: Rankings::default(),
         }
     }
 
@@ -199,8 +203,10 @@ impl Readers {
         filesystem: Option<&str>,
         better: ranking::Better,
     ) -> Result<Vec<ranking::Place>> {
-        let values = self.ask(|db| query::values(db, test, measure, filesystem))?;
-        Ok(ranking::rank(values, better))
+        self.ask(|db| {
+            let key = rankings::key(db, (test, measure), filesystem, better)?;
+            key.map_or(Ok(Vec::new()), |key| self.rankings.places(db, key))
+        })
     }
 
     /// The tests that there are results of, each with how many are ranked, those of most first.
@@ -208,6 +214,13 @@ impl Readers {
     /// Errors: `Database`.
     pub fn tests(&self) -> Result<Vec<(String, u64)>> {
         self.ask(query::tests)
+    }
+
+    /// Finds out whether the store can be read.
+    ///
+    /// Errors: `Database`.
+    pub fn touch(&self) -> Result<()> {
+        self.ask(query::touch)
     }
 
     /// How many submissions there are in each state.

@@ -21,6 +21,7 @@ const LEVEL: i32 = 3;
 pub enum Change {
     /// A result comes from an installation, named by its public key.
     Add {
+        /// Without its body: many may wait.
         upload: Box<Upload>,
         /// What is kept of it, in zstd.
         packed: Vec<u8>,
@@ -105,9 +106,10 @@ impl Change {
     /// An upload, packed.
     ///
     /// Errors: out of memory.
-    pub fn add(upload: Upload, key: [u8; 32]) -> std::io::Result<Change> {
+    pub fn add(mut upload: Upload, key: [u8; 32]) -> std::io::Result<Change> {
+        let body = std::mem::take(&mut upload.body);
         Ok(Change::Add {
-            packed: pack(&upload.body)?,
+            packed: pack(&body)?,
             upload: Box::new(upload),
             key,
         })
@@ -178,8 +180,9 @@ fn add(
     let submission = db.last_insert_rowid();
     let mut insert = db.prepare_cached(
         "INSERT INTO metric
-            (test, measure, device, installation, submission, value, low, high, counts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            (test, measure, device, installation, submission, value, low, high, counts,
+             filesystem)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     for figure in &upload.figures {
         let (low, high) = figure.interval.unzip();
@@ -192,7 +195,8 @@ fn add(
             figure.value,
             low,
             high,
-            state == State::Valid
+            state == State::Valid,
+            upload.filesystem
         ])?;
     }
     Ok(Outcome::Done)
