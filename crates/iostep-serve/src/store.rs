@@ -6,6 +6,7 @@
 //! processes, as those of an operator's commands, may do both meanwhile.
 
 mod change;
+mod outlier;
 mod place;
 mod query;
 mod rankings;

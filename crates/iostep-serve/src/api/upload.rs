@@ -65,7 +65,8 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     let upload = app
         .work(move |app| read(app, &signed, sent, encoding))
         .await?;
-    let (id, test, reasons) = (upload.id, upload.test.clone(), upload.reasons.clone());
+    let (id, test) = (upload.id, upload.test.clone());
+    let mut reasons = upload.reasons.clone();
     let failed = |error: std::io::Error| Failure::internal(error.to_string());
     let change = app
         .work(move |_| Change::add(upload, key).map_err(failed))
@@ -77,6 +78,10 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     };
     let (status, created, state, is_own) = match outcome {
         Outcome::Known { is_own, state } => (StatusCode::OK, false, state, is_own),
+        Outcome::Doubted(reason) => {
+            reasons.push(reason);
+            (StatusCode::CREATED, true, Counts::Quarantined, true)
+        }
         _ => (StatusCode::CREATED, true, fresh, true),
     };
     app.metrics.uploaded(match created {
@@ -226,7 +231,7 @@ pub async fn remove(
             Ok(json(StatusCode::OK, &serde_json::json!({ "id": name })))
         }
         Outcome::Missing => Err(Failure::missing()),
-        Outcome::Forbidden | Outcome::Known { .. } => Err(forbidden()),
+        Outcome::Forbidden | Outcome::Known { .. } | Outcome::Doubted(_) => Err(forbidden()),
     }
 }
 

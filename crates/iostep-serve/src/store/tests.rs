@@ -294,6 +294,55 @@ fn only_so_many_rankings_are_kept() {
 }
 
 #[test]
+fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
+    let Place { store, .. } = &place();
+    // Honest ones differ by less than a third.
+    for number in 0..10_u8 {
+        let share = 1.0 - f64::from(number) / 30.0;
+        assert_eq!(add(store, share, number).1, Outcome::Done);
+    }
+    // Twice as slow is an old one.
+    assert_eq!(add(store, 0.4, 10).1, Outcome::Done);
+    let (id, outcome) = add(store, 0.05, 11);
+    let Outcome::Doubted(reason) = outcome else {
+        panic!("it is doubted: {outcome:?}");
+    };
+    assert_eq!(reason.code, "outlier");
+    assert!(
+        reason.text.contains("of 11 other installations"),
+        "{}",
+        reason.text
+    );
+    let readers = Readers::new(store.clone());
+    let kept = || match readers.submission(&id).expect("an answer") {
+        Record::Kept(found, _) => (found.state, found.reasons.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kept(), (State::Quarantined, vec![reason]));
+    assert_eq!(ranked(store)[0].installations, 11);
+    let change = Change::Decide {
+        id,
+        state: State::Valid,
+        reason: String::new(),
+    };
+    assert_eq!(store.change(&change).expect("decided"), Outcome::Done);
+    assert_eq!(kept(), (State::Valid, Vec::new()));
+    assert_eq!(ranked(store)[0].installations, 12);
+    let state = State::Valid;
+    let known = Outcome::Known {
+        is_own: true,
+        state,
+    };
+    assert_eq!(add(store, 0.05, 11), (id, known));
+    assert_eq!(kept(), (State::Valid, Vec::new()));
+    // Many results of one installation are one.
+    let many: Vec<Outcome> = (0..20)
+        .map(|it| add(store, 0.06 + f64::from(it) / 1000.0, 11).1)
+        .collect();
+    assert!(many.iter().all(|it| matches!(it, Outcome::Doubted(_))));
+}
+
+#[test]
 fn a_store_of_the_first_schema_becomes_one_of_this() {
     let Place { path, store, .. } = &place();
     let ids: Vec<Id> = (0..6)
