@@ -103,6 +103,13 @@ bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10
 	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(or $(WALDIO),/var/tmp/iostep-waldio) $(BENCH_WALDIO)
 
+.PHONY: bench-serve
+bench-serve: ## Measure uploads and rankings of the server, waldio and stock WAL by turns (10 min)
+	scripts/setup test
+	cargo build --release --package iostep --bin iostep
+	cargo build --release --package iostep-serve --example load
+	bench/serve $(abspath $(IOSTEP)) $(abspath $(CARGO_TARGET_DIR)/release/examples/load) $(BENCH_SERVE)
+
 .PHONY: bench-clean
 bench-clean: ## Measure how fast clean reads and replay loads, and the memory (2 min)
 	scripts/setup test
