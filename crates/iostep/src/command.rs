@@ -13,6 +13,8 @@ mod explain;
 #[cfg(feature = "trace")]
 mod filter_args;
 #[cfg(feature = "trace")]
+mod fleet;
+#[cfg(feature = "trace")]
 mod import;
 #[cfg(feature = "trace")]
 mod lab;
@@ -53,6 +55,8 @@ pub enum Command {
     Demo(demo::Args),
     /// Run SQL and explain what each transaction cost
     Explain(explain::Args),
+    /// Gather traces and results of many devices as tables for SQL
+    Fleet(fleet::Args),
     /// Make a trace of blkparse text and an image of the filesystem
     Import(import::Args),
     /// Run a matrix of experiments, each on storage of its own
@@ -99,6 +103,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(args),
         Command::DiskHealth(args) => crate::disk_health::run(&args),
         Command::Explain(args) => explain::run(args),
+        Command::Fleet(args) => fleet::run(&args),
         Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
         Command::Import(args) => import::run(args),
         Command::Lab(args) => lab::run(args),
