@@ -21,26 +21,12 @@ use crate::column::int;
 use crate::date::Date;
 use crate::hidden::hex;
 use crate::lake::{Lake, Stage};
+use crate::options::Options;
 use crate::rows::{
     Known, Origin, Place, RequestRow, ResultRow, Row, SegmentRow, SyncRow, TraceRow,
 };
 use crate::table::Table;
 use crate::writer::{GROUP_ROWS, TableFile};
-
-/// What a trace and a result do not say of themselves, and what of them is kept.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Which device it is, in whatever words; the lake has only what stands for them.
-    pub device: Option<String>,
-    /// Instead of Android's model, or where there is none.
-    pub model: Option<String>,
-    /// Instead of Android's release, or where there is none.
-    pub release: Option<String>,
-    /// How full the filesystem was, percent.
-    pub fill_percent: Option<u8>,
-    /// Keep paths and command lines as they are.
-    pub keep_paths: bool,
-}
 
 /// What became of a trace or a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

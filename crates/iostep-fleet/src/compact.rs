@@ -16,8 +16,9 @@ use sha2::{Digest, Sha256};
 
 use crate::date::Date;
 use crate::hidden::hex;
-use crate::lake::{self, Found, Lake, MERGED, Stage};
+use crate::lake::{Lake, MERGED, Stage};
 use crate::merge::{Merge, narrow};
+use crate::place::{self, Found};
 use crate::table::Table;
 use crate::writer::TableFile;
 
@@ -74,7 +75,7 @@ impl Lake {
         let listed = {
             let _lock = self.lock(date)?;
             self.finish_commits_of(date)?;
-            lake::files(&directory)?
+            place::files(&directory)?
         };
         let small: Vec<Found> = listed
             .into_iter()
@@ -100,7 +101,7 @@ impl Lake {
         let _lock = self.lock(date)?;
         self.finish_commits_of(date)?;
         let mut seen = 0;
-        for found in lake::all_files(&directory)? {
+        for found in place::all_files(&directory)? {
             if merged.contains(found.name.as_str()) {
                 seen += 1;
                 continue;

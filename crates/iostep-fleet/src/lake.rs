@@ -15,7 +15,6 @@
 //! next finishes what it finds there. A file is named after what is in it, so that doing a step again
 //! does nothing.
 
-mod place;
 mod stage;
 
 use std::collections::{HashMap, HashSet};
@@ -31,15 +30,13 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::date::Date;
+use crate::format::VERSION;
 use crate::hidden::{Key, hex};
+use crate::place::{self, sync_directory};
 use crate::reader;
 use crate::table::Table;
 
-pub(crate) use place::{Found, all_files, files, open};
 pub(crate) use stage::Stage;
-
-/// The version of the format. A lake of a newer one is refused.
-pub const VERSION: u32 = 1;
 
 const CONTROL: &str = "_iostep";
 const FILE_NAME: &str = "lake.json";
@@ -326,10 +323,4 @@ fn sync_parent(path: &Path) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
         _ => sync_directory(Path::new(".")),
     }
-}
-
-/// Makes names in a directory durable.
-pub(crate) fn sync_directory(path: &Path) -> Result<()> {
-    let directory = File::open(path).map_err(Error::io(path, "open"))?;
-    directory.sync_all().map_err(Error::io(path, "sync"))
 }

@@ -13,19 +13,25 @@
 //! what readers may rely on; [`lake`] says how that is kept through SIGKILL and other writers.
 
 mod add;
+mod cells;
 mod column;
 mod compact;
 mod date;
+mod format;
 mod hidden;
 pub mod lake;
 mod merge;
+mod options;
+mod place;
 mod reader;
 mod rows;
 mod table;
 mod writer;
 
-pub use add::{Added, Options, identity};
+pub use add::{Added, identity};
 pub use compact::{Compacted, Sizes};
 pub use date::Date;
+pub use format::VERSION;
 pub use lake::{Lake, Totals};
+pub use options::Options;
 pub use table::Table;

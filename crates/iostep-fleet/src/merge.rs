@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use iostep_model::error::Result;
 use parquet::data_type::{ByteArrayType, Int64Type};
 
+use crate::cells::{Group, Written, next_column};
 use crate::column::Column;
 use crate::reader::{GroupReader, TableReader, Values};
 use crate::table::Table;
-use crate::writer::{GROUP_ROWS, Group, TableFile, Written, next_column};
+use crate::writer::{GROUP_ROWS, TableFile};
 
 /// Files that are read at once. Each holds a page of every column.
 pub(crate) const FAN_IN: usize = 16;

@@ -13,9 +13,9 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::column::{Column, Kind};
-use crate::lake::{self, VERSION};
+use crate::format::{TABLE_KEY, VERSION, VERSION_KEY};
+use crate::place;
 use crate::table::Table;
-use crate::writer::{TABLE_KEY, VERSION_KEY};
 
 /// Values of one column.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl TableReader {
     /// of the table.
     pub(crate) fn open(path: &Path, table: Table) -> Result<TableReader> {
         caught(path, || {
-            let file = lake::open(path)?;
+            let file = place::open(path)?;
             let file = SerializedFileReader::new(file).map_err(broken(path, "footer"))?;
             let columns = table.columns();
             let reader = TableReader {

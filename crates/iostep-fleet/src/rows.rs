@@ -16,8 +16,8 @@ pub(crate) use segment::SegmentRow;
 pub(crate) use sync::SyncRow;
 pub(crate) use trace::TraceRow;
 
+use crate::cells::{Group, Written};
 use crate::column::Column;
-use crate::writer::{Group, Written};
 
 /// A row that is stored as columns.
 pub(crate) trait Row: Sized {
@@ -48,9 +48,9 @@ macro_rules! table {
 
             fn write(
                 rows: &[Self],
-                group: &mut $crate::writer::Group<'_>,
-            ) -> $crate::writer::Written {
-                $($crate::writer::write_cells::<$cell>(group, rows.iter().map(|$row| $get))?;)*
+                group: &mut $crate::cells::Group<'_>,
+            ) -> $crate::cells::Written {
+                $($crate::cells::write_cells::<$cell>(group, rows.iter().map(|$row| $get))?;)*
                 $crate::rows::origin::write(group, || rows.iter().map(|$row| $origin))
             }
         }

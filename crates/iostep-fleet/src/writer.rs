@@ -7,33 +7,19 @@ use std::sync::Arc;
 
 use iostep_model::error::{Error, Result};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use crate::column::{Cell, Column, Kind};
-use crate::lake::VERSION;
+use crate::cells::{Group, Out, Written};
+use crate::column::{Column, Kind};
+use crate::format::{TABLE_KEY, VERSION, VERSION_KEY};
 use crate::table::Table;
-
-pub(crate) const TABLE_KEY: &str = "iostep.table";
-pub(crate) const VERSION_KEY: &str = "iostep.lake_version";
 
 /// Bounds what a writer holds, and is enough for an engine to read in one go.
 pub(crate) const GROUP_ROWS: usize = 128 << 10;
-/// Small enough to stay in the processor's cache.
-const BATCH_ROWS: usize = 8192;
-
-type Out = BufWriter<File>;
-
-/// What writing a group answers.
-pub(crate) type Written = std::result::Result<(), ParquetError>;
-
-/// A group that is being written.
-pub(crate) type Group<'a> = SerializedRowGroupWriter<'a, Out>;
-
 /// A file that is being written; synced by [`TableFile::finish`].
 pub(crate) struct TableFile {
     path: PathBuf,
@@ -136,41 +122,4 @@ fn write_error(path: &Path) -> impl Fn(ParquetError) -> Error {
         },
         error => Error::io(path, "write")(std::io::Error::other(error)),
     }
-}
-
-/// Writes the group's next column of values.
-pub(crate) fn write_cells<C: Cell>(
-    group: &mut Group<'_>,
-    mut values: impl Iterator<Item = C>,
-) -> Written {
-    let (mut stored, mut levels) = (Vec::new(), Vec::new());
-    next_column::<C::Physical>(group, |write| {
-        loop {
-            stored.clear();
-            levels.clear();
-            for value in values.by_ref().take(BATCH_ROWS) {
-                let value = value.store();
-                levels.push(i16::from(value.is_some()));
-                stored.extend(value);
-            }
-            if levels.is_empty() {
-                return Ok(());
-            }
-            let optional = C::KIND == Kind::OptionalInt;
-            write(&stored, optional.then_some(levels.as_slice()))?;
-        }
-    })
-}
-
-/// Opens the group's next column, and gives what writes values to it, with their levels where they
-/// may be null.
-pub(crate) fn next_column<T: DataType>(
-    group: &mut Group<'_>,
-    fill: impl FnOnce(&mut dyn FnMut(&[T::T], Option<&[i16]>) -> Written) -> Written,
-) -> Written {
-    let missing = || ParquetError::General("the group has fewer columns than its table".into());
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    let writer = column.typed::<T>();
-    fill(&mut |values, levels| writer.write_batch(values, levels, None).map(drop))?;
-    column.close()
 }

@@ -7,9 +7,10 @@ use iostep_model::error::{Error, Result};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 
-use super::{COMMIT, Lake, TEMPORARY, UNBORN, place, random, sync_directory};
+use super::{COMMIT, Lake, TEMPORARY, UNBORN, random};
 use crate::date::Date;
 use crate::hidden::hex;
+use crate::place::{self, sync_directory};
 use crate::table::Table;
 
 /// Between table and name, and between date and name.

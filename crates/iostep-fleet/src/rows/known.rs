@@ -5,10 +5,10 @@ use iostep_model::class::{FileType, Layer};
 use iostep_model::table::{Request, Segment, Sync, Trace};
 
 use super::origin::{Origin, Place, text};
-use crate::add::Options;
 use crate::column::int;
 use crate::date::Date;
 use crate::hidden::Key;
+use crate::options::Options;
 
 /// Directories of Android's data below which a directory has an app's name.
 ///

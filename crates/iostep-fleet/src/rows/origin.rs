@@ -4,10 +4,10 @@ use bytes::Bytes;
 use iostep_model::disk::Disk;
 use iostep_model::host::Host;
 
-use crate::add::Options;
+use crate::cells::{Group, Written, write_cells};
 use crate::column::{Cell, Column, int};
 use crate::hidden::Key;
-use crate::writer::{Group, Written, write_cells};
+use crate::options::Options;
 
 /// What is known of a place before its disk is.
 pub(crate) struct Place<'a> {

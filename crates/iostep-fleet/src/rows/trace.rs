@@ -6,9 +6,9 @@ use iostep_model::table::Request;
 
 use super::origin::text;
 use super::{Known, table};
-use crate::add::Options;
 use crate::column::int;
 use crate::hidden::Key;
+use crate::options::Options;
 
 /// A trace.
 pub(crate) struct TraceRow<'a> {

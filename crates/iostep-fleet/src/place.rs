@@ -8,7 +8,6 @@ use std::path::Path;
 use iostep_model::error::{Error, Result};
 use rustix::fs::OFlags;
 
-use super::sync_directory;
 use crate::date::Date;
 
 /// A file in a directory.
@@ -20,7 +19,7 @@ pub(crate) struct Found {
 }
 
 /// Errors: `Io`; `Corrupt` for anything but a directory.
-pub(super) fn expect_directory(path: &Path) -> Result<()> {
+pub(crate) fn expect_directory(path: &Path) -> Result<()> {
     let found = path
         .symlink_metadata()
         .map_err(Error::io(path, "look at"))?;
@@ -81,7 +80,7 @@ pub(crate) fn all_files(directory: &Path) -> Result<Vec<Found>> {
 /// The dates that a table's directory has; other names are none of ours.
 ///
 /// Errors: as [`files`].
-pub(super) fn dates(table: &Path) -> Result<Vec<Date>> {
+pub(crate) fn dates(table: &Path) -> Result<Vec<Date>> {
     let mut dates = Vec::new();
     for name in names(table)? {
         let date = name
@@ -115,7 +114,7 @@ fn names(directory: &Path) -> Result<Vec<String>> {
 /// Makes a directory in one that is there, and makes its name durable.
 ///
 /// Errors: `Io`; `Corrupt` if the name is taken by something else.
-pub(super) fn make_directory(path: &Path) -> Result<()> {
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -124,4 +123,10 @@ pub(super) fn make_directory(path: &Path) -> Result<()> {
     expect_directory(path)?;
     // Also if it was there: whoever made it may have been killed before this.
     sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Makes names in a directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<()> {
+    let directory = File::open(path).map_err(Error::io(path, "open"))?;
+    directory.sync_all().map_err(Error::io(path, "sync"))
 }
