@@ -19,7 +19,7 @@ pub fn check(findings: &mut Vec<Finding>) -> Result<()> {
     let others = others.filter(|package| !package.starts_with("iostep v"));
     findings.extend(others.map(|package| {
         format!(
-            "crates/iostep/Cargo.toml: with the server's commands it is not {package}: \
+            "crates/iostep/Cargo.toml: with the commands for many devices it is not {package}: \
              add the features that they want of it"
         )
     }));
@@ -29,9 +29,14 @@ pub fn check(findings: &mut Vec<Finding>) -> Result<()> {
 /// Each package of iostep with its version and features.
 fn packages(flags: &[&str]) -> Result<BTreeSet<String>> {
     let mut tree = cargo();
-    tree.args(["tree", "--locked", "--package=iostep", "--edges=normal,build"])
-        .args(["--prefix=none", "--format={p} {f}"])
-        .args(flags);
+    tree.args([
+        "tree",
+        "--locked",
+        "--package=iostep",
+        "--edges=normal,build",
+    ])
+    .args(["--prefix=none", "--format={p} {f}"])
+    .args(flags);
     let lines = output_of(&mut tree)?;
     // A package that was printed before has a star.
     let lines = lines.lines().map(|line| line.trim_end_matches(" (*)"));
