@@ -21,7 +21,7 @@ build: ## Build the command, optimised
 .PHONY: demo
 demo: ## Build, then show the main job on a throw-away ext4 image (root)
 	scripts/setup demo
-	cargo build --release --package iostep --bin iostep
+	cargo build --release --package iostep --bin iostep --no-default-features --features trace
 	$(AS_ROOT) $(IOSTEP) demo
 
 .PHONY: test
@@ -33,11 +33,6 @@ test: ## Check everything: format, lints, docs, licences, unit and kernel tests
 test-kernels: ## Run the tests of guests on every kernel that is supported (root, 15 min)
 	scripts/setup test
 	cargo xtask kernels
-
-.PHONY: test-pages
-test-pages: ## Look at the pages of `iostep serve` in Chromium, which is installed (1 min)
-	scripts/setup pages
-	IOSTEP_REQUIRE=browser cargo test --package iostep-serve --test browser --test pages
 
 .PHONY: test-arm64
 test-arm64: ## Run what is built for arm64, under emulation and on its kernels in guests (root)
@@ -107,6 +102,13 @@ bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10
 	scripts/setup test
 	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(or $(WALDIO),/var/tmp/iostep-waldio) $(BENCH_WALDIO)
+
+.PHONY: bench-serve
+bench-serve: ## Measure uploads and rankings of the server, waldio and stock WAL by turns (10 min)
+	scripts/setup test
+	cargo build --release --package iostep --bin iostep
+	cargo build --release --package iostep-serve --example load
+	bench/serve $(abspath $(IOSTEP)) $(abspath $(CARGO_TARGET_DIR)/release/examples/load) $(BENCH_SERVE)
 
 .PHONY: bench-clean
 bench-clean: ## Measure how fast clean reads and replay loads, and the memory (2 min)

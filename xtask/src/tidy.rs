@@ -2,6 +2,7 @@
 //! that breaks it: there are no warnings.
 
 mod compiled;
+mod features;
 mod functions;
 mod layers;
 mod manifests;
@@ -30,6 +31,7 @@ pub fn check() -> Result<()> {
     }
     modules::check(&sources, &mut findings)?;
     pages::check(&sources, &mut findings);
+    features::check(&mut findings)?;
     layers::check(&crate::metadata::read()?.packages, &mut findings);
     if findings.is_empty() {
         println!("{} files", sources.len());

@@ -68,16 +68,16 @@ pub enum Choice {
 /// Since Linux 5.10 (fs/ext4/sysfs.c).
 const FAST_COMMIT: &str = "/sys/fs/ext4/features/fast_commit";
 
-/// What this machine has.
+/// What this machine's kernel can mount, as far as it was asked.
 #[derive(Debug, Default)]
-pub struct Host {
+pub struct Mountable {
     known: BTreeMap<Filesystem, bool>,
 }
 
-impl Host {
+impl Mountable {
     /// Nothing is looked up before it is asked for.
-    pub fn new() -> Host {
-        Host::default()
+    pub fn new() -> Mountable {
+        Mountable::default()
     }
 
     /// True if this kernel can mount it with its features, with a module loaded if need be.
@@ -120,8 +120,8 @@ impl Host {
     }
 
     #[cfg(test)]
-    fn with(known: &[(Filesystem, bool)]) -> Host {
-        Host {
+    fn with(known: &[(Filesystem, bool)]) -> Mountable {
+        Mountable {
             known: known.iter().copied().collect(),
         }
     }

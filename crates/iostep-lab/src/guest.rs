@@ -181,10 +181,10 @@ pub fn run(
 ) -> Result<Exit> {
     check(options, command)?;
     let began = Instant::now();
-    let host = Host::prepare(options)?;
+    let prepared = Prepared::of(options)?;
     let deadline = options.time_limit.map(|limit| began + limit);
     let mut run = Run {
-        host: &host,
+        prepared: &prepared,
         command,
         output,
         stop,
@@ -195,7 +195,9 @@ pub fn run(
     match options.accelerator {
         Accelerator::None => run.emulated(),
         Accelerator::Kvm => run.on(Processor::Kvm),
-        Accelerator::Auto if !Processor::kvm_is_usable(host.kernel.architecture) => run.emulated(),
+        Accelerator::Auto if !Processor::kvm_is_usable(prepared.kernel.architecture) => {
+            run.emulated()
+        }
         Accelerator::Auto => match run.on(Processor::Kvm) {
             // Whether nested virtualisation works is seen by trying only.
             Err(Error::Guest { came_up: false, .. }) => run.emulated(),
@@ -253,8 +255,8 @@ fn check(options: &Options, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// What the host has ready for a guest. Dropping it removes everything.
-struct Host {
+/// What is ready for a guest. Dropping it removes everything.
+struct Prepared {
     kernel: Kernel,
     /// What is booted.
     image: File,
@@ -267,8 +269,8 @@ struct Host {
     cpus: u32,
 }
 
-impl Host {
-    fn prepare(options: &Options) -> Result<Host> {
+impl Prepared {
+    fn of(options: &Options) -> Result<Prepared> {
         let shares = share::directories(&options.shares)?;
         let drivers = drivers(options);
         let kernel = find_kernel(options)?;
@@ -276,7 +278,7 @@ impl Host {
         let init = init(options, &root, kernel.architecture)?;
         let initramfs = initramfs::make(&kernel, drivers, &root, &init)?;
         let image = kernel.to_boot()?;
-        Ok(Host {
+        Ok(Prepared {
             kernel,
             image,
             initramfs,
@@ -330,7 +332,7 @@ fn init(options: &Options, root: &Path, architecture: Architecture) -> Result<In
 
 /// One command in one guest.
 struct Run<'a, 'b> {
-    host: &'a Host,
+    prepared: &'a Prepared,
     command: &'a Command,
     output: &'a mut Output<'b>,
     stop: &'a AtomicBool,
@@ -389,7 +391,7 @@ impl Run<'_, '_> {
 
     fn on(&mut self, processor: Processor) -> Result<Exit> {
         let began = Instant::now();
-        let (qemu, port) = Qemu::start(&self.host.machine(processor))?;
+        let (qemu, port) = Qemu::start(&self.prepared.machine(processor))?;
         let reports = reports(&port)?;
         let mut watch = Watch {
             qemu,
@@ -421,11 +423,16 @@ impl Run<'_, '_> {
     /// Tells the agent all it needs.
     fn order(&self, port: &UnixStream, processor: Processor) -> io::Result<()> {
         let bytes = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
-        let host = self.host;
+        let prepared = self.prepared;
         let mut orders: Vec<Order> = Vec::new();
-        orders.extend(host.shares.iter().map(|share| Order::Share(bytes(share))));
-        orders.push(Order::Modules(host.kernel.version.clone().into_bytes()));
-        let devices = (0..host.images.len()).map(|n| host.device.path(n));
+        orders.extend(
+            prepared
+                .shares
+                .iter()
+                .map(|share| Order::Share(bytes(share))),
+        );
+        orders.push(Order::Modules(prepared.kernel.version.clone().into_bytes()));
+        let devices = (0..prepared.images.len()).map(|n| prepared.device.path(n));
         orders.extend(devices.map(|path| Order::Device(bytes(&path))));
         orders.push(Order::Directory(bytes(&self.command.directory)));
         for (name, value) in &self.command.environment {

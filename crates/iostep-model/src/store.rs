@@ -22,7 +22,7 @@ mod column;
 mod columns;
 pub mod lab;
 mod parquet_file;
-mod quiet;
+pub mod quiet;
 pub mod references;
 #[cfg(test)]
 mod tests;

@@ -34,8 +34,6 @@ pub use upload::id;
 pub const MOST_SENT_BYTES: usize = 1 << 20;
 /// The longest one once it is unpacked.
 pub const MOST_BYTES: usize = 4 << 20;
-/// How long a body may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What an operator decides.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +44,28 @@ pub struct Limits {
     pub per_installation: u32,
     /// Addresses are those that a proxy before the server tells.
     pub behind_proxy: bool,
+    pub patience: Patience,
+}
+
+/// How long others may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the head of a request, and for the next request on a connection.
+    pub head: Duration,
+    /// For a body.
+    pub body: Duration,
+    /// For taking anything of an answer.
+    pub answer: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            head: Duration::from_secs(15),
+            body: Duration::from_secs(30),
+            answer: Duration::from_secs(30),
+        }
+    }
 }
 
 /// Who asks, as the connection or a proxy says. It is kept as long as limits need it, in memory.
@@ -102,6 +122,10 @@ impl App {
         let done = tokio::task::spawn_blocking(move || work(&app)).await;
         drop(permit);
         done.map_err(|_| Failure::internal("a thread died"))?
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub fn metrics(&self) -> &Metrics {

@@ -8,21 +8,32 @@ use std::time::{Duration, Instant};
 
 /// More than this are not told apart: those who have asked little lately are forgotten.
 const MANY: usize = 100_000;
+/// How often somebody looks who that is: it takes a look at each.
+const SWEEP: Duration = Duration::from_secs(1);
 const MINUTE: f64 = 60.0;
 
 /// Lets each of many do something so many times a minute; that many at once after a pause.
 #[derive(Debug)]
 pub struct Limit<K> {
     per_minute: f64,
+    all: Mutex<All<K>>,
+}
+
+#[derive(Debug)]
+struct All<K> {
     /// What is left to each, and when that was.
-    left: Mutex<HashMap<K, (f64, Instant)>>,
+    left: HashMap<K, (f64, Instant)>,
+    swept: Option<Instant>,
 }
 
 impl<K: Eq + Hash> Limit<K> {
     pub fn new(per_minute: u32) -> Limit<K> {
         Limit {
             per_minute: per_minute.into(),
-            left: Mutex::default(),
+            all: Mutex::new(All {
+                left: HashMap::new(),
+                swept: None,
+            }),
         }
     }
 
@@ -30,14 +41,19 @@ impl<K: Eq + Hash> Limit<K> {
     ///
     /// Errors: how long to wait, if it is too often.
     pub fn take(&self, who: K, now: Instant) -> Result<(), Duration> {
-        let mut all = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MANY && !all.contains_key(&who) {
-            all.retain(|_, entry| self.at(*entry, now) < self.per_minute);
-            if all.len() >= MANY {
-                return Err(Duration::from_secs(1));
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let All { left, swept } = &mut *all;
+        if left.len() >= MANY && !left.contains_key(&who) {
+            let is_due = swept.is_none_or(|then| now.saturating_duration_since(then) >= SWEEP);
+            if is_due {
+                left.retain(|_, entry| self.at(*entry, now) < self.per_minute);
+                *swept = Some(now);
+            }
+            if left.len() >= MANY {
+                return Err(SWEEP);
             }
         }
-        let entry = all.entry(who).or_insert((self.per_minute, now));
+        let entry = left.entry(who).or_insert((self.per_minute, now));
         *entry = (self.at(*entry, now), now);
         if entry.0 < 1.0 {
             let seconds = (1.0 - entry.0) * MINUTE / self.per_minute;
@@ -93,7 +109,7 @@ mod tests {
         assert!(limit.take(MANY, start).is_err());
         let later = start + Duration::from_secs(60);
         assert_eq!(limit.take(MANY, later), Ok(()));
-        assert_eq!(limit.left.lock().expect("unused").len(), 1);
+        assert_eq!(limit.all.lock().expect("unused").left.len(), 1);
     }
 
     #[test]

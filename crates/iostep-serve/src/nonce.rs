@@ -4,7 +4,7 @@
 //! ours. Only those that were used are remembered, until they end. Those of a server that was
 //! started anew are none of its own.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ const RANDOM: usize = 16;
 const HASH: usize = 16;
 /// How long one is good.
 pub const GOOD: Duration = Duration::from_secs(120);
-/// More used ones than this are looked through for those that ended.
-const MANY: usize = 1 << 16;
+/// More used ones than this are not remembered: no further one is taken until some have ended.
+const MANY: usize = 1 << 20;
 
 /// A number of [`Nonces`].
 pub type Nonce = [u8; BYTES];
@@ -27,8 +27,8 @@ pub type Nonce = [u8; BYTES];
 pub struct Nonces {
     secret: [u8; 32],
     start: Instant,
-    /// Those that were taken, with their ends in milliseconds since `start`.
-    used: Mutex<HashMap<Nonce, u64>>,
+    /// Those that were taken, in the order of their ends, with which they begin.
+    used: Mutex<BTreeSet<Nonce>>,
 }
 
 /// Why one is not taken.
@@ -40,6 +40,8 @@ pub enum Fault {
     Ended,
     /// It was taken before.
     Used,
+    /// Too many are remembered.
+    Many,
 }
 
 impl Nonces {
@@ -75,7 +77,7 @@ impl Nonces {
         if end_ms(nonce) < self.since_start(now) {
             return Err(Fault::Ended);
         }
-        match self.used().contains_key(nonce) {
+        match self.used().contains(nonce) {
             true => Err(Fault::Used),
             false => Ok(()),
         }
@@ -87,17 +89,20 @@ impl Nonces {
     pub fn take(&self, nonce: &Nonce, now: Instant) -> Result<(), Fault> {
         self.check(nonce, now)?;
         let mut used = self.used();
-        if used.len() >= MANY {
-            let now_ms = self.since_start(now);
-            used.retain(|_, end_ms| *end_ms >= now_ms);
+        let now_ms = self.since_start(now);
+        while used.first().is_some_and(|first| end_ms(first) < now_ms) {
+            used.pop_first();
         }
-        match used.insert(*nonce, end_ms(nonce)) {
-            Some(_) => Err(Fault::Used),
-            None => Ok(()),
+        if used.len() >= MANY {
+            return Err(Fault::Many);
+        }
+        match used.insert(*nonce) {
+            true => Ok(()),
+            false => Err(Fault::Used),
         }
     }
 
-    fn used(&self) -> std::sync::MutexGuard<'_, HashMap<Nonce, u64>> {
+    fn used(&self) -> std::sync::MutexGuard<'_, BTreeSet<Nonce>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -159,5 +164,25 @@ mod tests {
         let mut longer = another;
         longer[0] = 1;
         assert_eq!(nonces.take(&longer, late), Err(Fault::Unknown));
+    }
+
+    #[test]
+    fn those_that_ended_are_forgotten_and_the_rest_is_remembered() {
+        let nonces = Nonces::new().expect("random");
+        let start = Instant::now();
+        let later = start + GOOD / 2;
+        let early: Vec<Nonce> = (0..100)
+            .map(|_| nonces.give(start).expect("random"))
+            .collect();
+        let late = nonces.give(later).expect("random");
+        for nonce in early.iter().chain([&late]) {
+            assert_eq!(nonces.take(nonce, later), Ok(()));
+        }
+        assert_eq!(nonces.used().len(), 101);
+        let end = start + GOOD + Duration::from_secs(1);
+        let last = nonces.give(end).expect("random");
+        assert_eq!(nonces.take(&last, end), Ok(()));
+        assert_eq!(nonces.used().len(), 2);
+        assert_eq!(nonces.take(&late, end), Err(Fault::Used));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use iostep_model::quantile::median;
 use serde::Serialize;
 
-use crate::subject::Device;
+use crate::subject::Product;
 
 /// A device of fewer installations is shown, and has no rank.
 pub const LEAST_INSTALLATIONS: usize = 5;
@@ -13,7 +13,7 @@ pub const LEAST_INSTALLATIONS: usize = 5;
 pub const OUTSIDE: f64 = 0.05;
 
 /// Which of two values is the better one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     Higher,
@@ -30,15 +30,6 @@ impl Better {
             Theirs::Lower => Better::Lower,
         })
     }
-}
-
-/// One value of one result.
-#[derive(Clone, Debug)]
-pub struct Value {
-    pub device: Device,
-    /// The number of the installation.
-    pub installation: i64,
-    pub value: f64,
 }
 
 /// A device in a ranking: firmware, Android and kernel of its results may differ.
@@ -63,8 +54,8 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn product(&self) -> crate::subject::Product {
-        crate::subject::Product {
+    pub fn product(&self) -> Product {
+        Product {
             vendor: self.vendor.clone(),
             model: self.model.clone(),
             part: self.part.clone(),
@@ -77,44 +68,16 @@ impl Place {
     }
 }
 
-type Product = (String, String, String, u64);
-
-/// The median of each installation, ascending.
-pub fn medians<'a>(values: impl IntoIterator<Item = (i64, &'a f64)>) -> Vec<f64> {
-    let mut installations: HashMap<i64, Vec<f64>> = HashMap::new();
-    for (installation, value) in values {
-        installations.entry(installation).or_default().push(*value);
-    }
-    ascending(&installations)
-}
-
-fn ascending(installations: &HashMap<i64, Vec<f64>>) -> Vec<f64> {
+/// The medians of installations, ascending.
+pub fn medians(installations: &HashMap<i64, Vec<f64>>) -> Vec<f64> {
     let mut medians: Vec<f64> = installations.values().filter_map(|it| median(it)).collect();
     medians.sort_by(f64::total_cmp);
     medians
 }
 
-/// The devices in the order of their medians, the best first; those without a rank behind.
-pub fn rank(values: impl IntoIterator<Item = Value>, better: Better) -> Vec<Place> {
-    let mut products: HashMap<Product, HashMap<i64, Vec<f64>>> = HashMap::new();
-    for value in values {
-        let Device {
-            vendor,
-            model,
-            part,
-            capacity_bytes,
-            ..
-        } = value.device;
-        let installations = products
-            .entry((vendor, model, part, capacity_bytes))
-            .or_default();
-        let of_one = installations.entry(value.installation).or_default();
-        of_one.push(value.value);
-    }
-    let mut places: Vec<Place> = products
-        .into_iter()
-        .filter_map(|(product, installations)| place(product, &installations, better))
-        .collect();
+/// Puts devices in the order of their medians, the best first, and those without a rank behind; gives
+/// them their ranks.
+pub fn order(places: &mut [Place], better: Better) {
     places.sort_by(|one, other| {
         let unranked = |place: &Place| (place.installations as usize) < LEAST_INSTALLATIONS;
         let by_median = match better {
@@ -138,15 +101,22 @@ pub fn rank(values: impl IntoIterator<Item = Value>, better: Better) -> Vec<Plac
         place.rank = Some(rank);
         last = Some((place.median, rank));
     }
-    places
 }
 
-fn place(
-    (vendor, model, part, capacity_bytes): Product,
+/// A device's place, without a rank, by the values of each installation's results; `None` if there
+/// are none.
+pub fn place(
+    product: Product,
     installations: &HashMap<i64, Vec<f64>>,
     better: Better,
 ) -> Option<Place> {
-    let medians = ascending(installations);
+    let Product {
+        vendor,
+        model,
+        part,
+        capacity_bytes,
+    } = product;
+    let medians = medians(installations);
     let (low, high) = (*medians.first()?, *medians.last()?);
     let (best, worst) = match better {
         Better::Higher => (high, low),
@@ -194,23 +164,15 @@ fn median_interval(ascending: &[f64]) -> Option<[f64; 2]> {
 mod tests {
     use super::*;
 
-    fn values(part: &str, installations: &[&[f64]]) -> Vec<Value> {
-        let device = Device {
+    fn of(part: &str, installations: &[&[f64]], better: Better) -> Place {
+        let product = Product {
+            vendor: String::new(),
+            model: String::new(),
             part: part.into(),
-            ..Device::default()
+            capacity_bytes: 0,
         };
-        let of_one = |(installation, values): (i64, &&[f64])| {
-            let device = device.clone();
-            values
-                .iter()
-                .map(move |&value| Value {
-                    device: device.clone(),
-                    installation,
-                    value,
-                })
-                .collect::<Vec<_>>()
-        };
-        (0..).zip(installations).flat_map(of_one).collect()
+        let values = installations.iter().map(|values| values.to_vec());
+        place(product, &(0..).zip(values).collect(), better).expect("values")
     }
 
     #[test]
@@ -232,27 +194,23 @@ mod tests {
 
     #[test]
     fn an_installation_counts_once_by_its_median() {
-        let found = rank(
-            values("a", &[&[1.0, 9.0, 2.0], &[4.0], &[5.0], &[6.0], &[7.0]]),
-            Better::Higher,
-        );
-        assert_eq!(found.len(), 1);
-        let place = &found[0];
+        let values: [&[f64]; 5] = [&[1.0, 9.0, 2.0], &[4.0], &[5.0], &[6.0], &[7.0]];
+        let place = of("a", &values, Better::Higher);
         assert_eq!((place.installations, place.results), (5, 7));
         assert_eq!((place.best, place.median, place.worst), (7.0, 5.0, 2.0));
-        assert_eq!((place.rank, place.interval), (Some(1), None));
+        assert_eq!(place.interval, None);
     }
 
     #[test]
     fn few_installations_have_no_rank_and_equal_medians_have_the_same() {
         let same: [&[f64]; 5] = [&[3.0], &[3.0], &[3.0], &[3.0], &[3.0]];
         let slow: [&[f64]; 5] = [&[1.0]; 5];
-        let mut all = values("a", &same);
-        all.extend(values("b", &same));
-        all.extend(values("few", &[&[99.0]]));
-        all.extend(values("slow", &slow));
         let shown = |better| -> Vec<(String, Option<u64>)> {
-            let places = rank(all.clone(), better);
+            let few: [&[f64]; 1] = [&[99.0]];
+            let all: [(&str, &[&[f64]]); 4] =
+                [("slow", &slow), ("few", &few), ("b", &same), ("a", &same)];
+            let mut places: Vec<Place> = all.map(|(part, values)| of(part, values, better)).into();
+            order(&mut places, better);
             places.into_iter().map(|it| (it.part, it.rank)).collect()
         };
         let place = |part: &str, rank| (part.to_owned(), rank);

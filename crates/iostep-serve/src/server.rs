@@ -1,5 +1,7 @@
 //! The server: connections, and its end.
 
+mod room;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,20 +16,21 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tower_service::Service;
 
-use crate::api::{self, App, Limits, Peer};
+use crate::api::{self, App, Limits, Patience, Peer};
 use crate::error::{Error, Result};
 use crate::log;
 use crate::pages;
 use crate::store::Store;
+use room::Room;
 
 /// Connections at once: more are turned away, since each may hold a body.
 const MOST_CONNECTIONS: usize = 512;
-/// How long the head of a request may take, and how long a connection may be idle.
-const HEAD: Duration = Duration::from_secs(15);
+/// Those of one address: nobody alone keeps all others away. A proxy has all of them.
+const MOST_OF_ONE: usize = 128;
 /// The longest head of a request.
 const HEAD_BYTES: usize = 16 << 10;
 /// How often somebody looks whether the end was asked for.
@@ -71,7 +74,14 @@ pub fn run(
 async fn serve(listener: &TcpListener, app: &Arc<App>, stop: impl Fn() -> bool) {
     let router = api::router(Arc::clone(app), pages::router());
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let limits = app.limits();
+    let room = Room::new(
+        MOST_CONNECTIONS,
+        match limits.behind_proxy {
+            true => MOST_CONNECTIONS,
+            false => MOST_OF_ONE,
+        },
+    );
     while !stop() {
         let Ok(accepted) = tokio::time::timeout(TICK, listener.accept()).await else {
             continue;
@@ -85,15 +95,19 @@ async fn serve(listener: &TcpListener, app: &Arc<App>, stop: impl Fn() -> bool) 
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+        let Some(place) = room.enter(peer.ip()) else {
             app.metrics().turned_away();
             continue;
         };
-        let connection = graceful.watch(connection(stream, peer, router.clone()));
+        let connection = connection(stream, peer, router.clone(), limits.patience);
+        let connection = graceful.watch(connection);
+        let app = Arc::clone(app);
+        app.metrics().connected();
         tokio::spawn(async move {
             // Whoever broke it off knows.
             let _ = connection.await;
-            drop(permit);
+            app.metrics().disconnected();
+            drop(place);
         });
     }
     if tokio::time::timeout(GRACE, graceful.shutdown())
@@ -108,6 +122,7 @@ fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     router: axum::Router,
+    patience: Patience,
 ) -> http1::Connection<
     TokioIo<TcpStream>,
     impl hyper::service::HttpService<
@@ -119,13 +134,15 @@ fn connection(
 > {
     // Answers are short: none waits for more. Without it they would only be later.
     let _ = stream.set_nodelay(true);
+    // Whoever takes nothing of an answer would keep it and the connection for ever.
+    let _ = set_tcp_user_timeout(&stream, patience.answer.as_millis() as u32);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer.ip()));
         router.clone().call(request.map(Body::new))
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(patience.head)
         .max_buf_size(HEAD_BYTES)
         // Whoever has sent all may say so.
         .half_close(true)

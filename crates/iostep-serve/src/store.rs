@@ -6,8 +6,10 @@
 //! processes, as those of an operator's commands, may do both meanwhile.
 
 mod change;
+mod outlier;
 mod place;
 mod query;
+mod rankings;
 mod schema;
 mod state;
 mod survey;
@@ -29,6 +31,7 @@ pub use writer::{Counts, Reply, Writer};
 use crate::error::{Error, Result};
 use crate::ranking;
 use crate::upload::Id;
+use rankings::Rankings;
 
 /// How long a change waits for that of another process.
 const BUSY: Duration = Duration::from_secs(10);
@@ -37,6 +40,15 @@ const BUSY: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Store {
     database: PathBuf,
+    log: Log,
+}
+
+/// How commits are made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    Waldio,
+    /// SQLite's own, to compare with.
+    Stock,
 }
 
 /// Keeps a second server away as long as it lives.
@@ -50,8 +62,21 @@ impl Store {
     /// Errors: `Refused` if others may read or write the directory, if something in it is no regular
     /// file, or for the schema of a newer program; `Io`, `Database`, `Full`.
     pub fn create(directory: &Path) -> Result<Store> {
+        Store::create_with(directory, Log::Waldio)
+    }
+
+    /// The same with SQLite's own log, for `bench/serve` to compare with. No command makes one.
+    ///
+    /// Errors: as of [`Store::create`].
+    #[doc(hidden)]
+    pub fn create_stock(directory: &Path) -> Result<Store> {
+        Store::create_with(directory, Log::Stock)
+    }
+
+    fn create_with(directory: &Path, log: Log) -> Result<Store> {
         let store = Store {
             database: place::create(directory)?,
+            log,
         };
         schema::migrate(&mut store.connect()?, &store.database)?;
         Ok(store)
@@ -63,6 +88,7 @@ impl Store {
     pub fn open(directory: &Path) -> Result<Store> {
         let store = Store {
             database: place::find(directory)?,
+            log: Log::Waldio,
         };
         schema::migrate(&mut store.connect()?, &store.database)?;
         Ok(store)
@@ -128,15 +154,23 @@ impl Store {
     /// A connection, each of whose commits is durable.
     fn connect(&self) -> Result<Connection> {
         let failed = |error| Error::database(&self.database)(error);
-        waldio::register(false).map_err(|error| failed(error.into()))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let db = Connection::open_with_flags_and_vfs(&self.database, flags, waldio::VFS)
-            .map_err(failed)?;
+        let (db, mode) = match self.log {
+            Log::Waldio => {
+                waldio::register(false).map_err(|error| failed(error.into()))?;
+                let db = Connection::open_with_flags_and_vfs(&self.database, flags, waldio::VFS);
+                (db, "PRAGMA journal_mode = waldio")
+            }
+            Log::Stock => (
+                Connection::open_with_flags(&self.database, flags),
+                "PRAGMA journal_mode = wal",
+            ),
+        };
+        let db = db.map_err(failed)?;
         db.busy_timeout(BUSY).map_err(failed)?;
-        db.query_row("PRAGMA journal_mode = waldio", [], |_| Ok(()))
-            .map_err(failed)?;
+        db.query_row(mode, [], |_| Ok(())).map_err(failed)?;
         db.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
             .map_err(failed)?;
         Ok(db)
@@ -148,6 +182,7 @@ impl Store {
 pub struct Readers {
     store: Store,
     idle: Mutex<Vec<Connection>>,
+    rankings: Rankings,
 }
 
 impl Readers {
@@ -155,6 +190,7 @@ impl Readers {
         Readers {
             store,
             idle: Mutex::default(),
+            rankings: Rankings::default(),
         }
     }
 
@@ -201,8 +237,10 @@ impl Readers {
         filesystem: Option<&str>,
         better: ranking::Better,
     ) -> Result<Vec<ranking::Place>> {
-        let values = self.ask(|db| query::values(db, test, measure, filesystem))?;
-        Ok(ranking::rank(values, better))
+        self.ask(|db| {
+            let key = rankings::key(db, (test, measure), filesystem, better)?;
+            key.map_or(Ok(Vec::new()), |key| self.rankings.places(db, key))
+        })
     }
 
     /// The tests that there are results of, each with how many are ranked, those of most first.
@@ -210,6 +248,13 @@ impl Readers {
     /// Errors: `Database`.
     pub fn tests(&self) -> Result<Vec<(String, u64)>> {
         self.ask(query::tests)
+    }
+
+    /// Finds out whether the store can be read.
+    ///
+    /// Errors: `Database`.
+    pub fn touch(&self) -> Result<()> {
+        self.ask(query::touch)
     }
 
     /// How many submissions there are in each state.

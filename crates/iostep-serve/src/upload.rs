@@ -77,20 +77,24 @@ impl Upload {
         let outline = outline(text)?;
         let name = Path::new("the upload");
         let mut document = Document::parse(name, text).map_err(Refusal::one)?;
-        let mut faults = check::faults(&document);
-        if faults.is_empty() {
-            faults = contradictions(&outline, &Summary::of(&document));
-        }
+        let refused = |mut reasons: Vec<String>| {
+            reasons.truncate(MOST_FAULTS);
+            Err(Refusal { reasons })
+        };
+        let faults = check::faults(&document);
         if !faults.is_empty() {
-            faults.truncate(MOST_FAULTS);
-            return Err(Refusal { reasons: faults });
+            return refused(faults);
         }
         strip(&mut document);
+        let summary = Summary::of(&document);
+        let contradictions = contradictions(&outline, &summary);
+        if !contradictions.is_empty() {
+            return refused(contradictions);
+        }
         let body = serde_json::to_vec(&document).map_err(Refusal::one)?;
         if body.len() > MOST_BODY_BYTES {
             return Err(Refusal::one(format!("more than {MOST_BODY_BYTES} bytes")));
         }
-        let summary = Summary::of(&document);
         let filesystem = document.environment.filesystem.as_ref();
         Ok(Upload {
             id: Sha256::digest(&body).into(),
@@ -204,6 +208,7 @@ fn contradictions(outline: &Outline, summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::fixture;
+    use iostep_model::bench::Job;
     use serde_json::{Value, json};
 
     fn refusal(text: &[u8]) -> String {
@@ -298,5 +303,107 @@ mod tests {
         let run = json["result"]["runs"][0].clone();
         json["result"]["runs"] = vec![run; MOST_RUNS + 1].into();
         assert_eq!(refusal(json.to_string().as_bytes()), "more than 100 runs");
+    }
+
+    /// Every place of a value, with all elements of a list as one.
+    fn places(value: &Value, place: &str, found: &mut std::collections::BTreeMap<String, String>) {
+        let children: Vec<(String, &Value)> = match value {
+            Value::Object(fields) => fields.iter().map(|(key, it)| (key.clone(), it)).collect(),
+            Value::Array(items) => {
+                let items = items.iter().take(3).enumerate();
+                items.map(|(at, it)| (at.to_string(), it)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (key, child) in children {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            let place = format!("{place}/{key}");
+            let kind = place.replace(|it: char| it.is_ascii_digit(), "");
+            found.entry(kind).or_insert_with(|| place.clone());
+            places(child, &place, found);
+        }
+    }
+
+    #[test]
+    fn no_value_at_any_place_breaks_more_than_its_own_upload() {
+        for document in [fixture::file(2), fixture::sqlite(2)] {
+            let whole = file(&document);
+            let mut found = std::collections::BTreeMap::new();
+            places(&whole, "", &mut found);
+            assert!(found.len() > 100, "{}", found.len());
+            for place in found.values() {
+                for text in [
+                    "-1",
+                    "0",
+                    "1.5",
+                    "4294967295",
+                    "18446744073709551615",
+                    "18446744073709551616",
+                    "1e308",
+                    "-1e308",
+                    "null",
+                    "\"x\"",
+                    "[]",
+                    "{}",
+                ] {
+                    let mut changed = whole.clone();
+                    let there = changed.pointer_mut(place).expect("a place");
+                    *there = serde_json::from_str(text).expect("JSON");
+                    // It may be taken; a figure that is kept is a number.
+                    if let Ok(upload) = Upload::read(changed.to_string().as_bytes()) {
+                        let mut figures = upload.figures.iter();
+                        assert!(figures.all(|it| it.value.is_finite()), "{place}: {text}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_json_is_refused() {
+        let whole = file(&fixture::file(1)).to_string();
+        for number in ["NaN", "Infinity", "1e999", "-1e999", "01", "+1", "0x1"] {
+            let elapsed = "\"elapsed_ns\":";
+            let at = whole.find(elapsed).expect("a field") + elapsed.len();
+            let text = format!("{}{number} ,\"x\":{}", &whole[..at], &whole[at..]);
+            assert!(Upload::read(text.as_bytes()).is_err(), "{number}");
+        }
+        let twice = whole.replacen("\"result\":", "\"result\":null,\"result\":", 1);
+        assert!(
+            refusal(twice.as_bytes()).contains("duplicate field"),
+            "{twice}"
+        );
+        let latin = [
+            &whole.as_bytes()[..1],
+            b"\"x\":\"\xff\",",
+            &whole.as_bytes()[1..],
+        ]
+        .concat();
+        assert!(Upload::read(&latin).is_err());
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let deep = format!(
+                "{{\"x\":{}1{},{}",
+                open.repeat(100_000),
+                close.repeat(100_000),
+                &whole[1..]
+            );
+            assert!(
+                refusal(deep.as_bytes()).contains("recursion limit"),
+                "{open}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_of_a_job_that_no_machine_has_do_not_overflow() {
+        let mut document = fixture::file(1);
+        let Job::File(job) = &mut document.job else {
+            panic!("a job of files")
+        };
+        job.transfer = iostep_model::bench::Transfer::Direct;
+        job.engine = iostep_model::bench::Engine::Uring;
+        (job.depth, job.threads, job.record_bytes) = (u32::MAX, u32::MAX, u64::MAX);
+        let text = file(&document).to_string();
+        assert!(Upload::read(text.as_bytes()).is_err());
     }
 }

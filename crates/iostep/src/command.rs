@@ -12,6 +12,8 @@ mod demo;
 mod explain;
 #[cfg(feature = "trace")]
 mod filter_args;
+#[cfg(feature = "many-devices")]
+mod fleet;
 #[cfg(feature = "trace")]
 mod import;
 #[cfg(feature = "trace")]
@@ -24,11 +26,11 @@ mod record;
 mod replay;
 #[cfg(feature = "trace")]
 mod report;
-#[cfg(feature = "trace")]
+#[cfg(feature = "many-devices")]
 mod serve;
 #[cfg(feature = "trace")]
 mod sql_child;
-#[cfg(feature = "trace")]
+#[cfg(feature = "many-devices")]
 mod submit;
 #[cfg(feature = "trace")]
 mod trace;
@@ -53,6 +55,9 @@ pub enum Command {
     Demo(demo::Args),
     /// Run SQL and explain what each transaction cost
     Explain(explain::Args),
+    /// Gather traces and results of many devices as tables for SQL
+    #[cfg(feature = "many-devices")]
+    Fleet(fleet::Args),
     /// Make a trace of blkparse text and an image of the filesystem
     Import(import::Args),
     /// Run a matrix of experiments, each on storage of its own
@@ -68,8 +73,10 @@ pub enum Command {
     /// Show what a trace says, or two traces side by side
     Report(report::Args),
     /// Collect results of many devices, and rank them
+    #[cfg(feature = "many-devices")]
     Serve(serve::Args),
     /// Bring results of bench to a server
+    #[cfg(feature = "many-devices")]
     Submit(submit::Args),
     /// Write the manual pages and the shells' completions for a package
     #[command(name = "__manual", hide = true)]
@@ -99,6 +106,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(args),
         Command::DiskHealth(args) => crate::disk_health::run(&args),
         Command::Explain(args) => explain::run(args),
+        #[cfg(feature = "many-devices")]
+        Command::Fleet(args) => fleet::run(&args),
         Command::GuestAgent => match iostep_lab::guest::agent::main()? {},
         Command::Import(args) => import::run(args),
         Command::Lab(args) => lab::run(args),
@@ -107,7 +116,9 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),
+        #[cfg(feature = "many-devices")]
         Command::Serve(args) => serve::run(args),
+        #[cfg(feature = "many-devices")]
         Command::Submit(args) => submit::run(&args),
         Command::Trace(args) => trace::run(args),
         Command::TraceInfo(args) => trace_info::run(&args),

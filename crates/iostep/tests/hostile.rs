@@ -27,6 +27,8 @@ mod spool;
 mod store;
 #[path = "../../../fuzz/entries/syscalls.rs"]
 mod syscalls;
+#[path = "../../../fuzz/entries/upload.rs"]
+mod upload;
 
 use std::io::Read;
 
@@ -343,6 +345,29 @@ fn results_of_benches() {
                 _ => mangle(clean.clone(), &mut random),
             };
             bench_result::run(&damaged);
+        }
+    }
+}
+
+#[test]
+fn uploads() {
+    for whole in [
+        &include_bytes!("old-0.1/file.json")[..],
+        include_bytes!("old-0.1/sqlite.json"),
+        include_bytes!("old-0.1/waldio.json"),
+    ] {
+        iostep_serve::upload::Upload::read(whole).expect("what is damaged is taken");
+        let whole: serde_json::Value = serde_json::from_slice(whole).expect("JSON");
+        let whole = whole.to_string().into_bytes();
+        upload::run(&whole);
+        upload::run(&whole[..whole.len() / 2]);
+        for seed in 0..500 {
+            let mut random = Random::new(seed);
+            let damaged = match seed % 4 {
+                3 => mangle(whole.clone(), &mut random),
+                _ => misnumber(whole.clone(), &mut random),
+            };
+            upload::run(&damaged);
         }
     }
 }

@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "iostep-analyze",
         &["iostep-model", "iostep-fs", "iostep-report"],
     ),
+    ("iostep-fleet", &["iostep-model", "iostep-analyze"]),
     (
         "iostep-serve",
         &["iostep-model", "iostep-analyze", "iostep-report", "waldio"],

@@ -1,12 +1,16 @@
 //! Student's distribution.
 
 use std::f64::consts::FRAC_PI_2;
+use std::sync::OnceLock;
 
 /// Beyond so many degrees of freedom the normal distribution's value is right to 0.1 %.
 const NEARLY_NORMAL: f64 = 5_000.0;
 /// The value of the normal distribution.
 const NORMAL_95: f64 = 1.959_964;
 const STEPS: u32 = 4096;
+/// Whole degrees of freedom below this are computed once: a mean of some runs has them, and a
+/// summary has many means.
+const KNOWN: usize = 128;
 
 /// The `t` that Student's distribution with `freedom` (at least 1) degrees of freedom exceeds, on
 /// both sides together, with a probability of 5 %.
@@ -15,6 +19,15 @@ const STEPS: u32 = 4096;
 /// which is summed up from 0 to pi/2: no gamma function is needed.
 /// Source: Student, The probable error of a mean, Biometrika 6 (1908), section III.
 pub(crate) fn t_95(freedom: f64) -> f64 {
+    static WHOLE: [OnceLock<f64>; KNOWN] = [const { OnceLock::new() }; KNOWN];
+    let whole = freedom as usize;
+    match WHOLE.get(whole) {
+        Some(known) if freedom == whole as f64 => *known.get_or_init(|| computed(freedom)),
+        _ => computed(freedom),
+    }
+}
+
+fn computed(freedom: f64) -> f64 {
     if freedom >= NEARLY_NORMAL {
         return NORMAL_95;
     }
@@ -63,6 +76,7 @@ mod tests {
         ];
         for (freedom, expected) in table {
             let found = t_95(freedom);
+            assert_eq!(t_95(freedom), found);
             assert!(
                 (found - expected).abs() < 0.0015,
                 "{freedom}: {found} for {expected}"

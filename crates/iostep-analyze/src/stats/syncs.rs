@@ -84,6 +84,17 @@ pub struct SyncKindRow {
     pub caused: Caused,
 }
 
+/// What each sync call of a trace made the device do, in the order of entry: the rows of
+/// [`super::Summary::sync_calls`]. The trace's references must be sound.
+pub fn calls(trace: &Trace) -> Vec<SyncRow> {
+    let mut collector = Collector::new(trace);
+    let requests = trace.requests.iter();
+    for request in requests.filter(|request| !request.by_tracer) {
+        collector.add(request, trace.segments_of(request));
+    }
+    collector.finish(trace).calls
+}
+
 pub(super) struct Collector {
     caused: Vec<Caused>,
     /// The last request counted for each call.

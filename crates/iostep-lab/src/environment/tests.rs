@@ -12,7 +12,7 @@ fn cell(filesystem: Filesystem, switches: &str, kind: WorkloadKind) -> Cell {
 
 #[test]
 fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
-    let mut host = Host::with(&[
+    let mut mountable = Mountable::with(&[
         (Filesystem::Ext4, true),
         (Filesystem::Ext4Writeback, true),
         (Filesystem::Ext4FastCommit, false),
@@ -20,7 +20,7 @@ fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
     ]);
     let mut choose = |filesystem, switches, kind| {
         let cell = cell(filesystem, switches, kind);
-        host.choose(&cell, &On::Auto, false, &BTreeSet::new())
+        mountable.choose(&cell, &On::Auto, false, &BTreeSet::new())
     };
     let sqlite = WorkloadKind::Sqlite;
     assert_eq!(choose(Filesystem::Ext4, "", sqlite), Choice::Here);
@@ -37,7 +37,7 @@ fn a_cell_runs_in_a_guest_only_where_this_kernel_lacks_something() {
 
 #[test]
 fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
-    let mut host = Host::new();
+    let mut mountable = Mountable::new();
     for (filesystem, switches, kind, reason) in [
         (
             Filesystem::F2fs,
@@ -65,7 +65,7 @@ fn what_means_nothing_is_told_with_its_reason_wherever_it_would_run() {
         (Filesystem::Ext4, "W", WorkloadKind::Replay, "recorded"),
     ] {
         for on in [On::Auto, On::Guest, On::Loop, On::Directory("/".into())] {
-            match host.choose(
+            match mountable.choose(
                 &cell(filesystem, switches, kind),
                 &on,
                 true,
@@ -96,9 +96,9 @@ fn batch_atomic_writes_replace_a_rollback_journal() {
 
 #[test]
 fn a_directory_takes_only_cells_of_its_own_filesystem() {
-    let mut host = Host::new();
+    let mut mountable = Mountable::new();
     let on = On::Directory("/proc".into());
-    let found = host.choose(
+    let found = mountable.choose(
         &cell(Filesystem::Xfs, "", WorkloadKind::File),
         &on,
         false,
@@ -110,15 +110,15 @@ fn a_directory_takes_only_cells_of_its_own_filesystem() {
 
 #[test]
 fn a_device_without_a_second_one_has_no_external_journal() {
-    let mut host = Host::new();
+    let mut mountable = Mountable::new();
     let on = On::Device("/dev/null".into());
     let cell = cell(Filesystem::Xfs, "E", WorkloadKind::File);
     assert!(matches!(
-        host.choose(&cell, &on, false, &BTreeSet::new()),
+        mountable.choose(&cell, &on, false, &BTreeSet::new()),
         Choice::NotApplicable(_)
     ));
     assert_eq!(
-        host.choose(&cell, &on, true, &BTreeSet::new()),
+        mountable.choose(&cell, &on, true, &BTreeSet::new()),
         Choice::Here
     );
 }
@@ -164,11 +164,11 @@ fn cells_that_are_compared_with_polled_ones_run_on_the_same_device() {
         analysis: Default::default(),
     };
     let polled = polled_blocks(&lab);
-    let mut host = Host::with(&[(Filesystem::Ext4, true)]);
+    let mut mountable = Mountable::with(&[(Filesystem::Ext4, true)]);
     let mut chosen = lab
         .cells
         .iter()
-        .map(|cell| host.choose(cell, &On::Auto, false, &polled));
+        .map(|cell| mountable.choose(cell, &On::Auto, false, &polled));
     assert_eq!(chosen.next(), Some(Choice::Guest));
     assert_eq!(chosen.next(), Some(Choice::Guest));
     assert!(matches!(chosen.next(), Some(Choice::NotApplicable(_))));

@@ -11,21 +11,8 @@ fn hostile() -> String {
     HOSTILE.to_owned()
 }
 
-/// Everything that a document can have, all of it named by somebody who means harm.
-fn document() -> Document {
-    let check = || form::Check {
-        form: "form",
-        name: "name",
-        value: hostile(),
-        label: hostile(),
-    };
-    let (axis, _) = crate::plot::strip::axis(1.0, 2.0);
-    let strip = move || Strip::of(&axis, &[1.0], 1.0, None, HOSTILE).expect("a value");
-    let cell = || {
-        let cell = Cell::text(HOSTILE).titled(HOSTILE).leading_to(HOSTILE);
-        cell.with_check(check()).with_strip(strip())
-    };
-    let asked = Form {
+fn form() -> Form {
+    Form {
         id: "form",
         action: hostile(),
         fields: vec![
@@ -41,6 +28,22 @@ fn document() -> Document {
             },
         ],
         button: "ask",
+    }
+}
+
+/// Everything that a document can have, all of it named by somebody who means harm.
+fn document() -> Document {
+    let check = || form::Check {
+        form: "form",
+        name: "name",
+        value: hostile(),
+        label: hostile(),
+    };
+    let (axis, _) = crate::plot::strip::axis(1.0, 2.0);
+    let strip = move || Strip::of(&axis, &[1.0], 1.0, None, HOSTILE).expect("a value");
+    let cell = || {
+        let cell = Cell::text(HOSTILE).titled(HOSTILE).leading_to(HOSTILE);
+        cell.with_check(check()).with_strip(strip())
     };
     let table = || {
         let mut table = Table::new(HOSTILE, [HOSTILE]).note(HOSTILE);
@@ -61,7 +64,7 @@ fn document() -> Document {
     let blocks = [
         Block::Lines(vec![hostile()]),
         Block::Prose(vec![hostile()]),
-        Block::Form(asked),
+        Block::Form(form()),
         Block::Links(vec![(hostile(), hostile())]),
         Block::Facts(vec![Fact::of("fact", HOSTILE)]),
         Block::Totals(vec![("total", hostile())]),

@@ -65,6 +65,11 @@ impl Failure {
         &self.message
     }
 
+    /// Its status, and its word for programs.
+    pub fn kind(&self) -> (u16, &'static str) {
+        (self.status.as_u16(), self.code)
+    }
+
     /// Something in the server failed: the operator is told what, and others only that.
     pub fn internal(reason: impl Into<String>) -> Failure {
         log::line(&format!("error: {}", reason.into()));

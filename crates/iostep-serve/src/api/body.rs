@@ -3,12 +3,13 @@
 use std::future::poll_fn;
 use std::io::Read;
 use std::pin::pin;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::answer::Failure;
-use super::{MOST_BYTES, MOST_SENT_BYTES, PATIENCE};
+use super::{MOST_BYTES, MOST_SENT_BYTES};
 
 /// The largest window of zstd that is given memory: 8 MiB, as its format asks of every reader.
 const WINDOW_LOG: u32 = 23;
@@ -43,10 +44,14 @@ fn too_long(what: &str, most: usize) -> Failure {
     Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_long", text)
 }
 
-/// All of a body as it is sent.
+/// All of a body as it is sent, within `patience`.
 ///
 /// Errors: it is too long, too slow, or was cut off.
-pub async fn receive(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Failure> {
+pub async fn receive(
+    headers: &HeaderMap,
+    body: Body,
+    patience: Duration,
+) -> Result<Vec<u8>, Failure> {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > MOST_SENT_BYTES as u64) {
@@ -68,9 +73,9 @@ pub async fn receive(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Failure
         }
         Ok(bytes)
     };
-    let received = tokio::time::timeout(PATIENCE, all).await;
+    let received = tokio::time::timeout(patience, all).await;
     received.unwrap_or_else(|_| {
-        let text = format!("the body took more than {} s", PATIENCE.as_secs());
+        let text = format!("the body took more than {} s", patience.as_secs());
         Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", text))
     })
 }

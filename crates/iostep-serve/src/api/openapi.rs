@@ -210,7 +210,9 @@ fn remove() -> Value {
         "responses": {
             "200": content("it is gone", "Removed"),
             "403": content("the token is another one's", "Error"),
-            "404": reference("responses", "Error")
+            "404": reference("responses", "Error"),
+            "429": content("too many uploads and such; Retry-After says when", "Error"),
+            "503": content("too many wait; Retry-After says when", "Error")
         }
     })
 }

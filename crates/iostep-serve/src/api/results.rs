@@ -25,7 +25,7 @@ pub const MEASURE: &str = "operations_per_second";
 pub async fn health(State(app): Shared) -> Answer {
     app.work(|app| {
         app.readers
-            .tests()
+            .touch()
             .map_err(|error| Failure::of_store(&error))
     })
     .await?;

@@ -1,3 +1,5 @@
+mod hostile;
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,15 +25,19 @@ struct Running {
 
 impl Running {
     fn start(per_minute: u32) -> Running {
+        Running::with(Limits {
+            per_address: per_minute,
+            per_installation: per_minute,
+            behind_proxy: false,
+            patience: Patience::default(),
+        })
+    }
+
+    fn with(limits: Limits) -> Running {
         let place = tempfile::tempdir().expect("a directory");
         let store = Store::create(&place.path().join("data")).expect("a store");
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = std::sync::mpsc::channel();
-        let limits = Limits {
-            per_address: per_minute,
-            per_installation: per_minute,
-            behind_proxy: false,
-        };
         let asked = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let any = "127.0.0.1:0".parse().expect("an address");
@@ -299,10 +305,17 @@ fn bodies_that_are_cut_too_long_or_a_bomb_are_refused_and_the_server_goes_on() {
         text.contains("iostep_serve_uploads_total{outcome=\"created\"} 1\n"),
         "{text}"
     );
-    assert!(
-        text.contains("iostep_serve_uploads_total{outcome=\"refused\"} 7\n"),
-        "{text}"
-    );
+    for (status, code, count) in [
+        (400, "cut_off", 1),
+        (413, "too_long", 2),
+        (415, "encoding", 1),
+        (422, "refused", 2),
+    ] {
+        let line = format!(
+            "iostep_serve_refused_uploads_total{{status=\"{status}\",code=\"{code}\"}} {count}\n"
+        );
+        assert!(text.contains(&line), "{line}: {text}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -46,8 +46,8 @@ struct Signed {
 /// `POST /api/v1/results`.
 pub async fn upload(State(app): Shared, request: Request) -> Answer {
     let answer = accept(&app, request).await;
-    if answer.is_err() {
-        app.metrics.uploaded(Counted::Refused);
+    if let Err(failure) = &answer {
+        app.metrics.refused(failure.kind());
     }
     answer
 }
@@ -60,12 +60,13 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     let signed = signed(&parts.headers)?;
     let encoding = Encoding::of(&parts.headers)?;
     app.nonces.check(&signed.nonce, now).map_err(unfit_nonce)?;
-    let sent = body::receive(&parts.headers, body).await?;
+    let sent = body::receive(&parts.headers, body, app.limits.patience.body).await?;
     let key = signed.key;
     let upload = app
         .work(move |app| read(app, &signed, sent, encoding))
         .await?;
-    let (id, test, reasons) = (upload.id, upload.test.clone(), upload.reasons.clone());
+    let (id, test) = (upload.id, upload.test.clone());
+    let mut reasons = upload.reasons.clone();
     let failed = |error: std::io::Error| Failure::internal(error.to_string());
     let change = app
         .work(move |_| Change::add(upload, key).map_err(failed))
@@ -77,6 +78,10 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     };
     let (status, created, state, is_own) = match outcome {
         Outcome::Known { is_own, state } => (StatusCode::OK, false, state, is_own),
+        Outcome::Doubted(reason) => {
+            reasons.push(reason);
+            (StatusCode::CREATED, true, Counts::Quarantined, true)
+        }
         _ => (StatusCode::CREATED, true, fresh, true),
     };
     app.metrics.uploaded(match created {
@@ -148,6 +153,7 @@ fn unfit_nonce(fault: Fault) -> Failure {
         Fault::Unknown => "the nonce is none of this server's, or of before its start",
         Fault::Ended => "the nonce is too old",
         Fault::Used => "the nonce was used before",
+        Fault::Many => return busy(),
     };
     let text = format!("{text}; get one from /api/v1/nonce for each upload");
     Failure::new(StatusCode::UNAUTHORIZED, "nonce", text)
@@ -170,6 +176,12 @@ fn read(app: &App, signed: &Signed, sent: Vec<u8>, encoding: Encoding) -> Result
     Upload::read(&text).map_err(|Refusal { reasons }| Failure::refused(reasons))
 }
 
+fn busy() -> Failure {
+    let text = "too many uploads wait; try again later";
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Failure::later(status, "busy", text, Duration::from_secs(1))
+}
+
 /// Waits until a change is durable.
 async fn changed(app: &App, change: Change) -> Result<Outcome, Failure> {
     let (sender, receiver) = oneshot::channel();
@@ -178,9 +190,7 @@ async fn changed(app: &App, change: Change) -> Result<Outcome, Failure> {
         let _ = sender.send(outcome);
     });
     if !app.writer.change(change, reply) {
-        let text = "too many uploads wait; try again later";
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        return Err(Failure::later(status, "busy", text, Duration::from_secs(1)));
+        return Err(busy());
     }
     match receiver.await {
         Ok(Ok(outcome)) => Ok(outcome),
@@ -198,8 +208,15 @@ pub fn id(text: &str) -> Result<Id, Failure> {
 }
 
 /// `DELETE /api/v1/results/{id}`.
-pub async fn remove(State(app): Shared, Path(name): Path<String>, headers: HeaderMap) -> Answer {
+pub async fn remove(
+    State(app): Shared,
+    Path(name): Path<String>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+) -> Answer {
     let id = id(&name)?;
+    // It takes its turn in the store's thread as an upload does.
+    may_ask(&app, peer.map(|it| it.0), &headers, Instant::now())?;
     let forbidden = || {
         let text = format!("header {DELETE_TOKEN} is not what the upload's sender was told");
         Failure::new(StatusCode::FORBIDDEN, "token", text)
@@ -214,7 +231,7 @@ pub async fn remove(State(app): Shared, Path(name): Path<String>, headers: Heade
             Ok(json(StatusCode::OK, &serde_json::json!({ "id": name })))
         }
         Outcome::Missing => Err(Failure::missing()),
-        Outcome::Forbidden | Outcome::Known { .. } => Err(forbidden()),
+        Outcome::Forbidden | Outcome::Known { .. } | Outcome::Doubted(_) => Err(forbidden()),
     }
 }
 

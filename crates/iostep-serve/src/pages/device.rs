@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use iostep_analyze::bench::Measure;
 use iostep_model::printable;
 use iostep_model::quantile::median;
+use iostep_model::unit::Unit;
 use iostep_report::document::form::Form;
 use iostep_report::document::{Block, Cell, Document, Fact, Section, Table};
 use iostep_report::plot::axis::Axis;
@@ -110,6 +111,15 @@ fn facts(product: &Product) -> Vec<Fact> {
     known.map(|(name, value)| Fact::of(name, value)).collect()
 }
 
+/// The results of a day or a month.
+struct Period {
+    name: String,
+    /// The middle of the times at which they came.
+    middle: i64,
+    results: u64,
+    median: f64,
+}
+
 /// The test's results in the order in which they came.
 fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
     let mut section = Section::new("History");
@@ -118,17 +128,63 @@ fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
         return section;
     };
     let by_day = (last - first) / DAY <= FEW_DAYS;
-    let period = |received: i64| -> String {
-        let date = date(received);
-        date[..if by_day { 10 } else { 7 }].to_owned()
-    };
+    let which = if by_day { "day" } else { "month" };
+    let periods = periods(samples, if by_day { 10 } else { 7 });
+    let note = format!(
+        "A dot is a result; the line goes through the median of each {which}. From {} to {}.",
+        date(first),
+        date(last)
+    );
+    section.push(Block::Plots(vec![Plot {
+        title: title.to_owned(),
+        note,
+        ..history_plot(samples, &periods, (first, last), measure.unit())
+    }]));
+    let unit = measure.unit();
+    let newest = periods.into_iter().rev().take(FEW_DAYS as usize);
+    let rows = newest.map(|period| {
+        vec![
+            Cell::text(period.name),
+            Cell::number(unit, period.median),
+            Cell::count(period.results),
+        ]
+    });
+    let table = Table::new("", [which, ">median", ">results"]).rows(rows);
+    let mut folded = Section::new(format!("By {which}"));
+    folded.folded = true;
+    folded.push(Block::Table(table));
+    section.push(Block::Section(folded));
+    section
+}
+
+/// Periods, each of which has the dates that begin with the same so many letters.
+fn periods(samples: &[Sample], letters: usize) -> Vec<Period> {
     let mut periods: BTreeMap<String, Vec<&Sample>> = BTreeMap::new();
     for sample in samples {
-        periods
-            .entry(period(sample.received))
-            .or_default()
-            .push(sample);
+        let mut name = date(sample.received);
+        name.truncate(letters);
+        periods.entry(name).or_default().push(sample);
     }
+    let period = |(name, samples): (String, Vec<&Sample>)| {
+        let values: Vec<f64> = samples.iter().map(|it| it.value).collect();
+        let first = samples.first()?.received;
+        let behind: i64 = samples.iter().map(|it| it.received - first).sum();
+        Some(Period {
+            name,
+            middle: first + behind / samples.len() as i64,
+            results: values.len() as u64,
+            median: median(&values)?,
+        })
+    };
+    periods.into_iter().filter_map(period).collect()
+}
+
+fn history_plot(
+    samples: &[Sample],
+    periods: &[Period],
+    (first, last): (i64, i64),
+    unit: Unit,
+) -> Plot {
     let days = ((last - first) as f64 / DAY as f64).max(1.0);
     let across = Axis::linear(days, 1.0, ACROSS_PX);
     let greatest = samples
@@ -136,23 +192,12 @@ fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
         .map(|sample| sample.value)
         .fold(0.0, f64::max);
     let up = Axis::linear(greatest, 1.0, UP_PX);
-    let unit = measure.unit();
     let at = |received: i64| across.at((received - first) as f64 / DAY as f64);
-    let medians: Vec<(i64, String, usize, f64)> = periods
-        .into_iter()
-        .filter_map(|(name, samples)| {
-            let values: Vec<f64> = samples.iter().map(|it| it.value).collect();
-            let middle = samples.iter().map(|it| it.received - first).sum::<i64>();
-            let middle = first + middle / samples.len() as i64;
-            Some((middle, name, values.len(), median(&values)?))
-        })
-        .collect();
     let path = polyline(
-        medians
+        periods
             .iter()
-            .map(|(middle, _, _, median)| (at(*middle), up.at(*median))),
+            .map(|period| (at(period.middle), up.at(period.median))),
     );
-    let stride = samples.len().div_ceil(MOST_DOTS).max(1);
     let dot = |sample: &Sample| Shape::Dot {
         series: 4,
         x: at(sample.received),
@@ -165,14 +210,9 @@ fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
         ))
         .into_owned(),
     };
-    let which = if by_day { "day" } else { "month" };
-    let plot = Plot {
-        title: title.to_owned(),
-        note: format!(
-            "A dot is a result; the line goes through the median of each {which}. From {} to {}.",
-            date(first),
-            date(last)
-        ),
+    let stride = samples.len().div_ceil(MOST_DOTS).max(1);
+    let dots = samples.iter().step_by(stride).map(dot);
+    Plot {
         across: across.ticks(|day| {
             // Whole dates are too long for a phone.
             let date = date(first + (day * DAY as f64) as i64);
@@ -181,34 +221,9 @@ fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
         }),
         across_name: "received",
         up: up.ticks(|value| unit.show(value)),
-        shapes: samples.iter().step_by(stride).map(dot).collect(),
+        shapes: dots.chain([Shape::Line { series: 0, path }]).collect(),
         ..Plot::default()
-    };
-    section.push(Block::Plots(vec![Plot {
-        shapes: plot
-            .shapes
-            .into_iter()
-            .chain([Shape::Line { series: 0, path }])
-            .collect(),
-        ..plot
-    }]));
-    let rows = medians
-        .into_iter()
-        .rev()
-        .take(FEW_DAYS as usize)
-        .map(|(_, name, count, median)| {
-            vec![
-                Cell::text(name),
-                Cell::number(unit, median),
-                Cell::count(count as u64),
-            ]
-        });
-    let table = Table::new("", [which, ">median", ">results"]).rows(rows);
-    let mut folded = Section::new(format!("By {which}"));
-    folded.folded = true;
-    folded.push(Block::Table(table));
-    section.push(Block::Section(folded));
-    section
+    }
 }
 
 /// The day of a time in seconds since 1970.

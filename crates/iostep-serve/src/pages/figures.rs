@@ -37,40 +37,30 @@ pub struct Group {
 
 /// The groups of results, as they are ranked.
 pub fn groups<'a>(
-    samples: impl Iterator<Item = &'a Sample> + Clone,
+    samples: impl Iterator<Item = &'a Sample>,
     measure: Measure,
     of: impl Fn(&Sample) -> Product,
 ) -> Vec<Group> {
-    let values = samples.clone().map(|sample| {
-        let Product {
-            vendor,
-            model,
-            part,
-            capacity_bytes,
-        } = of(sample);
-        let mut value = sample.to_value();
-        value.device.vendor = vendor;
-        value.device.model = model;
-        value.device.part = part;
-        value.device.capacity_bytes = capacity_bytes;
-        value
-    });
     let better = match measure.better() {
         Better::Higher => ranking::Better::Higher,
         Better::Lower => ranking::Better::Lower,
     };
-    let places = ranking::rank(values, better);
-    let mut by_group: HashMap<Product, Vec<(i64, &f64)>> = HashMap::new();
+    let mut groups: HashMap<Product, HashMap<i64, Vec<f64>>> = HashMap::new();
     for sample in samples {
-        let values = by_group.entry(of(sample)).or_default();
-        values.push((sample.installation, &sample.value));
+        let installations = groups.entry(of(sample)).or_default();
+        let values = installations.entry(sample.installation).or_default();
+        values.push(sample.value);
     }
-    let group = |place: Place| {
-        let values = by_group.remove(&place.product()).unwrap_or_default();
-        Group {
-            medians: ranking::medians(values),
-            place,
-        }
+    let place = |(product, values): (&Product, &HashMap<i64, Vec<f64>>)| {
+        ranking::place(product.clone(), values, better)
+    };
+    let mut places: Vec<Place> = groups.iter().filter_map(place).collect();
+    ranking::order(&mut places, better);
+    let group = |place: Place| Group {
+        medians: groups
+            .get(&place.product())
+            .map_or_else(Vec::new, ranking::medians),
+        place,
     };
     places.into_iter().map(group).collect()
 }

@@ -27,6 +27,18 @@ pub fn chapter(manual: &str, title: &str) -> Section {
                 let table = Table::new("", names).in_order();
                 section.push(Block::Table(table.rows(rows.iter().map(cells))));
             }
+            // A list is a paragraph for each point.
+            [first, ..] if first.starts_with("- ") => {
+                let mut points: Vec<String> = Vec::new();
+                for line in piece {
+                    match (line.strip_prefix("- "), points.last_mut()) {
+                        (None, Some(point)) => *point += &format!(" {}", line.trim_start()),
+                        (begun, _) => points.push(begun.unwrap_or(line).to_owned()),
+                    }
+                }
+                let points = points.iter().map(|point| plain(point)).collect();
+                section.push(Block::Prose(points));
+            }
             lines => section.push(Block::Prose(vec![plain(&lines.join(" "))])),
         }
     }
@@ -74,5 +86,10 @@ mod tests {
             ("b", "[1]")
         );
         assert!(chapter(manual, "D").blocks.is_empty());
+        let list = chapter("## L\n\n- one\n  is - two\n- three\n", "L");
+        let [(_, Block::Prose(points))] = &list.blocks[..] else {
+            panic!("a block");
+        };
+        assert_eq!(points, &["one is - two", "three"]);
     }
 }

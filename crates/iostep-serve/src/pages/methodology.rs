@@ -11,8 +11,9 @@ use crate::ranking::{LEAST_INSTALLATIONS, OUTSIDE};
 
 const MANUAL: &str = include_str!("../../../../docs/serve.md");
 /// Its chapters that are of use to who reads results.
-const CHAPTERS: [&str; 4] = [
+const CHAPTERS: [&str; 5] = [
     "What is believed",
+    "What a forger could do",
     "What becomes of a result",
     "How a device is ranked",
     "What is kept",

@@ -70,31 +70,15 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
             plural(groups.len() as u64, "device")
         )));
     }
-    let figures = Figures::of(measure, groups.iter());
-    let shown = groups.iter().skip(start).take(PAGE);
-    let (ranked, others): (Vec<_>, Vec<_>) = shown.partition(|it| it.place.rank.is_some());
-    let label = measure.label(subject::work(test));
     if groups.is_empty() {
         section.headline = "No valid result is of what was chosen.".into();
     }
-    let columns = [&[">rank", "~device"], &COLUMNS[..], &["compare"]].concat();
-    let ranked = ranked.into_iter().map(|group| {
-        let rank = Cell::count(group.place.rank.unwrap_or_default());
-        row(rank, group, &figures)
-    });
-    let table = Table::new(format!("{test}: {label}"), columns).note(figures.note.clone());
-    section.push(Block::Table(table.rows(ranked)));
-    let others = others.into_iter().map(|group| {
-        let missing = LEAST_INSTALLATIONS as u64 - group.place.installations;
-        row(Cell::count(missing), group, &figures)
-    });
-    let columns = [&[">missing", "~device"], &COLUMNS[..], &["compare"]].concat();
-    let note = format!(
-        "A device is ranked from {} on; this is how many are missing.",
-        plural(LEAST_INSTALLATIONS as u64, "installation")
-    );
-    let table = Table::new("Not ranked yet", columns).note(note);
-    section.push(Block::Table(table.rows(others)));
+    let title = format!("{test}: {}", measure.label(subject::work(test)));
+    let shown = groups.iter().skip(start).take(PAGE);
+    let figures = Figures::of(measure, groups.iter());
+    for table in tables(title, shown, &figures) {
+        section.push(Block::Table(table));
+    }
     section.push(Block::Form(comparison(
         test,
         &measure.to_string(),
@@ -102,6 +86,36 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
     )));
     section.push(Block::Links(turns(question, test, page, groups.len())));
     Ok(Document::of(section))
+}
+
+/// Those with a rank, and those without.
+fn tables<'a>(
+    title: String,
+    shown: impl Iterator<Item = &'a Group>,
+    figures: &Figures,
+) -> [Table; 2] {
+    let (ranked, others): (Vec<_>, Vec<_>) = shown.partition(|it| it.place.rank.is_some());
+    let columns = |first| [&[first, "~device"], &COLUMNS[..], &["compare"]].concat();
+    let ranked = ranked.into_iter().map(|group| {
+        let rank = Cell::count(group.place.rank.unwrap_or_default());
+        row(rank, group, figures)
+    });
+    let others = others.into_iter().map(|group| {
+        let missing = LEAST_INSTALLATIONS as u64 - group.place.installations;
+        row(Cell::count(missing), group, figures)
+    });
+    let note = format!(
+        "A device is ranked from {} on; this is how many are missing.",
+        plural(LEAST_INSTALLATIONS as u64, "installation")
+    );
+    [
+        Table::new(title, columns(">rank"))
+            .note(figures.note.clone())
+            .rows(ranked),
+        Table::new("Not ranked yet", columns(">missing"))
+            .note(note)
+            .rows(others),
+    ]
 }
 
 fn row(first: Cell, group: &Group, figures: &Figures) -> Vec<Cell> {

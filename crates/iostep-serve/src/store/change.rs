@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
+use super::outlier;
 use super::schema::SECRET;
 use super::state::State;
 use crate::check::Reason;
@@ -21,6 +22,7 @@ const LEVEL: i32 = 3;
 pub enum Change {
     /// A result comes from an installation, named by its public key.
     Add {
+        /// Without its body: many may wait.
         upload: Box<Upload>,
         /// What is kept of it, in zstd.
         packed: Vec<u8>,
@@ -50,10 +52,12 @@ impl std::fmt::Debug for KeyMay {
 }
 
 /// What came of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was added, or removed, or decided.
     Done,
+    /// It was added, and is not ranked for this until an operator restores it.
+    Doubted(Reason),
     /// The result is there already; it is the same installation's, or another one's.
     Known { is_own: bool, state: State },
     /// There is no such result.
@@ -105,9 +109,10 @@ impl Change {
     /// An upload, packed.
     ///
     /// Errors: out of memory.
-    pub fn add(upload: Upload, key: [u8; 32]) -> std::io::Result<Change> {
+    pub fn add(mut upload: Upload, key: [u8; 32]) -> std::io::Result<Change> {
+        let body = std::mem::take(&mut upload.body);
         Ok(Change::Add {
-            packed: pack(&upload.body)?,
+            packed: pack(&body)?,
             upload: Box::new(upload),
             key,
         })
@@ -150,13 +155,20 @@ fn add(
         let is_own = known == *key;
         return Ok(Outcome::Known { is_own, state });
     }
-    let state = match upload.reasons.is_empty() {
-        true => State::Valid,
-        false => State::Invalid,
-    };
     let installation = installation(db, key)?;
     let test = test(db, &upload.test)?;
     let device = device(db, &upload.device)?;
+    let mut reasons = upload.reasons.clone();
+    let doubt = match reasons.is_empty() {
+        true => outlier::doubt(db, upload, test, installation)?,
+        false => None,
+    };
+    let state = match (&doubt, reasons.is_empty()) {
+        (Some(_), _) => State::Quarantined,
+        (None, true) => State::Valid,
+        (None, false) => State::Invalid,
+    };
+    reasons.extend(doubt.clone());
     db.prepare_cached("DELETE FROM gone WHERE id = ?1")?
         .execute([upload.id])?;
     db.prepare_cached(
@@ -168,7 +180,7 @@ fn add(
         upload.id,
         now(),
         state,
-        reasons_text(&upload.reasons),
+        reasons_text(&reasons),
         test,
         upload.filesystem,
         device,
@@ -178,8 +190,9 @@ fn add(
     let submission = db.last_insert_rowid();
     let mut insert = db.prepare_cached(
         "INSERT INTO metric
-            (test, measure, device, installation, submission, value, low, high, counts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            (test, measure, device, installation, submission, value, low, high, counts,
+             filesystem)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     for figure in &upload.figures {
         let (low, high) = figure.interval.unzip();
@@ -192,10 +205,11 @@ fn add(
             figure.value,
             low,
             high,
-            state == State::Valid
+            state == State::Valid,
+            upload.filesystem
         ])?;
     }
-    Ok(Outcome::Done)
+    Ok(doubt.map_or(Outcome::Done, Outcome::Doubted))
 }
 
 fn installation(db: &Connection, key: &[u8; 32]) -> rusqlite::Result<i64> {
@@ -297,6 +311,10 @@ fn decide(db: &Connection, id: &Id, state: State, reason: &str) -> rusqlite::Res
     // What its figures say stays beside what the operator said last.
     let mut reasons: Vec<Reason> = serde_json::from_str(&reasons).unwrap_or_default();
     reasons.retain(|reason| reason.code != OPERATOR);
+    if state == State::Valid {
+        // Who restores a result has looked at it.
+        reasons.retain(|reason| reason.code != outlier::CODE);
+    }
     let state = match state {
         State::Valid if !reasons.is_empty() => State::Invalid,
         state => state,

@@ -9,7 +9,6 @@ use super::state::State;
 use crate::check::Reason;
 use crate::error::{Error, Result};
 use crate::hex;
-use crate::ranking::Value;
 use crate::subject::{Device, Product};
 use crate::upload::{Id, MOST_BODY_BYTES};
 
@@ -128,23 +127,28 @@ impl Record {
 }
 
 pub(super) fn list(db: &Connection, filter: &Filter) -> rusqlite::Result<Page> {
-    // Written out by what is asked for, so that SQLite can choose the index.
-    let mut sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE submission.number < ?1");
+    // Written out by what is asked for, so that SQLite can choose the index; the rows of the
+    // results themselves are long.
+    let mut kind = String::from("SELECT number FROM submission WHERE number < ?1");
     if filter.state.is_some() {
-        sql += " AND state = ?2";
+        kind += " AND state = ?2";
     }
     if filter.test.is_some() {
-        sql += " AND submission.test = (SELECT number FROM test WHERE name = ?3)";
+        kind += " AND test = (SELECT number FROM test WHERE name = ?3)";
     }
     if filter.filesystem.is_some() {
-        sql += " AND filesystem = ?4";
+        kind += " AND filesystem = ?4";
     }
     if filter.device.is_some() {
-        sql += " AND (part = ?5 OR model = ?5)";
+        kind += " AND device IN (SELECT number FROM device WHERE part = ?5 OR model = ?5)";
     }
     // One more tells whether there is another page.
-    sql += " AND ?2 IS ?2 AND ?3 IS ?3 AND ?4 IS ?4 AND ?5 IS ?5
-        ORDER BY submission.number DESC LIMIT ?6";
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE submission.number IN
+            ({kind} AND ?2 IS ?2 AND ?3 IS ?3 AND ?4 IS ?4 AND ?5 IS ?5
+             ORDER BY number DESC LIMIT ?6)
+         ORDER BY submission.number DESC"
+    );
     let limit = i64::from(filter.limit);
     let parameters = params![
         filter.before.unwrap_or(i64::MAX),
@@ -194,38 +198,11 @@ pub(super) fn list_of(
     Ok(page(rows.collect::<rusqlite::Result<_>>()?, limit))
 }
 
-/// The values of a test's valid results.
-pub(super) fn values(
-    db: &Connection,
-    test: &str,
-    measure: &str,
-    filesystem: Option<&str>,
-) -> rusqlite::Result<Vec<Value>> {
-    let mut sql = String::from(
-        "SELECT vendor, model, part, firmware, capacity_bytes, android, kernel,
-            metric.installation, value
-         FROM metric JOIN device ON device.number = metric.device",
-    );
-    if filesystem.is_some() {
-        sql += " JOIN submission ON submission.number = submission AND filesystem = ?3";
-    }
-    sql += " WHERE metric.test = (SELECT number FROM test WHERE name = ?1)
-        AND measure = ?2 AND counts AND ?3 IS ?3";
-    let mut statement = db.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![test, measure, filesystem], |row| {
-        Ok(Value {
-            device: device(row, 0)?,
-            installation: row.get(7)?,
-            value: row.get(8)?,
-        })
-    })?;
-    rows.collect()
-}
-
 pub(super) fn tests(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
     let mut statement = db.prepare_cached(
-        "SELECT name, count(*) FROM submission JOIN test ON test.number = test
-         WHERE state = 'valid' GROUP BY name ORDER BY count(*) DESC, name",
+        "SELECT name, (SELECT count(*) FROM submission
+            WHERE submission.test = test.number AND state = 'valid') AS results
+         FROM test WHERE results > 0 ORDER BY results DESC, name",
     )?;
     let rows = statement.query_map([], |row| {
         Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
@@ -240,4 +217,10 @@ pub(super) fn states(db: &Connection) -> rusqlite::Result<Vec<(State, u64)>> {
         Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
     })?;
     rows.collect()
+}
+
+/// Reads something that every store has.
+pub(super) fn touch(db: &Connection) -> rusqlite::Result<()> {
+    let mut statement = db.prepare_cached("SELECT count(*) FROM meta")?;
+    statement.query_row([], |_| Ok(()))
 }

@@ -9,7 +9,9 @@ use crate::error::{Error, Result};
 
 /// Each makes the next version of what the one before it left. What stands here is never changed,
 /// only added to: stores of earlier programs have gone that way.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [FIRST, SECOND];
+
+const FIRST: &str = "
 CREATE TABLE meta (
     name TEXT PRIMARY KEY,
     value BLOB NOT NULL
@@ -78,7 +80,53 @@ CREATE TABLE gone (
     id BLOB PRIMARY KEY,
     since INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-"];
+";
+
+const SECOND: &str = "
+-- A ranking of one filesystem needs no submission.
+ALTER TABLE metric ADD COLUMN filesystem TEXT NOT NULL DEFAULT '';
+UPDATE metric SET filesystem =
+    (SELECT filesystem FROM submission WHERE submission.number = metric.submission);
+
+-- Whatever makes the values of a test and a device others gives this row a higher number than any of
+-- the test has: rankings in memory read again what has one above theirs.
+CREATE TABLE changed (
+    test INTEGER NOT NULL,
+    device INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (test, device)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX changed_by_number ON changed (test, number);
+INSERT INTO changed
+    SELECT test, device, row_number() OVER (PARTITION BY test ORDER BY device)
+    FROM (SELECT DISTINCT test, device FROM submission);
+CREATE TRIGGER submission_added AFTER INSERT ON submission BEGIN
+    INSERT INTO changed VALUES (new.test, new.device,
+        (SELECT coalesce(max(number), 0) + 1 FROM changed WHERE test = new.test))
+    ON CONFLICT (test, device) DO UPDATE SET number = excluded.number;
+END;
+CREATE TRIGGER submission_decided AFTER UPDATE OF state ON submission BEGIN
+    INSERT INTO changed VALUES (new.test, new.device,
+        (SELECT coalesce(max(number), 0) + 1 FROM changed WHERE test = new.test))
+    ON CONFLICT (test, device) DO UPDATE SET number = excluded.number;
+END;
+CREATE TRIGGER submission_removed AFTER DELETE ON submission BEGIN
+    INSERT INTO changed VALUES (old.test, old.device,
+        (SELECT coalesce(max(number), 0) + 1 FROM changed WHERE test = old.test))
+    ON CONFLICT (test, device) DO UPDATE SET number = excluded.number;
+END;
+
+-- What a new result is compared with, the newest of a test and a device.
+CREATE INDEX metric_compared
+    ON metric (test, device, filesystem, submission, installation, value)
+    WHERE measure = 'operations_per_second' AND counts = 1;
+
+-- Lists of a kind, without a look at results of other kinds. Each ends with the number.
+CREATE INDEX submission_by_test_and_state ON submission (test, state);
+CREATE INDEX submission_by_filesystem ON submission (filesystem);
+DROP INDEX submission_by_device;
+CREATE INDEX submission_by_device ON submission (device, number, state, test, filesystem);
+";
 
 /// The name of the secret in `meta`.
 pub(super) const SECRET: &str = "secret";
@@ -135,4 +183,38 @@ fn make_secret(db: &Connection, path: &Path) -> Result<()> {
     )
     .map_err(Error::database(path))?;
     Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::store::Store;
+
+    /// Makes a store of the first schema with what another one holds.
+    pub fn make_first(of: &Store, directory: &Path) {
+        std::fs::create_dir(directory).expect("a directory");
+        rustix::fs::chmod(directory, rustix::fs::Mode::RWXU).expect("changed");
+        let db = Connection::open(directory.join("store.db")).expect("a database");
+        db.execute_batch(FIRST).expect("the first schema");
+        let from = of.database().to_str().expect("UTF-8");
+        db.execute("ATTACH ?1 AS other", [format!("file:{from}?vfs=waldio")])
+            .expect("attached");
+        for (table, columns) in [
+            ("meta", "*"),
+            ("installation", "*"),
+            ("device", "*"),
+            ("test", "*"),
+            ("submission", "*"),
+            (
+                "metric",
+                "test, measure, device, installation, submission, value, low, high, counts",
+            ),
+        ] {
+            let sql = format!("INSERT INTO {table} SELECT {columns} FROM other.{table}");
+            db.execute_batch(&sql).expect(table);
+        }
+        db.pragma_update(None, "user_version", 1).expect("set");
+    }
 }

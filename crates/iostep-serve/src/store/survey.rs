@@ -9,7 +9,6 @@ use rusqlite::{Connection, Row, params};
 use super::Readers;
 use super::query::{self, Page, Submission};
 use crate::error::Result;
-use crate::ranking::Value;
 use crate::subject::{Device, Product};
 use crate::upload::Id;
 
@@ -24,17 +23,6 @@ pub struct Sample {
     pub filesystem: Rc<str>,
     /// Seconds since 1970.
     pub received: i64,
-}
-
-impl Sample {
-    /// As rankings take it.
-    pub fn to_value(&self) -> Value {
-        Value {
-            device: (*self.device).clone(),
-            installation: self.installation,
-            value: self.value,
-        }
-    }
 }
 
 /// What a search found.

@@ -225,3 +225,149 @@ fn a_backup_is_a_plain_database_that_replaces_nothing() {
     let error = store.back_up(&copy).expect_err("it is there").to_string();
     assert!(error.contains("cannot create"), "{error}");
 }
+
+#[test]
+fn a_ranking_is_what_the_store_says_whoever_changed_it() {
+    let Place { path, store, .. } = &place();
+    let readers = Readers::new(store.clone());
+    let test = "file,access=random-write,sync=fdatasync";
+    let ranked = |filesystem| {
+        let places = readers.ranking((test, RATE), filesystem, ranking::Better::Higher);
+        places.expect("a ranking")
+    };
+    assert_eq!(ranked(None), []);
+    let mut ids = Vec::new();
+    for number in 0..6_u8 {
+        ids.push(add(store, 1.0 - f64::from(number) / 20.0, number).0);
+        let places = ranked(None);
+        assert_eq!(places[0].installations, u64::from(number) + 1);
+        // Readers that never saw the store before have the same.
+        let anew = Readers::new(store.clone());
+        let anew = anew.ranking((test, RATE), None, ranking::Better::Higher);
+        assert_eq!(anew.expect("a ranking"), places);
+    }
+    assert_eq!(ranked(Some("ext4")), ranked(None));
+    assert_eq!(ranked(Some("xfs")), []);
+    let before = ranked(None);
+    // As a command of the operator does, in another process.
+    let other = Store::open(path).expect("a store");
+    let decide = |state| {
+        let (id, reason) = (ids[0], "a reason".into());
+        let change = Change::Decide { id, state, reason };
+        assert_eq!(other.change(&change).expect("decided"), Outcome::Done);
+    };
+    for state in [State::Delisted, State::Quarantined] {
+        decide(state);
+        assert_eq!(ranked(None)[0].installations, 5);
+        assert!(ranked(Some("ext4"))[0].best < before[0].best);
+        decide(State::Valid);
+        assert_eq!(ranked(None), before);
+    }
+    let secret = other.secret().expect("a secret");
+    for (number, id) in (0_u8..).zip(ids) {
+        let token = secret.token(&id, &[number; 32]);
+        let key_may = KeyMay {
+            secret: secret.clone(),
+            token,
+        };
+        let change = Change::Remove { id, key_may };
+        assert_eq!(other.change(&change).expect("removed"), Outcome::Done);
+    }
+    assert_eq!(ranked(None), []);
+}
+
+#[test]
+fn only_so_many_rankings_are_kept() {
+    let Place { store, .. } = &place();
+    add(store, 1.0, 1);
+    let readers = Readers::new(store.clone());
+    let measures = iostep_analyze::bench::Measure::all().map(|it| it.to_string());
+    let filesystems = [None, Some("ext4")];
+    for measure in measures {
+        for filesystem in filesystems {
+            let test = "file,access=random-write,sync=fdatasync";
+            let places = readers.ranking((test, &measure), filesystem, ranking::Better::Higher);
+            assert!(places.expect("a ranking").len() <= 1);
+        }
+    }
+    assert!(readers.rankings.count() <= 64);
+}
+
+#[test]
+fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
+    let Place { store, .. } = &place();
+    // Honest ones differ by less than a third.
+    for number in 0..10_u8 {
+        let share = 1.0 - f64::from(number) / 30.0;
+        assert_eq!(add(store, share, number).1, Outcome::Done);
+    }
+    // Twice as slow is an old one.
+    assert_eq!(add(store, 0.4, 10).1, Outcome::Done);
+    let (id, outcome) = add(store, 0.05, 11);
+    let Outcome::Doubted(reason) = outcome else {
+        panic!("it is doubted: {outcome:?}");
+    };
+    assert_eq!(reason.code, "outlier");
+    assert!(
+        reason.text.contains("of 11 other installations"),
+        "{}",
+        reason.text
+    );
+    let readers = Readers::new(store.clone());
+    let kept = || match readers.submission(&id).expect("an answer") {
+        Record::Kept(found, _) => (found.state, found.reasons.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kept(), (State::Quarantined, vec![reason]));
+    assert_eq!(ranked(store)[0].installations, 11);
+    let change = Change::Decide {
+        id,
+        state: State::Valid,
+        reason: String::new(),
+    };
+    assert_eq!(store.change(&change).expect("decided"), Outcome::Done);
+    assert_eq!(kept(), (State::Valid, Vec::new()));
+    assert_eq!(ranked(store)[0].installations, 12);
+    let state = State::Valid;
+    let known = Outcome::Known {
+        is_own: true,
+        state,
+    };
+    assert_eq!(add(store, 0.05, 11), (id, known));
+    assert_eq!(kept(), (State::Valid, Vec::new()));
+    // Many results of one installation are one.
+    let many: Vec<Outcome> = (0..20)
+        .map(|it| add(store, 0.06 + f64::from(it) / 1000.0, 11).1)
+        .collect();
+    assert!(many.iter().all(|it| matches!(it, Outcome::Doubted(_))));
+}
+
+#[test]
+fn a_store_of_the_first_schema_becomes_one_of_this() {
+    let Place { path, store, .. } = &place();
+    let ids: Vec<Id> = (0..6)
+        .map(|it| add(store, 1.0 - f64::from(it) / 20.0, it as u8).0)
+        .collect();
+    let before = ranked(store);
+    let old = path.with_file_name("old");
+    schema::tests::make_first(store, &old);
+    let store = Store::open(&old).expect("a store");
+    assert_eq!(ranked(&store), before);
+    let readers = Readers::new(store.clone());
+    let filter = Filter {
+        device: Some("ACME Flash 1".into()),
+        filesystem: Some("ext4".into()),
+        limit: 50,
+        ..Filter::default()
+    };
+    let found = readers.list(&filter).expect("a list").results;
+    let found: Vec<String> = found.into_iter().rev().map(|it| it.id).collect();
+    let expected: Vec<String> = ids.iter().map(|id| crate::hex::encode(id)).collect();
+    assert_eq!(found, expected);
+    let test = "file,access=random-write,sync=fdatasync";
+    let places = readers.ranking((test, RATE), Some("ext4"), ranking::Better::Higher);
+    assert_eq!(places.expect("a ranking"), before);
+    // It goes on from there.
+    add(&store, 0.5, 7);
+    assert_eq!(ranked(&store)[0].installations, 7);
+}

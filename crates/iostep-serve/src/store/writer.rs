@@ -36,6 +36,8 @@ pub struct Counts {
     pub changes: AtomicU64,
     /// Transactions that failed.
     pub failures: AtomicU64,
+    /// Changes that SQLite refused, without those of transactions that failed.
+    pub refused: AtomicU64,
 }
 
 impl Writer {
@@ -108,10 +110,12 @@ impl Thread {
             match self.commit(&changes) {
                 Ok(outcomes) => {
                     self.counts.commits.fetch_add(1, Ordering::Relaxed);
-                    let count = changes.len() as u64;
-                    self.counts.changes.fetch_add(count, Ordering::Relaxed);
+                    let done = outcomes.iter().filter(|it| it.is_ok()).count() as u64;
+                    self.counts.changes.fetch_add(done, Ordering::Relaxed);
+                    let refused = outcomes.len() as u64 - done;
+                    self.counts.refused.fetch_add(refused, Ordering::Relaxed);
                     for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                        reply(Ok(outcome));
+                        reply(outcome.map_err(Arc::new));
                     }
                 }
                 Err(error) => {
@@ -126,22 +130,47 @@ impl Thread {
         }
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<Vec<Outcome>> {
+    /// What came of each change, once all that were made are durable. One that SQLite refuses for
+    /// what it is leaves the others as they are.
+    ///
+    /// Errors: none was made.
+    fn commit(&mut self, changes: &[Change]) -> Result<Vec<Result<Outcome>>> {
         let db = match &mut self.db {
             Some(db) => db,
             empty => empty.insert(self.store.connect()?),
         };
         let failed = |error| Error::database(&self.database)(error);
-        let transaction = db
+        let mut transaction = db
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(failed)?;
-        let outcomes: rusqlite::Result<Vec<Outcome>> = changes
-            .iter()
-            .map(|change| change.apply(&transaction))
-            .collect();
-        let outcomes = outcomes.map_err(failed)?;
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
+            // One that is dropped is rolled back.
+            let savepoint = transaction.savepoint().map_err(failed)?;
+            outcomes.push(match change.apply(&savepoint) {
+                Ok(outcome) => {
+                    savepoint.commit().map_err(failed)?;
+                    Ok(outcome)
+                }
+                Err(error) if is_of_the_change(&error) => Err(failed(error)),
+                Err(error) => return Err(failed(error)),
+            });
+        }
         transaction.commit().map_err(failed)?;
         Ok(outcomes)
+    }
+}
+
+/// True for what SQLite says of the values that it is given, and not of its files.
+fn is_of_the_change(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{ConstraintViolation, ParameterOutOfRange, TooBig, TypeMismatch};
+    match error.sqlite_error_code() {
+        Some(code) => matches!(
+            code,
+            ConstraintViolation | ParameterOutOfRange | TooBig | TypeMismatch
+        ),
+        // A value that has no form in SQL.
+        None => true,
     }
 }
 
@@ -182,7 +211,7 @@ mod tests {
         }
         drop(held);
         let outcomes: Vec<Outcome> = answers.iter().take(50).collect();
-        assert_eq!(outcomes, [Outcome::Done; 50]);
+        assert_eq!(outcomes, vec![Outcome::Done; 50]);
         assert_eq!(writer.counts().changes.load(Ordering::Relaxed), 50);
         // The first may have been alone, since the thread took it before the others came.
         assert!(writer.counts().commits.load(Ordering::Relaxed) <= 2);
@@ -224,6 +253,35 @@ mod tests {
         assert!(matches!(error, Error::Full { .. }), "{error}");
         thread.db = None;
         let outcomes = thread.commit(&changes).expect("room");
-        assert_eq!(outcomes, [Outcome::Done; 20]);
+        let outcomes: Vec<Outcome> = outcomes.into_iter().map(|it| it.expect("done")).collect();
+        assert_eq!(outcomes, vec![Outcome::Done; 20]);
+    }
+
+    #[test]
+    fn a_change_that_sqlite_refuses_fails_alone() {
+        let (_place, store) = store();
+        let mut thread = Thread {
+            database: store.database().to_owned(),
+            db: None,
+            counts: Arc::default(),
+            store: store.clone(),
+        };
+        let mut changes: Vec<Change> = (0..5)
+            .map(|number| change(1.0 - f64::from(number) / 100.0))
+            .collect();
+        let Change::Add { upload, .. } = &mut changes[2] else {
+            panic!("an upload")
+        };
+        // NULL, as SQLite has it, for a column that takes none.
+        upload.figures[1].value = f64::NAN;
+        let outcomes = thread.commit(&changes).expect("a commit");
+        let kept: Vec<bool> = outcomes.iter().map(|it| it.is_ok()).collect();
+        assert_eq!(kept, [true, true, false, true, true]);
+        let db = store.connect().expect("a connection");
+        let count = |sql: &str| -> i64 { db.query_row(sql, [], |row| row.get(0)).expect(sql) };
+        assert_eq!(count("SELECT count(*) FROM submission"), 4);
+        let of_none = "SELECT count(*) FROM metric
+            WHERE submission NOT IN (SELECT number FROM submission)";
+        assert_eq!(count(of_none), 0);
     }
 }

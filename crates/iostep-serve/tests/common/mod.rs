@@ -8,14 +8,13 @@ mod fixture;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use iostep_model::bench::{Document, Warning};
 use iostep_model::host::Android;
-use iostep_serve::api::Limits;
+use iostep_serve::api::{Limits, Patience};
 use iostep_serve::hex;
 use iostep_serve::server;
 use iostep_serve::store::{Change, State, Store};
@@ -63,6 +62,7 @@ impl Running {
             per_address: 1000,
             per_installation: 1000,
             behind_proxy: false,
+            patience: Patience::default(),
         };
         let asked = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -360,11 +360,6 @@ impl Fleet {
             reason: reason.into(),
         };
         self.0.change(&change).expect("decided");
-    }
-
-    /// The directory of screenshots, if somebody wants to see pages.
-    pub fn screenshots() -> Option<PathBuf> {
-        std::env::var_os("IOSTEP_SCREENSHOTS").map(|place| Path::new(&place).to_owned())
     }
 }
 

@@ -4,13 +4,14 @@ mod decide;
 mod export;
 mod list;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use iostep_model::printable;
-use iostep_serve::api::Limits;
+use iostep_serve::api::{Limits, Patience};
 use iostep_serve::store::{Outcome, Store};
 use iostep_serve::upload::Id;
 use iostep_serve::{hex, log, server};
@@ -105,6 +106,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         per_address: args.per_address,
         per_installation: args.per_installation,
         behind_proxy: args.behind_proxy,
+        patience: Patience::default(),
     };
     let mut printed = Ok(());
     server::run(
@@ -135,8 +137,35 @@ fn unfit(error: iostep_serve::Error) -> anyhow::Error {
 }
 
 /// A store that is there.
+///
+/// Errors, of bad usage: there is none.
 fn open(data: &Path) -> anyhow::Result<Store> {
-    Store::open(data).map_err(unfit)
+    Store::open(data).map_err(|error| match &error {
+        iostep_serve::Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => {
+            let path = path.display();
+            bad_input(anyhow!(
+                "{path}: there is no store of results; name the directory that iostep serve has"
+            ))
+        }
+        _ => unfit(error),
+    })
+}
+
+/// Errors, of bad usage: a file that is to be written would lie among those of the store.
+fn expect_elsewhere(file: &Path, store: &Store) -> anyhow::Result<()> {
+    let directory = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // Of one that is not there is told by whoever writes.
+    let directory = directory.canonicalize().unwrap_or_default();
+    if store.database().parent() != Some(&*directory) {
+        return Ok(());
+    }
+    let file = file.display();
+    Err(bad_input(anyhow!(
+        "{file}: it would lie in the store's own directory; name a file elsewhere"
+    )))
 }
 
 /// The name of a result, as an argument.

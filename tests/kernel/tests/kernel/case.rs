@@ -1,11 +1,15 @@
 //! A test with its requirements.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use iostep_kernel_tests::dmesg::Mark;
 use iostep_kernel_tests::leftovers;
 use iostep_kernel_tests::requirement::{Requirement, is_demanded, skip_reasons};
 use libtest_mimic::{Completion, Failed, Trial};
+
+/// A test says how long it took from here on: all together are to be done in minutes.
+const LONG: Duration = Duration::from_secs(10);
 
 /// The body of a test.
 type Body = Box<dyn FnOnce() -> anyhow::Result<()> + Send>;
@@ -37,6 +41,13 @@ impl Case {
         self
     }
 
+    /// True if a guest runs it.
+    pub fn is_in_guest(&self) -> bool {
+        let needs_guest =
+            |r: &Requirement| matches!(r, Requirement::Guest | Requirement::Kernel(_));
+        self.requirements.iter().any(needs_guest)
+    }
+
     /// The test as the harness runs it: skipped with every reason, or run, with nothing left
     /// behind and no complaint in the kernel's log.
     pub fn into_trial(self, scratch: &Path) -> Trial {
@@ -59,7 +70,11 @@ impl Case {
         }
         println!("{}", self.name);
         let mark = Mark::now();
+        let began = Instant::now();
         let result = (self.body)();
+        if began.elapsed() > LONG {
+            println!("    took {:.0} s", began.elapsed().as_secs_f64());
+        }
         let mut faults: Vec<String> = leftovers::of_runs_below(&scratch)
             .into_iter()
             .map(|left| format!("left behind: {left}"))

@@ -126,7 +126,8 @@ fn number_in_page(page: &Path) -> anyhow::Result<Option<u64>> {
 /// In place, and without a transaction before the first: then all but the settling between the
 /// steps is in some step.
 fn in_explain() -> anyhow::Result<()> {
-    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    // Nor is anything committed by time, after 5 s, while the trace is not there yet.
+    let stage = Stage::new(Kind::Ext4, &[], "commit=600")?;
     let directory = tempfile::tempdir()?;
     let page = directory.path().join("page.html");
     let database = stage.root().join("app.db");

@@ -26,6 +26,7 @@ mod ground_truth;
 mod guest;
 mod guest_filesystems;
 mod lab;
+mod lanes;
 mod names;
 mod nilfs2;
 mod overlay;
@@ -48,8 +49,11 @@ use std::path::Path;
 
 use libtest_mimic::Arguments;
 
-fn main() {
+use crate::lanes::Lanes;
+
+fn main() -> anyhow::Result<()> {
     let mut arguments = Arguments::from_args();
+    let lanes = Lanes::start()?;
     // The tests measure the machine that they share.
     arguments.test_threads.get_or_insert(1);
     let scratch = tempfile::Builder::new()
@@ -92,11 +96,15 @@ fn main() {
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()
+        .filter(|case| lanes.has(case))
         .map(|case| case.into_trial(scratch.path()))
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(scratch);
-    conclusion.exit();
+    match lanes.finish()? {
+        Some(status) if !status.success() => anyhow::bail!("the tests in guests: {status}"),
+        _ => conclusion.exit(),
+    }
 }
 
 /// Moves this process into mounts of its own, where that is allowed, and all temporary files of

@@ -10,6 +10,9 @@ use iostep_serve::upload::Id;
 use super::{expect_done, id, line, open};
 use crate::terminal;
 
+/// A reason is shown in one line.
+const MOST_LETTERS: usize = 500;
+
 /// Keep a result out of the rankings, for a reason that everybody sees.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -26,7 +29,7 @@ pub struct ReasonArgs {
     id: Id,
 
     /// Why, in words that are shown with the result
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 
     /// Print JSON
@@ -51,6 +54,16 @@ pub struct RestoreArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Why, as an argument.
+fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match text.chars().count() {
+        0 => Err("say why; everybody sees it".into()),
+        count if count > MOST_LETTERS => Err(format!("at most {MOST_LETTERS} letters")),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 pub fn quarantine(args: &ReasonArgs) -> anyhow::Result<ExitCode> {

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use iostep_model::bench::Document;
+use iostep_model::printable::Screen;
 use iostep_model::publish;
 use iostep_serve::hex;
 use iostep_serve::store::{Filter, Readers, Record, State};
 
-use super::{line, open};
+use super::{expect_elsewhere, line, open};
 use crate::terminal;
 
 /// Results that are read at once.
@@ -44,7 +45,9 @@ pub struct ExportArgs {
 
 pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, [&args.output])?;
-    let readers = Readers::new(open(&args.data)?);
+    let store = open(&args.data)?;
+    expect_elsewhere(&args.output, &store)?;
+    let readers = Readers::new(store);
     let mut count = 0_u64;
     publish::write_with(&args.output, |out| -> Result<(), Failed> {
         let mut filter = Filter {
@@ -63,7 +66,8 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
                 let result: Document =
                     serde_json::from_slice(&body).context("a result in the store")?;
                 let both = serde_json::json!({ "submission": submission, "result": result });
-                writeln!(out, "{both}").context("cannot write")?;
+                // It may be a terminal, and the words in it are others'.
+                writeln!(Screen::json(&mut *out), "{both}").context("cannot write")?;
                 count += 1;
             }
             filter.before = page.next_before;
@@ -120,6 +124,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<ExitCode> {
         let error = anyhow!("{file}: there is something of that name; name a new file");
         return Err(crate::error::bad_input(error));
     }
+    expect_elsewhere(&args.file, &store)?;
     store.back_up(&args.file)?;
     let bytes = args
         .file

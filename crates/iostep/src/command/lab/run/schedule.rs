@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use iostep_lab::environment::{Choice, Host, On};
+use iostep_lab::environment::{Choice, Mountable, On};
 use iostep_model::lab::Cell;
 
 /// Every cell with what is to be done with it.
@@ -16,9 +16,9 @@ pub struct Schedule {
 impl Schedule {
     /// Looks at this machine.
     pub fn of(cells: Vec<Cell>, on: &On, journal: bool, polled: BTreeSet<String>) -> Schedule {
-        let mut host = Host::new();
+        let mut mountable = Mountable::new();
         let chosen = cells.into_iter().map(|cell| {
-            let choice = host.choose(&cell, on, journal, &polled);
+            let choice = mountable.choose(&cell, on, journal, &polled);
             (cell, choice)
         });
         Schedule {

@@ -1,0 +1,242 @@
+//! What the rows of a trace share: names, made once and not for every row.
+
+use bytes::Bytes;
+use iostep_model::class::{FileType, Layer};
+use iostep_model::table::{Request, Segment, Sync, Trace};
+
+use super::origin::{Origin, Place, text};
+use crate::column::int;
+use crate::date::Date;
+use crate::hidden::Key;
+use crate::options::Options;
+
+/// Directories of Android's data below which a directory has an app's name.
+///
+/// Source: frameworks/base `Environment.java` (`getDataUserCePackageDirectory` and its like), from
+/// the root of the data partition: `data`, `user/N`, `user_de/N`, `media/N/Android/data`.
+const APP_DIRECTORIES: [&[&str]; 4] = [
+    &["data"],
+    &["user", "*"],
+    &["user_de", "*"],
+    &["media", "*", "Android", "data"],
+];
+
+/// A trace, with what its rows share.
+pub(crate) struct Known<'a> {
+    pub trace: &'a Trace,
+    pub id: Bytes,
+    /// By device of a request.
+    origins: Vec<Origin>,
+    /// By row of `processes`.
+    programs: Vec<Bytes>,
+    /// By row of `files`.
+    files: Vec<KnownFile>,
+}
+
+struct KnownFile {
+    name: Bytes,
+    app: Option<Bytes>,
+}
+
+impl<'a> Known<'a> {
+    pub(crate) fn of(trace: &'a Trace, id: &str, options: &Options, key: &Key) -> Known<'a> {
+        let manifest = &trace.manifest;
+        let place = Place {
+            host: &manifest.host,
+            filesystem: manifest.filesystem.as_ref().map(|fs| fs.kind.as_str()),
+            options,
+            key,
+        };
+        let origins = (0..manifest.device_count()).map(|device| {
+            let name = &manifest.device_at(device as u8).name;
+            let is_below = |disk: &&iostep_model::disk::Disk| name.starts_with(&disk.name);
+            let mut disks = manifest.disks.iter();
+            Origin::of(&place, disks.find(is_below).or(manifest.disks.first()))
+        });
+        let files = trace.files.iter().map(|file| KnownFile {
+            name: match &file.path {
+                Some(path) if options.keep_paths => text(Some(path)),
+                Some(path) => key.hide("path", path),
+                None => Bytes::new(),
+            },
+            app: file
+                .path
+                .as_deref()
+                .and_then(app_of_path)
+                .map(|app| text(Some(app))),
+        });
+        Known {
+            trace,
+            id: text(Some(id)),
+            origins: origins.collect(),
+            programs: programs(trace),
+            files: files.collect(),
+        }
+    }
+
+    pub(crate) fn origin(&self, device: u8) -> &Origin {
+        self.origins
+            .get(usize::from(device))
+            .unwrap_or(&self.origins[0])
+    }
+
+    /// A moment, in ns since 1970.
+    pub(crate) fn wall_ns(&self, mono_ns: u64) -> i64 {
+        let clocks = self.trace.manifest.clocks;
+        let since = i128::from(mono_ns) - i128::from(clocks.mono_ns);
+        let wall_ns = i128::from(clocks.wall_ns) + since;
+        i64::try_from(wall_ns.max(0)).unwrap_or(i64::MAX)
+    }
+
+    /// The day of a moment, since 1970-01-01.
+    pub(crate) fn day(&self, mono_ns: u64) -> i64 {
+        Date::of_wall_ns(self.wall_ns(mono_ns)).days()
+    }
+
+    /// Path or what stands for it; empty where there is no file or no path.
+    pub(crate) fn file(&self, file: Option<u32>) -> Bytes {
+        file.map(|file| self.files[file as usize].name.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn file_type(&self, file: Option<u32>) -> Bytes {
+        let file_type = self.type_of(file).map_or("", FileType::name);
+        Bytes::from_static(file_type.as_bytes())
+    }
+
+    /// 1 for a file that a database keeps only to redo or undo what it writes elsewhere.
+    pub(crate) fn is_database_log(&self, file: Option<u32>) -> i64 {
+        self.type_of(file)
+            .is_some_and(FileType::is_database_log)
+            .into()
+    }
+
+    fn type_of(&self, file: Option<u32>) -> Option<FileType> {
+        file.map(|file| self.trace.files[file as usize].file_type)
+    }
+
+    /// The program of a thread; empty for none, and for a thread of the kernel.
+    pub(crate) fn program(&self, process: Option<u32>) -> Bytes {
+        let program = process.map(|process| self.programs[process as usize].clone());
+        program.unwrap_or_default()
+    }
+
+    pub(crate) fn sync(&self, sync: Option<u32>) -> Option<&'a Sync> {
+        sync.map(|sync| &self.trace.syncs[sync as usize])
+    }
+
+    /// Whose doing a sync call is.
+    pub(crate) fn app_of_sync(&self, sync: &Sync) -> Bytes {
+        let app = self.app_of_file(sync.file);
+        app.unwrap_or_else(|| self.program(sync.process))
+    }
+
+    /// Whose doing a part of a request is: for a file's data whoever has the file or made it dirty, for
+    /// all else whoever made it necessary.
+    pub(crate) fn app_of_segment(&self, request: &Request, segment: &Segment) -> Bytes {
+        let dirtier = || Some(self.program(segment.dirtier));
+        let cause = || self.sync(segment.cause).map(|sync| self.app_of_sync(sync));
+        let is_data = segment.class.layer() == Layer::Data;
+        let (first, second) = match is_data {
+            true => (dirtier(), cause()),
+            false => (cause(), dirtier()),
+        };
+        let owner = self.app_of_file(segment.file).filter(|_| is_data);
+        let apps = [owner, first, second, self.app_of_file(segment.file)];
+        let mut apps = apps.into_iter().flatten();
+        apps.find(|app| !app.is_empty())
+            .unwrap_or_else(|| self.program(request.submitter))
+    }
+
+    /// Whose doing a request is: that of its first part, or of whoever waits for it.
+    pub(crate) fn app_of_request(&self, request: &Request) -> Bytes {
+        match (
+            self.trace.segments_of(request).first(),
+            self.sync(request.sync),
+        ) {
+            (Some(segment), _) => self.app_of_segment(request, segment),
+            (None, Some(sync)) => self.app_of_sync(sync),
+            (None, None) => self.program(request.submitter),
+        }
+    }
+
+    fn app_of_file(&self, file: Option<u32>) -> Option<Bytes> {
+        self.files[file? as usize].app.clone()
+    }
+
+    /// Time of a request at the device, and before it, in ns.
+    pub(crate) fn device_ns(request: &Request) -> Option<i64> {
+        let complete_ns = request.complete_ns?;
+        Some(int(complete_ns.saturating_sub(request.issue_ns)))
+    }
+
+    pub(crate) fn wait_ns(request: &Request) -> i64 {
+        int(request.issue_ns.saturating_sub(request.queue_ns))
+    }
+}
+
+/// The program of every thread. [`Trace::program`] looks through all threads, so each process is asked
+/// about once.
+fn programs(trace: &Trace) -> Vec<Bytes> {
+    let mut known = std::collections::HashMap::new();
+    let threads = trace.processes.iter().zip(0..);
+    threads
+        .map(|(process, row)| match process.kernel {
+            true => Bytes::new(),
+            // The comm of a leader changes with exec, so it belongs to a time too.
+            false if process.pid == process.tgid => {
+                let program = text(Some(&process.comm));
+                known.insert(process.tgid, program.clone());
+                program
+            }
+            false => {
+                let program = known.entry(process.tgid);
+                program
+                    .or_insert_with(|| text(Some(trace.program(row))))
+                    .clone()
+            }
+        })
+        .collect()
+}
+
+/// The app that a path below the filesystem's root belongs to, where its directories tell.
+fn app_of_path(path: &str) -> Option<&str> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let below = |directory: &&&[&str]| {
+        // More than the directory itself: a file in it is no app's.
+        let is_longer = parts.len() > directory.len() + 1;
+        let mut pairs = directory.iter().zip(&parts);
+        is_longer && pairs.all(|(known, part)| *known == "*" || known == part)
+    };
+    let directory = APP_DIRECTORIES.iter().find(below)?;
+    // A package has a dot: /data/mysql on a server is none.
+    Some(parts[directory.len()]).filter(|name| name.contains('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn androids_directories_name_their_apps_and_no_others_do() {
+        for (path, app) in [
+            (
+                "/data/com.example.mail/databases/a.db",
+                Some("com.example.mail"),
+            ),
+            ("/user/0/com.example.mail/files/x", Some("com.example.mail")),
+            ("/user_de/10/com.example/x", Some("com.example")),
+            (
+                "/media/0/Android/data/com.example/cache/x",
+                Some("com.example"),
+            ),
+            ("/data/mysql/ibdata1", None),
+            ("/data/file.txt", None),
+            ("/user/0", None),
+            ("/srv/data/com.example/x", None),
+            ("", None),
+        ] {
+            assert_eq!(app_of_path(path), app, "{path}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `iostep fleet`: the traces and results of many devices as tables that engines of SQL read.
+
+mod add;
+mod compact;
+mod info;
+
+use std::process::ExitCode;
+
+/// Gather traces and results of many devices as tables for SQL.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  iostep fleet add app.iostep wal.json lake
+  iostep fleet add phone-7/*.iostep lake --device phone-7
+  iostep fleet compact lake --date 2026-11-26
+  iostep fleet info lake
+
+Exit status: 0 done, 1 failed or interrupted, 2 bad usage or input.
+docs/fleet.md explains it; docs/format-lake.md names tables and columns.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Add traces and results of bench; what is there already is not added again
+    Add(add::Args),
+    /// Merge the small files of each date into few large ones
+    Compact(compact::Args),
+    /// Show what a lake holds
+    Info(info::Args),
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Add(args) => add::run(args),
+        Command::Compact(args) => compact::run(args),
+        Command::Info(args) => info::run(args),
+    }
+}
