@@ -108,43 +108,20 @@ fn device(device: u64, week: u64) -> (Trace, Options) {
     let manifest = &mut trace.manifest;
     manifest.clocks.wall_ns = FIRST_DAY_NS + week * STEP_DAYS * DAY_NS + numbers.next(DAY_NS / 2);
     manifest.end_mono_ns = Some(manifest.clocks.mono_ns + DAY_NS);
-    let release = if week < 3 { "15" } else { "16" };
-    manifest.host.android = Some(Android {
-        manufacturer: Some("Example".into()),
-        brand: None,
-        model: Some(model.into()),
-        device: None,
-        release: Some(release.into()),
-        fingerprint: None,
-    });
-    let used = (device % 10) as u8;
-    manifest.disks = vec![Disk {
-        name: "sda".into(),
-        bus: Some(Bus::Ufs),
-        vendor: Some("Example".into()),
-        model: Some(part.into()),
-        firmware: Some(firmware.into()),
-        capacity_bytes: Some(128 << 30),
-        write_cache: None,
-        fua: Some(true),
-        rotational: Some(false),
-        health_before: None,
-        health_after: Some(Health {
-            used_percent: None,
-            life_time_a: Some(1 + used),
-            life_time_b: Some(1),
-            pre_eol: Some(1),
-        }),
-    }];
+    manifest.host.android = Some(phone(model, week));
+    manifest.disks = vec![disk(part, firmware, (device % 10) as u8)];
     if let Some(filesystem) = &mut manifest.filesystem {
-        filesystem.kind = if device % 3 == 0 {
-            "f2fs".into()
-        } else {
-            "ext4".into()
+        filesystem.kind = match device.is_multiple_of(3) {
+            true => "f2fs".into(),
+            false => "ext4".into(),
         };
     }
     // Every fifth device becomes slower.
-    let slower = if device % 5 == 0 { 1 + week } else { 1 };
+    let slower = if device.is_multiple_of(5) {
+        1 + week
+    } else {
+        1
+    };
     let fill = 40 + (device * 13 % 60) as u8;
     let full = if fill > 90 { 2 } else { 1 };
     for request in &mut trace.requests {
@@ -163,7 +140,7 @@ fn device(device: u64, week: u64) -> (Trace, Options) {
             *exit_ns = sync.enter_ns + own_ns * speed * slower + numbers.next(own_ns.max(1));
         }
     }
-    if device % 2 == 0 {
+    if device.is_multiple_of(2) {
         let journals = trace.files.iter_mut();
         let journals = journals.filter(|file| file.file_type == FileType::SqliteJournal);
         journals.for_each(|file| file.deleted_ns = trace.manifest.end_mono_ns);
@@ -177,4 +154,39 @@ fn device(device: u64, week: u64) -> (Trace, Options) {
         ..Options::default()
     };
     (trace, options)
+}
+
+/// A phone, and the release that its week brought.
+fn phone(model: &str, week: u64) -> Android {
+    let release = if week < 3 { "15" } else { "16" };
+    Android {
+        manufacturer: Some("Example".into()),
+        brand: None,
+        model: Some(model.into()),
+        device: None,
+        release: Some(release.into()),
+        fingerprint: None,
+    }
+}
+
+/// Its storage, used up to a tenth more with each number.
+fn disk(part: &str, firmware: &str, used: u8) -> Disk {
+    Disk {
+        name: "sda".into(),
+        bus: Some(Bus::Ufs),
+        vendor: Some("Example".into()),
+        model: Some(part.into()),
+        firmware: Some(firmware.into()),
+        capacity_bytes: Some(128 << 30),
+        write_cache: None,
+        fua: Some(true),
+        rotational: Some(false),
+        health_before: None,
+        health_after: Some(Health {
+            used_percent: None,
+            life_time_a: Some(1 + used),
+            life_time_b: Some(1),
+            pre_eol: Some(1),
+        }),
+    }
 }

@@ -20,7 +20,7 @@ mod stage;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -81,7 +81,8 @@ impl Lake {
     /// Errors: `Io`; `Unsupported` for a directory of something else, and for a newer lake;
     /// `Corrupt` for a damaged head, and for a symbolic link inside.
     pub fn create(root: &Path) -> Result<Lake> {
-        match fs::create_dir(root) {
+        // What devices did is its owner's affair, as a trace is, until the owner opens it to others.
+        match fs::DirBuilder::new().mode(0o700).create(root) {
             Ok(()) => sync_parent(root)?,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io(root, "make a lake of")(error)),

@@ -63,6 +63,9 @@ fn traces_and_results_old_ones_too_are_added_once_and_counted() {
             "{added:?}"
         );
     }
+    let mode = fs::metadata(&lake).expect("a directory").permissions();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
+    assert_eq!(mode & 0o777, 0o700);
     let output = fleet(&["add", &ext4, name(&lake)]);
     assert!(text(&output.stdout).contains("was there already"));
     json(&fleet(&["compact", name(&lake), "--json"]));
