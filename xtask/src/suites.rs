@@ -16,11 +16,14 @@ const PASSED: &str = "CI,IOSTEP_ARM64,IOSTEP_KERNELS,IOSTEP_REQUIRE,IOSTEP_VARIA
 /// The harness whose tests can be skipped with a reason.
 const HARNESS: &str = "libtest-mimic";
 
-/// Clippy over every target, and over what there is without BPF: `iostep-bench`, for machines for which
-/// no libbpf is built. Features of other packages stay the same, so that only ours are checked again.
+/// Clippy over every target; over what there is without BPF: `iostep-bench`, for machines for which
+/// no libbpf is built; and over what `make demo` builds. Features of other packages stay the same, so
+/// that only ours are checked again.
 pub fn lint() -> Result<()> {
+    let less = ["--lib", "--bins", "--no-default-features"];
     clippy(&["--all-targets"])?;
-    clippy(&["--lib", "--bins", "--no-default-features"])
+    clippy(&less)?;
+    clippy(&[&less[..], &["--features=iostep/trace"]].concat())
 }
 
 fn clippy(what: &[&str]) -> Result<()> {

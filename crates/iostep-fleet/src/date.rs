@@ -2,7 +2,11 @@
 
 use std::fmt;
 
+use chrono::NaiveDate;
+
 const NS_PER_DAY: i64 = 86_400_000_000_000;
+/// From the first day of our era, as chrono counts, to 1970-01-01.
+const DAYS_TO_1970: i64 = 719_163;
 
 /// A day in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,30 +27,13 @@ impl Date {
     pub fn days(self) -> i64 {
         self.days
     }
-
-    /// Year, month and day of the month in the Gregorian calendar.
-    ///
-    /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`:
-    /// years begin in March, so that the leap day is a year's last.
-    fn civil(self) -> (i64, i64, i64) {
-        let from_0000_03_01 = self.days + 719_468;
-        let era = from_0000_03_01.div_euclid(146_097);
-        let day_of_era = from_0000_03_01.rem_euclid(146_097);
-        let year_of_era =
-            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-        let month = (month_from_march + 2) % 12 + 1;
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
-        (year, month, day)
-    }
 }
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = self.civil();
-        write!(f, "{year:04}-{month:02}-{day:02}")
+        let days = i32::try_from(self.days + DAYS_TO_1970).ok();
+        let date = days.and_then(NaiveDate::from_num_days_from_ce_opt);
+        date.ok_or(fmt::Error)?.fmt(f)
     }
 }
 
@@ -54,22 +41,12 @@ impl std::str::FromStr for Date {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Date, String> {
-        let wrong = || format!("{text}: a date is written as 2026-11-27");
-        let mut parts = text.splitn(3, '-').map(str::parse::<i64>);
-        let (Some(Ok(year)), Some(Ok(month)), Some(Ok(_))) =
-            (parts.next(), parts.next(), parts.next())
-        else {
-            return Err(wrong());
-        };
-        if !(1970..=2262).contains(&year) || !(1..=12).contains(&month) {
-            return Err(wrong());
-        }
-        // No month begins earlier than this after its year: the day itself is near.
-        let first = (year - 1970) * 365 + (month - 1) * 28;
-        (first..first + 140)
-            .map(|days| Date { days })
-            .find(|date| date.to_string() == text)
-            .ok_or_else(wrong)
+        let date = text.parse::<NaiveDate>().ok().map(|date| Date {
+            days: i64::from(chrono::Datelike::num_days_from_ce(&date)) - DAYS_TO_1970,
+        });
+        // chrono takes spaces, and numbers without their zeros.
+        date.filter(|date| date.to_string() == text)
+            .ok_or_else(|| format!("{text}: a date is written as 2026-11-27"))
     }
 }
 

@@ -63,6 +63,16 @@ pub struct Lake {
     ids: Mutex<HashMap<PathBuf, HashSet<String>>>,
 }
 
+/// The right to merge a date's files.
+pub(crate) struct Merging(File);
+
+impl Drop for Merging {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is just starting has the file open, too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// What a table of a lake holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
@@ -170,8 +180,9 @@ impl Lake {
     }
 
     /// Takes the right to merge a date's files, until it is dropped; `None` if somebody has it.
-    pub(crate) fn lock_for_merge(&self, date: Date) -> Result<Option<File>> {
-        directory::lock(&self.control(LOCKS).join(format!("{date}.compact")))
+    pub(crate) fn lock_for_merge(&self, date: Date) -> Result<Option<Merging>> {
+        let held = directory::lock(&self.control(LOCKS).join(format!("{date}.compact")))?;
+        Ok(held.map(Merging))
     }
 
     /// True if what is named `id` is in the lake: a trace, or a result. The date's lock is held.

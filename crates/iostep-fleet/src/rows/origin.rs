@@ -17,22 +17,6 @@ pub(crate) struct Place<'a> {
     pub key: &'a Key,
 }
 
-/// The columns that every table has.
-pub(crate) struct Origin {
-    device_id: Bytes,
-    manufacturer: Bytes,
-    pub(crate) model: Bytes,
-    bus: Bytes,
-    part: Bytes,
-    firmware: Bytes,
-    capacity_bytes: Option<i64>,
-    release: Bytes,
-    kernel: Bytes,
-    machine: Bytes,
-    filesystem: Bytes,
-    fill_percent: Option<i64>,
-}
-
 impl Origin {
     pub(crate) fn of(place: &Place<'_>, disk: Option<&Disk>) -> Origin {
         let Place { host, options, .. } = place;
@@ -72,6 +56,11 @@ pub(crate) fn text(text: Option<&str>) -> Bytes {
 
 macro_rules! origin {
     ($($column:ident: $cell:ty,)*) => {
+        /// The columns that every table has.
+        pub(crate) struct Origin {
+            $(pub(crate) $column: $cell,)*
+        }
+
         pub(crate) fn columns() -> Vec<Column> {
             vec![$(Column { name: stringify!($column), kind: <$cell as Cell>::KIND },)*]
         }
