@@ -130,6 +130,24 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Asks the same several times: the milliseconds that each answer took, and the last one's body.
+    fn times(&mut self, head: &str, times: usize) -> Result<(Vec<f64>, Vec<u8>)> {
+        let mut took_ms = Vec::new();
+        let mut last = Vec::new();
+        for _ in 0..times {
+            let before = Instant::now();
+            let (status, body) = self.ask(head, b"")?;
+            took_ms.push(before.elapsed().as_secs_f64() * 1e3);
+            last = body;
+            if status != 200 {
+                return Err(String::from_utf8_lossy(&last).into());
+            }
+        }
+        Ok((took_ms, last))
+    }
+}
+
 /// What clients send at once.
 struct Load<'a> {
     address: &'a str,
@@ -294,31 +312,29 @@ fn fill(directory: &Path, path: &str, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Asks for a ranking; prints the milliseconds of the first time, the median and the greatest of the
-/// others, the devices and the results.
+/// Asks for a ranking, then for its page; prints the milliseconds of the first time, the median and
+/// the greatest of the others, the same two of the page, the devices and the results.
 fn rank(address: &str, test: &str, times: usize) -> Result<()> {
     let mut connection = Connection::new(address)?;
-    let head = format!("GET /api/v1/ranking?test={test} HTTP/1.1");
-    let mut took_ms = Vec::new();
-    let mut last = Value::Null;
-    for _ in 0..=times {
-        let before = Instant::now();
-        let (status, answer) = connection.ask(&head, b"")?;
-        took_ms.push(before.elapsed().as_secs_f64() * 1e3);
-        last = serde_json::from_slice(&answer)?;
-        if status != 200 {
-            return Err(last.to_string().into());
-        }
-    }
-    let places = last["places"].as_array().ok_or("no ranking")?;
+    let (mut took_ms, answer) = connection.times(
+        &format!("GET /api/v1/ranking?test={test} HTTP/1.1"),
+        times + 1,
+    )?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    let places = answer["places"].as_array().ok_or("no ranking")?;
     let results: u64 = places.iter().filter_map(|it| it["results"].as_u64()).sum();
     let first = took_ms.remove(0);
-    took_ms.sort_by(f64::total_cmp);
-    println!(
-        "{first:.1} {:.2} {:.2} {} {results}",
-        took_ms[took_ms.len() / 2],
-        took_ms[took_ms.len() - 1],
-        places.len()
-    );
+    let (page_ms, page) = connection.times(&format!("GET /?test={test}&page=1 HTTP/1.1"), times)?;
+    let best = places.first().and_then(|it| it["model"].as_str());
+    if !String::from_utf8_lossy(&page).contains(best.ok_or("no device")?) {
+        return Err("the page is without the best device".into());
+    }
+    print!("{first:.1}");
+    for mut took_ms in [took_ms, page_ms] {
+        took_ms.sort_by(f64::total_cmp);
+        let (median, most) = (took_ms[took_ms.len() / 2], took_ms[took_ms.len() - 1]);
+        print!(" {median:.2} {most:.2}");
+    }
+    println!(" {} {results}", places.len());
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use iostep_model::quantile::median;
+use iostep_report::plot::strip;
 use serde::Serialize;
 
-use crate::subject::Product;
+use crate::subject::{Device, Product};
 
 /// A device of fewer installations is shown, and has no rank.
 pub const LEAST_INSTALLATIONS: usize = 5;
@@ -23,12 +24,19 @@ pub enum Better {
 impl Better {
     /// That of a measure, by its name; `None` for a name that no measure has.
     pub fn of(measure: &str) -> Option<Better> {
-        use iostep_analyze::bench::{Better as Theirs, Measure};
+        use iostep_analyze::bench::Measure;
         let found = Measure::all().find(|it| it.to_string() == measure)?;
-        Some(match found.better() {
+        Some(found.better().into())
+    }
+}
+
+impl From<iostep_analyze::bench::Better> for Better {
+    fn from(better: iostep_analyze::bench::Better) -> Better {
+        use iostep_analyze::bench::Better as Theirs;
+        match better {
             Theirs::Higher => Better::Higher,
             Theirs::Lower => Better::Lower,
-        })
+        }
     }
 }
 
@@ -68,8 +76,60 @@ impl Place {
     }
 }
 
+/// A device in a ranking, and how its values lie.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    pub place: Place,
+    /// The medians of its installations, ascending; of very many, as many as are shown.
+    pub medians: Vec<f64>,
+}
+
+/// What results are of; an empty text of a question is any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Conditions {
+    pub filesystem: String,
+    /// The kernel's series.
+    pub kernel: String,
+    pub android: String,
+    /// The storage in the device.
+    pub part: String,
+}
+
+impl Conditions {
+    /// Those of a device's results on a filesystem.
+    pub fn of(device: &Device, filesystem: &str) -> Conditions {
+        Conditions {
+            filesystem: filesystem.to_owned(),
+            kernel: series(&device.kernel).to_owned(),
+            android: device.android.clone(),
+            part: device.part.clone(),
+        }
+    }
+
+    /// True if results under `found` are among those that this asks for.
+    pub fn admit(&self, found: &Conditions) -> bool {
+        let pairs = [
+            (&self.filesystem, &found.filesystem),
+            (&self.kernel, &found.kernel),
+            (&self.android, &found.android),
+            (&self.part, &found.part),
+        ];
+        pairs
+            .into_iter()
+            .all(|(asked, found)| asked.is_empty() || asked == found)
+    }
+}
+
+/// The first two numbers of a kernel's release: those of phones are of a few series, each with many
+/// builds.
+fn series(kernel: &str) -> &str {
+    let mut points = kernel.match_indices('.');
+    let second = points.nth(1).map_or(kernel.len(), |(place, _)| place);
+    &kernel[..second]
+}
+
 /// The medians of installations, ascending.
-pub fn medians(installations: &HashMap<i64, Vec<f64>>) -> Vec<f64> {
+fn medians(installations: &HashMap<i64, Vec<f64>>) -> Vec<f64> {
     let mut medians: Vec<f64> = installations.values().filter_map(|it| median(it)).collect();
     medians.sort_by(f64::total_cmp);
     medians
@@ -77,8 +137,8 @@ pub fn medians(installations: &HashMap<i64, Vec<f64>>) -> Vec<f64> {
 
 /// Puts devices in the order of their medians, the best first, and those without a rank behind; gives
 /// them their ranks.
-pub fn order(places: &mut [Place], better: Better) {
-    places.sort_by(|one, other| {
+pub fn order(groups: &mut [Group], better: Better) {
+    groups.sort_by(|Group { place: one, .. }, Group { place: other, .. }| {
         let unranked = |place: &Place| (place.installations as usize) < LEAST_INSTALLATIONS;
         let by_median = match better {
             Better::Higher => other.median.total_cmp(&one.median),
@@ -89,8 +149,9 @@ pub fn order(places: &mut [Place], better: Better) {
             .then(by_median)
             .then_with(|| one.name().cmp(&other.name()))
     });
-    let ranked = places
+    let ranked = groups
         .iter_mut()
+        .map(|group| &mut group.place)
         .take_while(|place| place.installations as usize >= LEAST_INSTALLATIONS);
     let mut last: Option<(f64, u64)> = None;
     for (number, place) in (1..).zip(ranked) {
@@ -105,11 +166,11 @@ pub fn order(places: &mut [Place], better: Better) {
 
 /// A device's place, without a rank, by the values of each installation's results; `None` if there
 /// are none.
-pub fn place(
+pub fn group(
     product: Product,
     installations: &HashMap<i64, Vec<f64>>,
     better: Better,
-) -> Option<Place> {
+) -> Option<Group> {
     let Product {
         vendor,
         model,
@@ -122,7 +183,7 @@ pub fn place(
         Better::Higher => (high, low),
         Better::Lower => (low, high),
     };
-    Some(Place {
+    let place = Place {
         rank: None,
         vendor,
         model,
@@ -134,7 +195,9 @@ pub fn place(
         median: median(&medians)?,
         interval: median_interval(&medians),
         worst,
-    })
+    };
+    let medians = strip::shown(&medians);
+    Some(Group { place, medians })
 }
 
 /// The 95 % interval of the median of what ascending values are drawn from: two of the values, by the
@@ -164,7 +227,7 @@ fn median_interval(ascending: &[f64]) -> Option<[f64; 2]> {
 mod tests {
     use super::*;
 
-    fn of(part: &str, installations: &[&[f64]], better: Better) -> Place {
+    fn of(part: &str, installations: &[&[f64]], better: Better) -> Group {
         let product = Product {
             vendor: String::new(),
             model: String::new(),
@@ -172,7 +235,7 @@ mod tests {
             capacity_bytes: 0,
         };
         let values = installations.iter().map(|values| values.to_vec());
-        place(product, &(0..).zip(values).collect(), better).expect("values")
+        group(product, &(0..).zip(values).collect(), better).expect("values")
     }
 
     #[test]
@@ -195,7 +258,8 @@ mod tests {
     #[test]
     fn an_installation_counts_once_by_its_median() {
         let values: [&[f64]; 5] = [&[1.0, 9.0, 2.0], &[4.0], &[5.0], &[6.0], &[7.0]];
-        let place = of("a", &values, Better::Higher);
+        let Group { place, medians } = of("a", &values, Better::Higher);
+        assert_eq!(medians, [2.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!((place.installations, place.results), (5, 7));
         assert_eq!((place.best, place.median, place.worst), (7.0, 5.0, 2.0));
         assert_eq!(place.interval, None);
@@ -209,9 +273,10 @@ mod tests {
             let few: [&[f64]; 1] = [&[99.0]];
             let all: [(&str, &[&[f64]]); 4] =
                 [("slow", &slow), ("few", &few), ("b", &same), ("a", &same)];
-            let mut places: Vec<Place> = all.map(|(part, values)| of(part, values, better)).into();
-            order(&mut places, better);
-            places.into_iter().map(|it| (it.part, it.rank)).collect()
+            let mut groups: Vec<Group> = all.map(|(part, values)| of(part, values, better)).into();
+            order(&mut groups, better);
+            let places = groups.into_iter().map(|it| it.place);
+            places.map(|it| (it.part, it.rank)).collect()
         };
         let place = |part: &str, rank| (part.to_owned(), rank);
         assert_eq!(
@@ -224,6 +289,12 @@ mod tests {
             ]
         );
         assert_eq!(shown(Better::Lower)[0], place("slow", Some(1)));
+    }
+
+    #[test]
+    fn a_series_is_two_numbers() {
+        let found = ["5.10.198-android13-4", "6.18", "6", ""].map(series);
+        assert_eq!(found, ["5.10", "6.18", "6", ""]);
     }
 
     #[test]

@@ -24,12 +24,13 @@ use rusqlite::{Connection, OpenFlags};
 
 pub use change::{Change, KeyMay, Outcome, Secret};
 pub use query::{Filter, Page, Record, Submission};
+pub use rankings::Ranked;
 pub use state::State;
 pub use survey::{Found, Sample};
 pub use writer::{Counts, Reply, Writer};
 
 use crate::error::{Error, Result};
-use crate::ranking;
+use crate::ranking::{Better, Conditions};
 use crate::upload::Id;
 use rankings::Rankings;
 
@@ -228,18 +229,18 @@ impl Readers {
         self.ask(|db| query::list(db, filter))
     }
 
-    /// The devices of a test, ranked by a measure. With a filesystem, by what was measured there.
+    /// The devices of a test, ranked by a measure, by what was measured under these conditions.
     ///
     /// Errors: `Database`.
     pub fn ranking(
         &self,
         (test, measure): (&str, &str),
-        filesystem: Option<&str>,
-        better: ranking::Better,
-    ) -> Result<Vec<ranking::Place>> {
+        conditions: &Conditions,
+        better: Better,
+    ) -> Result<Ranked> {
         self.ask(|db| {
-            let key = rankings::key(db, (test, measure), filesystem, better)?;
-            key.map_or(Ok(Vec::new()), |key| self.rankings.places(db, key))
+            let key = rankings::key(db, (test, measure), conditions, better)?;
+            key.map_or(Ok(Ranked::default()), |key| self.rankings.tell(db, key))
         })
     }
 

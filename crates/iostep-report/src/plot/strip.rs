@@ -24,8 +24,7 @@ pub struct Strip {
 }
 
 impl Strip {
-    /// Of ascending values; of very many, of as many as can be told apart, in equal distances.
-    /// `None` without values.
+    /// Of ascending values; of very many, those that are [`shown`]. `None` without values.
     pub fn of(
         axis: &Axis,
         ascending: &[f64],
@@ -34,12 +33,10 @@ impl Strip {
         label: impl Into<String>,
     ) -> Option<Strip> {
         let (first, last) = (*ascending.first()?, *ascending.last()?);
-        let count = ascending.len();
-        let shown = count.min(DOTS);
-        let at = |dot: usize| ascending[dot * (count - 1) / (shown - 1).max(1)];
+        let dots = shown(ascending).into_iter();
         Some(Strip {
             label: label.into(),
-            dots: (0..shown).map(|dot| axis.at(at(dot))).collect(),
+            dots: dots.map(|value| axis.at(value)).collect(),
             range: (axis.at(first), axis.at(last)),
             median: axis.at(median),
             interval: interval.map(|[low, high]| (axis.at(low), axis.at(high))),
@@ -49,6 +46,15 @@ impl Strip {
     fn width(&self, (from, to): &(Px, Px)) -> Px {
         Px(to.0 - from.0)
     }
+}
+
+/// The values that have dots: of very many ascending ones, as many as can be told apart, in equal
+/// distances, the first and the last among them.
+pub fn shown(ascending: &[f64]) -> Vec<f64> {
+    let count = ascending.len();
+    let shown = count.min(DOTS);
+    let at = |dot: usize| ascending[dot * (count - 1) / (shown - 1).max(1)];
+    (0..shown).map(at).collect()
 }
 
 /// An axis that strips of values between these two share, and true if it is one of logarithms.

@@ -225,7 +225,10 @@ fn ranking() -> Value {
         "parameters": [
             query("test", text(), true, "the name of the test"),
             query("measure", measure, false, "as in a result's summary.estimates"),
-            query("filesystem", text(), false, "what was measured on this kind alone")
+            query("filesystem", text(), false, "what was measured on this kind alone"),
+            query("kernel", text(), false, "and under this series of kernels, as 6.6"),
+            query("android", text(), false, "and this release of Android"),
+            query("part", text(), false, "and on this storage")
         ],
         "responses": {
             "200": content("the devices", "Ranking"),
@@ -326,6 +329,9 @@ fn of_results(schemas: &mut Value) {
         "measure": text(),
         "better": { "type": "string", "enum": ["higher", "lower"] },
         "filesystem": or_null("string"),
+        "kernel": or_null("string"),
+        "android": or_null("string"),
+        "part": or_null("string"),
         "least_installations": count,
         "places": list_of("Place")
     }));

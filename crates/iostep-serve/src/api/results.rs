@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Failure, json};
 use super::{Answer, Shared, upload};
-use crate::ranking::{self, Better, LEAST_INSTALLATIONS};
+use crate::ranking::{Better, Conditions, LEAST_INSTALLATIONS, Place};
 use crate::store::{Filter, Record, State as Counts, Submission};
 
 /// Results of a page.
@@ -142,6 +142,9 @@ pub struct RankingQuery {
     test: String,
     measure: Option<String>,
     filesystem: Option<String>,
+    kernel: Option<String>,
+    android: Option<String>,
+    part: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -150,9 +153,12 @@ struct RankingAnswer {
     measure: String,
     better: Better,
     filesystem: Option<String>,
+    kernel: Option<String>,
+    android: Option<String>,
+    part: Option<String>,
     /// A device of fewer has no rank.
     least_installations: usize,
-    places: Vec<ranking::Place>,
+    places: Vec<Place>,
 }
 
 /// `GET /api/v1/ranking`.
@@ -167,18 +173,27 @@ pub async fn ranking(
         Failure::new(StatusCode::BAD_REQUEST, "query", text)
     })?;
     app.work(move |app| {
-        let filesystem = query.filesystem.as_deref();
-        let places = app
+        let asked = |text: &Option<String>| text.clone().unwrap_or_default();
+        let conditions = Conditions {
+            filesystem: asked(&query.filesystem),
+            kernel: asked(&query.kernel),
+            android: asked(&query.android),
+            part: asked(&query.part),
+        };
+        let ranked = app
             .readers
-            .ranking((&query.test, &measure), filesystem, better);
-        let places = places.map_err(|error| Failure::of_store(&error))?;
+            .ranking((&query.test, &measure), &conditions, better);
+        let ranked = ranked.map_err(|error| Failure::of_store(&error))?;
         let answer = RankingAnswer {
             test: query.test,
             measure,
             better,
             filesystem: query.filesystem,
+            kernel: query.kernel,
+            android: query.android,
+            part: query.part,
             least_installations: LEAST_INSTALLATIONS,
-            places,
+            places: ranked.groups.iter().map(|it| it.place.clone()).collect(),
         };
         Ok(json(StatusCode::OK, &answer))
     })

@@ -39,7 +39,7 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
         let mut samples = Vec::new();
         for product in &products {
             let asked = (&test[..], &measure.to_string()[..]);
-            samples.extend(readers.samples(asked, Some(product)).map_err(failed)?);
+            samples.extend(readers.samples(asked, product).map_err(failed)?);
         }
         let chosen = samples
             .iter()
@@ -52,7 +52,7 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
         value: product.key(),
     });
     let measures = readers.measures(&test).map_err(failed)?;
-    let filesystems = all.iter().map(|it| &*it.filesystem);
+    let filesystems = all.iter().map(|it| (&*it.filesystem, 1));
     let choices = [
         figures::tests(&common, &test),
         figures::measures(&measures, &test, measure),

@@ -48,7 +48,7 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
     let mut section = Section::new(product.name());
     section.push(Block::Facts(facts(&product)));
     let of = |test: &str| {
-        let samples = readers.samples((test, &measure.to_string()), Some(&product));
+        let samples = readers.samples((test, &measure.to_string()), &product);
         samples.map_err(failed)
     };
     let chosen = match (question.one("test"), tests.first()) {

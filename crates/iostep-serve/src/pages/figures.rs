@@ -12,7 +12,7 @@ use iostep_report::quantity::{Show as _, plural};
 
 use super::question::{Question, bad};
 use crate::api::{Failure, MEASURE};
-use crate::ranking::{self, OUTSIDE, Place};
+use crate::ranking::{self, Group, OUTSIDE};
 use crate::store::Sample;
 use crate::subject::{self, Product};
 
@@ -28,41 +28,23 @@ pub const COLUMNS: [&str; 6] = [
 /// More than this nobody chooses from.
 const MOST_CHOICES: usize = 200;
 
-/// A group of results.
-pub struct Group {
-    pub place: Place,
-    /// Of each installation, ascending.
-    medians: Vec<f64>,
-}
-
 /// The groups of results, as they are ranked.
 pub fn groups<'a>(
     samples: impl Iterator<Item = &'a Sample>,
     measure: Measure,
     of: impl Fn(&Sample) -> Product,
 ) -> Vec<Group> {
-    let better = match measure.better() {
-        Better::Higher => ranking::Better::Higher,
-        Better::Lower => ranking::Better::Lower,
-    };
     let mut groups: HashMap<Product, HashMap<i64, Vec<f64>>> = HashMap::new();
     for sample in samples {
         let installations = groups.entry(of(sample)).or_default();
         let values = installations.entry(sample.installation).or_default();
         values.push(sample.value);
     }
-    let place = |(product, values): (&Product, &HashMap<i64, Vec<f64>>)| {
-        ranking::place(product.clone(), values, better)
-    };
-    let mut places: Vec<Place> = groups.iter().filter_map(place).collect();
-    ranking::order(&mut places, better);
-    let group = |place: Place| Group {
-        medians: groups
-            .get(&place.product())
-            .map_or_else(Vec::new, ranking::medians),
-        place,
-    };
-    places.into_iter().map(group).collect()
+    let better = measure.better().into();
+    let group = |(product, values)| ranking::group(product, &values, better);
+    let mut groups: Vec<Group> = groups.into_iter().filter_map(group).collect();
+    ranking::order(&mut groups, better);
+    groups
 }
 
 /// How figures of a measure are shown, on an axis that all of a page share.
@@ -176,16 +158,16 @@ pub fn tests(found: &[(String, u64)], chosen: &str) -> Field {
     }
 }
 
-/// A choice of what samples have, the most frequent first; nothing chosen is all. Words that are
-/// not printable would come back as others, so they are not offered.
+/// A choice of what results have, each with how many, the most frequent first; nothing chosen is all.
+/// Words that are not printable would come back as others, so they are not offered.
 pub fn choice<'a>(
     name: &'static str,
     label: &'static str,
-    values: impl Iterator<Item = &'a str>,
+    values: impl Iterator<Item = (&'a str, u64)>,
     chosen: &str,
 ) -> Field {
     let mut counts: HashMap<&str, u64> = HashMap::new();
-    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    values.for_each(|(value, count)| *counts.entry(value).or_default() += count);
     let is_fit = |value: &str| !value.is_empty() && *printable(value) == *value;
     let mut counts: Vec<_> = counts.into_iter().filter(|(it, _)| is_fit(it)).collect();
     counts.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));

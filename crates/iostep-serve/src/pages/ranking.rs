@@ -4,12 +4,11 @@ use iostep_report::document::form::{Check, Field, Form};
 use iostep_report::document::{Block, Cell, Document, Section, Table};
 use iostep_report::quantity::plural;
 
-use super::figures::{self, COLUMNS, Figures, Group};
+use super::figures::{self, COLUMNS, Figures};
 use super::link;
 use super::question::{Question, missing};
 use crate::api::{App, Failure};
-use crate::ranking::LEAST_INSTALLATIONS;
-use crate::store::Sample;
+use crate::ranking::{Conditions, Group, LEAST_INSTALLATIONS};
 use crate::subject;
 
 pub const ASKED: [&str; 7] = [
@@ -45,24 +44,26 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
     }
     let measure = figures::measure(question)?;
     let page = question.number("page")?.unwrap_or(1) as usize;
-    let asked = Asked::of(question);
-    let samples = readers
-        .samples((test, &measure.to_string()), None)
-        .map_err(failed)?;
+    let asked = asked(question);
+    let name = measure.to_string();
+    let ranked = |conditions: &Conditions| {
+        let ranked = readers.ranking((test, &name), conditions, measure.better().into());
+        ranked.map_err(failed)
+    };
+    let all = ranked(&Conditions::default())?;
+    let groups = ranked(&asked)?.groups;
     let measures = readers.measures(test).map_err(failed)?;
     let mut fields = vec![
         figures::tests(&tests, test),
         figures::measures(&measures, test, measure),
     ];
-    fields.extend(asked.choices(&samples));
+    fields.extend(choices(&all.conditions, &asked));
     section.push(Block::Form(Form {
         id: "choose",
         action: "/".into(),
         fields,
         button: "Show",
     }));
-    let chosen = samples.iter().filter(|sample| asked.is_met(sample));
-    let groups = figures::groups(chosen, measure, |sample| sample.device.product());
     let start = (page - 1).saturating_mul(PAGE);
     if start > 0 && start >= groups.len() {
         return Err(missing(format!(
@@ -79,11 +80,7 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
     for table in tables(title, shown, &figures) {
         section.push(Block::Table(table));
     }
-    section.push(Block::Form(comparison(
-        test,
-        &measure.to_string(),
-        asked.filesystem,
-    )));
+    section.push(Block::Form(comparison(test, &name, &asked.filesystem)));
     section.push(Block::Links(turns(question, test, page, groups.len())));
     Ok(Document::of(section))
 }
@@ -167,84 +164,29 @@ fn turns(question: &Question, test: &str, page: usize, devices: usize) -> Vec<(S
     before.into_iter().chain(next).collect()
 }
 
-/// Which results are looked at; an empty text is any.
-struct Asked<'a> {
-    filesystem: &'a str,
-    kernel: &'a str,
-    android: &'a str,
-    part: &'a str,
-}
-
-impl Asked<'_> {
-    fn of(question: &Question) -> Asked<'_> {
-        let [filesystem, kernel, android, part] = ["filesystem", "kernel", "android", "part"]
-            .map(|name| question.one(name).unwrap_or_default());
-        Asked {
-            filesystem,
-            kernel,
-            android,
-            part,
-        }
-    }
-
-    fn choices(&self, samples: &[Sample]) -> [Field; 4] {
-        let all = || samples.iter();
-        [
-            figures::choice(
-                "filesystem",
-                "Filesystem",
-                all().map(|it| &*it.filesystem),
-                self.filesystem,
-            ),
-            figures::choice(
-                "kernel",
-                "Kernel",
-                all().map(|it| series(&it.device.kernel)),
-                self.kernel,
-            ),
-            figures::choice(
-                "android",
-                "Android",
-                all().map(|it| &it.device.android[..]),
-                self.android,
-            ),
-            figures::choice(
-                "part",
-                "Storage",
-                all().map(|it| &it.device.part[..]),
-                self.part,
-            ),
-        ]
-    }
-
-    fn is_met(&self, sample: &Sample) -> bool {
-        let device = &sample.device;
-        [
-            (self.filesystem, &*sample.filesystem),
-            (self.kernel, series(&device.kernel)),
-            (self.android, &device.android),
-            (self.part, &device.part),
-        ]
-        .into_iter()
-        .all(|(asked, found)| asked.is_empty() || asked == found)
+/// What is asked of the results.
+fn asked(question: &Question) -> Conditions {
+    let one = |name| question.one(name).unwrap_or_default().to_owned();
+    Conditions {
+        filesystem: one("filesystem"),
+        kernel: one("kernel"),
+        android: one("android"),
+        part: one("part"),
     }
 }
 
-/// The first two numbers of a kernel's release: those of phones are of a few series, each with many
-/// builds.
-fn series(kernel: &str) -> &str {
-    let mut points = kernel.match_indices('.');
-    let second = points.nth(1).map_or(kernel.len(), |(place, _)| place);
-    &kernel[..second]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::series;
-
-    #[test]
-    fn a_series_is_two_numbers() {
-        let found = ["5.10.198-android13-4", "6.18", "6", ""].map(series);
-        assert_eq!(found, ["5.10", "6.18", "6", ""]);
-    }
+/// What there is to ask for.
+fn choices(found: &[(Conditions, u64)], asked: &Conditions) -> Vec<Field> {
+    type Condition = fn(&Conditions) -> &str;
+    let conditions: [(&str, &str, Condition); 4] = [
+        ("filesystem", "Filesystem", |it| &it.filesystem),
+        ("kernel", "Kernel", |it| &it.kernel),
+        ("android", "Android", |it| &it.android),
+        ("part", "Storage", |it| &it.part),
+    ];
+    let choice = |(name, label, of): (_, _, Condition)| {
+        let values = found.iter().map(|(it, count)| (of(it), *count));
+        figures::choice(name, label, values, of(asked))
+    };
+    conditions.map(choice).into()
 }

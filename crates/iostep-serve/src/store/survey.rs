@@ -34,14 +34,10 @@ pub struct Found {
 }
 
 impl Readers {
-    /// The values of a test's valid results; those of one product, if there is one.
+    /// The values of a product's valid results of a test.
     ///
     /// Errors: `Database`.
-    pub fn samples(
-        &self,
-        (test, measure): (&str, &str),
-        product: Option<&Product>,
-    ) -> Result<Vec<Sample>> {
+    pub fn samples(&self, (test, measure): (&str, &str), product: &Product) -> Result<Vec<Sample>> {
         self.ask(|db| samples(db, (test, measure), product))
     }
 
@@ -126,23 +122,18 @@ fn capacity(product: &Product) -> i64 {
 fn samples(
     db: &Connection,
     (test, measure): (&str, &str),
-    product: Option<&Product>,
+    product: &Product,
 ) -> rusqlite::Result<Vec<Sample>> {
     let mut devices: HashMap<i64, Rc<Device>> = HashMap::new();
     let mut filesystems: HashMap<String, Rc<str>> = HashMap::new();
-    let mut sql = String::from(
+    let sql = format!(
         "SELECT vendor, model, part, firmware, capacity_bytes, android, kernel,
-            metric.device, metric.installation, value, filesystem, received
+            metric.device, metric.installation, value, metric.filesystem, received
          FROM metric JOIN device ON device.number = metric.device
             JOIN submission ON submission.number = metric.submission
          WHERE metric.test = (SELECT number FROM test WHERE name = ?5)
-            AND measure = ?6 AND counts AND ?1 IS ?1 AND ?2 IS ?2 AND ?3 IS ?3 AND ?4 IS ?4",
+            AND measure = ?6 AND counts AND metric.device IN ({DEVICES})"
     );
-    if product.is_some() {
-        sql += &format!(" AND metric.device IN ({DEVICES})");
-    }
-    let of_all = Product::default();
-    let product = product.unwrap_or(&of_all);
     let Product {
         vendor,
         model,

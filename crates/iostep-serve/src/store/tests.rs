@@ -2,6 +2,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 use crate::fixture;
+use crate::ranking;
 use crate::upload::Upload;
 
 const RATE: &str = "operations_per_second";
@@ -37,11 +38,22 @@ fn add(store: &Store, share: f64, key: u8) -> (Id, Outcome) {
 }
 
 fn ranked(store: &Store) -> Vec<ranking::Place> {
-    let readers = Readers::new(store.clone());
     let test = "file,access=random-write,sync=fdatasync";
-    readers
-        .ranking((test, RATE), None, ranking::Better::Higher)
-        .expect("a ranking")
+    places_of(&Readers::new(store.clone()), (test, RATE), None)
+}
+
+fn places_of(
+    readers: &Readers,
+    measure: (&str, &str),
+    filesystem: Option<&str>,
+) -> Vec<ranking::Place> {
+    let conditions = Conditions {
+        filesystem: filesystem.unwrap_or_default().into(),
+        ..Conditions::default()
+    };
+    let ranked = readers.ranking(measure, &conditions, Better::Higher);
+    let groups = ranked.expect("a ranking").groups;
+    groups.iter().map(|it| it.place.clone()).collect()
 }
 
 #[test]
@@ -231,10 +243,7 @@ fn a_ranking_is_what_the_store_says_whoever_changed_it() {
     let Place { path, store, .. } = &place();
     let readers = Readers::new(store.clone());
     let test = "file,access=random-write,sync=fdatasync";
-    let ranked = |filesystem| {
-        let places = readers.ranking((test, RATE), filesystem, ranking::Better::Higher);
-        places.expect("a ranking")
-    };
+    let ranked = |filesystem| places_of(&readers, (test, RATE), filesystem);
     assert_eq!(ranked(None), []);
     let mut ids = Vec::new();
     for number in 0..6_u8 {
@@ -243,8 +252,7 @@ fn a_ranking_is_what_the_store_says_whoever_changed_it() {
         assert_eq!(places[0].installations, u64::from(number) + 1);
         // Readers that never saw the store before have the same.
         let anew = Readers::new(store.clone());
-        let anew = anew.ranking((test, RATE), None, ranking::Better::Higher);
-        assert_eq!(anew.expect("a ranking"), places);
+        assert_eq!(places_of(&anew, (test, RATE), None), places);
     }
     assert_eq!(ranked(Some("ext4")), ranked(None));
     assert_eq!(ranked(Some("xfs")), []);
@@ -286,8 +294,7 @@ fn only_so_many_rankings_are_kept() {
     for measure in measures {
         for filesystem in filesystems {
             let test = "file,access=random-write,sync=fdatasync";
-            let places = readers.ranking((test, &measure), filesystem, ranking::Better::Higher);
-            assert!(places.expect("a ranking").len() <= 1);
+            assert!(places_of(&readers, (test, &measure), filesystem).len() <= 1);
         }
     }
     assert!(readers.rankings.count() <= 64);
@@ -365,8 +372,7 @@ fn a_store_of_the_first_schema_becomes_one_of_this() {
     let expected: Vec<String> = ids.iter().map(|id| crate::hex::encode(id)).collect();
     assert_eq!(found, expected);
     let test = "file,access=random-write,sync=fdatasync";
-    let places = readers.ranking((test, RATE), Some("ext4"), ranking::Better::Higher);
-    assert_eq!(places.expect("a ranking"), before);
+    assert_eq!(places_of(&readers, (test, RATE), Some("ext4")), before);
     // It goes on from there.
     add(&store, 0.5, 7);
     assert_eq!(ranked(&store)[0].installations, 7);
