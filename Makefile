@@ -34,6 +34,12 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 	scripts/setup test
 	cargo xtask kernels
 
+.PHONY: test-pages
+test-pages: ## Look at the pages of `iostep serve` in Chromium, which is installed (1 min)
+	scripts/setup test
+	scripts/setup pages
+	IOSTEP_REQUIRE=browser cargo test --workspace --locked --test browser --test pages
+
 .PHONY: test-arm64
 test-arm64: ## Run what is built for arm64, under emulation and on its kernels in guests (root)
 	scripts/setup test

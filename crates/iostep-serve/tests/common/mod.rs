@@ -8,6 +8,7 @@ mod fixture;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -360,6 +361,11 @@ impl Fleet {
             reason: reason.into(),
         };
         self.0.change(&change).expect("decided");
+    }
+
+    /// The directory of screenshots, if somebody wants to see pages.
+    pub fn screenshots() -> Option<PathBuf> {
+        std::env::var_os("IOSTEP_SCREENSHOTS").map(PathBuf::from)
     }
 }
 
