@@ -1,6 +1,15 @@
 //! Addresses of our own pages.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::subject::Product;
+
+/// All but what is not reserved in RFC 3986 (section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A path with parameters; those without a value are left out.
 pub fn to(path: &str, parameters: &[(&str, &str)]) -> String {
@@ -24,16 +33,6 @@ pub fn result(id: &str) -> String {
     format!("/result/{id}")
 }
 
-/// What is not reserved in RFC 3986 (section 2.3), and `%` and two digits for each other byte.
 fn encoded(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            byte => encoded += &format!("%{byte:02X}"),
-        }
-    }
-    encoded
+    utf8_percent_encode(text, RESERVED).to_string()
 }
