@@ -21,8 +21,6 @@ pub mod store;
 pub mod subject;
 pub mod upload;
 
-mod strip;
-
 #[cfg(test)]
 mod fixture;
 
