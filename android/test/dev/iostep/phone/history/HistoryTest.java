@@ -30,7 +30,7 @@ import java.util.List;
 import dev.iostep.phone.Phone;
 
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35)
+@Config(sdk = {26, 35})
 public final class HistoryTest {
     static final String RESULT = "{\"result\":{\"warnings\":[{\"kind\":\"unreadable\"}],\"runs\":["
             + "{\"device\":{\"write\":{\"bytes\":5000}}}]},\"summary\":{\"warnings\":[],"

@@ -19,7 +19,7 @@ import dev.iostep.phone.settings.Parameter;
 import dev.iostep.phone.settings.Settings;
 
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35)
+@Config(sdk = {26, 35})
 public final class PhoneSqliteTest {
     @Rule public final Phone phone = new Phone();
 

@@ -4,6 +4,8 @@ import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertTrue;
 
+import android.os.Build;
+
 import org.json.JSONArray;
 import org.json.JSONObject;
 import org.junit.Rule;
@@ -21,7 +23,7 @@ import dev.iostep.phone.settings.Parameter;
 import dev.iostep.phone.settings.Settings;
 
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35)
+@Config(sdk = {26, 35})
 public final class RefusalTest {
     private static final long CAP = 1L << 40;
 
@@ -109,6 +111,10 @@ public final class RefusalTest {
             Conditions.warnings(cool, hot), Conditions.warnings(hot, cool)}) {
             assertEquals("on_battery", warnings.getJSONObject(0).getString("kind"));
             assertEquals("battery_saver", warnings.getJSONObject(1).getString("kind"));
+            if (Build.VERSION.SDK_INT < Build.VERSION_CODES.Q) {
+                assertEquals("heat is not told there", 2, warnings.length());
+                continue;
+            }
             JSONObject heat = warnings.getJSONObject(2);
             assertEquals("hot", heat.getString("kind"));
             assertEquals(3, heat.getInt("status"));

@@ -11,7 +11,7 @@ import org.robolectric.RuntimeEnvironment;
 import org.robolectric.annotation.Config;
 
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35)
+@Config(sdk = {26, 35})
 public final class SettingsTest {
     private final Settings settings = new Settings(RuntimeEnvironment.getApplication());
 

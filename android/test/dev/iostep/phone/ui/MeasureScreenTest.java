@@ -40,7 +40,7 @@ import dev.iostep.phone.settings.Parameter;
 import dev.iostep.phone.settings.Settings;
 
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35, qualifiers = "w360dp-h740dp-xhdpi")
+@Config(sdk = {26, 35}, qualifiers = "w360dp-h740dp-xhdpi")
 public final class MeasureScreenTest {
     @Rule public final Phone phone = new Phone();
 

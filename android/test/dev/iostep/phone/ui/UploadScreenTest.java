@@ -44,7 +44,7 @@ import dev.iostep.phone.upload.Server;
 
 /** Agreeing, sending, looking at the ranking and taking back, by what is on the screens. */
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35, qualifiers = "w360dp-h740dp-xhdpi")
+@Config(sdk = {26, 35}, qualifiers = "w360dp-h740dp-xhdpi")
 public final class UploadScreenTest {
     @Rule public final Phone phone = new Phone();
     @Rule public final Server server = new Server();

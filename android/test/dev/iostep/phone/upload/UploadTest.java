@@ -36,7 +36,7 @@ import dev.iostep.phone.settings.Parameter;
 import dev.iostep.phone.settings.Settings;
 
 @RunWith(RobolectricTestRunner.class)
-@Config(sdk = 35)
+@Config(sdk = {26, 35})
 public final class UploadTest {
     private static final String COOL = "{\"warnings\":[]}";
     private static final String HOT = "{\"warnings\":[{\"kind\":\"hot\",\"status\":3}]}";
