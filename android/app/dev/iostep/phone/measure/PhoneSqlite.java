@@ -30,6 +30,8 @@ public final class PhoneSqlite {
     private static final Set<String> OF_A_RUN = new HashSet<>(
             Arrays.asList("swapping", "busy_machine", "steal", "calls_refused"));
     private static final long PROGRESS_NS = 200_000_000;
+    /** Keys whose random order is kept in memory, of which an app has little: 32 MiB. */
+    private static final long MOST_KEYS = 4 << 20;
 
     private final Engine engine;
 
@@ -80,6 +82,11 @@ public final class PhoneSqlite {
     private Engine.Outcome measure(JSONObject result, File directory,
             Progress.Listener listener, Stop stop) throws JSONException, IOException {
         JSONObject job = result.getJSONObject("job");
+        long keys = job.getLong("transactions") * job.getLong("statements") * job.getInt("threads");
+        if (job.getString("keys").equals("random") && keys > MOST_KEYS) {
+            throw new IOException(keys + " keys in random order: an app has memory for "
+                    + MOST_KEYS + "; set fewer transactions, statements or threads");
+        }
         File place = new File(directory, "iostep-phone");
         remove(place);
         if (!place.mkdirs()) {

@@ -11,7 +11,6 @@ import org.json.JSONObject;
 
 import java.io.File;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 
@@ -29,7 +28,9 @@ final class PhoneWorker extends Thread {
     private final Stop stop;
     private final SQLiteDatabase database;
     private final List<SQLiteStatement> prepared = new ArrayList<>();
-    private final List<Long> keys = new ArrayList<>();
+    /** In random order; null where they come in their own. */
+    private long[] keys;
+    private long rows;
     private final Random random;
 
     /** What it did, for whoever joined it; the two numbers also meanwhile. */
@@ -141,12 +142,24 @@ final class PhoneWorker extends Thread {
                 prepared.add(database.compileStatement(sql));
             }
         }
-        for (long key = 0; key < rows; key++) {
-            keys.add(key);
-        }
+        this.rows = rows;
         if (shuffled) {
-            Collections.shuffle(keys, random);
+            keys = shuffled(rows);
         }
+    }
+
+    private long[] shuffled(long rows) {
+        long[] order = new long[(int) rows];
+        for (int at = 0; at < order.length; at++) {
+            int other = random.nextInt(at + 1);
+            order[at] = order[other];
+            order[other] = at;
+        }
+        return order;
+    }
+
+    private long key(long number) {
+        return keys == null ? number % rows : keys[(int) (number % rows)];
     }
 
     void start(long atNs) {
@@ -206,7 +219,7 @@ final class PhoneWorker extends Thread {
     }
 
     private void step(SQLiteStatement statement, long number) {
-        statement.bindLong(1, keys.get((int) (number % keys.size())));
+        statement.bindLong(1, key(number));
         switch (operation) {
             case INSERT:
                 statement.bindBlob(2, value());

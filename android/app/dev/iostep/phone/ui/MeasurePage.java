@@ -58,6 +58,8 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
     public void onShow() {
         showStorage();
         measuring.add(this);
+        // One may have been deleted meanwhile.
+        shown = -1;
         onMeasuring();
         int died = ((PhoneApp) activity.getApplicationContext()).takeDied();
         if (died > 0) {
@@ -185,9 +187,6 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
                 .setText(Words.progress(activity, measuring));
         root.<ProgressBar>findViewById(R.id.progress)
                 .setProgress((int) (1000 * measuring.share()));
-        root.<TextView>findViewById(R.id.wear).setText(activity.getString(R.string.wear,
-                Words.bytes(activity, history.written()),
-                Words.bytes(activity, settings.bytes(Parameter.CAP))));
         if (running || measuring.trouble() != null) {
             say(measuring.trouble());
         }
@@ -200,6 +199,10 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
             return;
         }
         shown = results.size();
+        // Not at each progress: nothing is read from the storage while it is measured.
+        root.<TextView>findViewById(R.id.wear).setText(activity.getString(R.string.wear,
+                Words.bytes(activity, history.written()),
+                Words.bytes(activity, settings.bytes(Parameter.CAP))));
         ViewGroup list = root.findViewById(R.id.results);
         list.removeAllViews();
         for (long id : results) {

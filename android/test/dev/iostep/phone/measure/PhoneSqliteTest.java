@@ -2,6 +2,7 @@ package dev.iostep.phone.measure;
 
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertThrows;
 import static org.junit.Assert.assertTrue;
 
 import org.json.JSONObject;
@@ -12,6 +13,7 @@ import org.robolectric.RobolectricTestRunner;
 import org.robolectric.annotation.Config;
 
 import java.io.File;
+import java.io.IOException;
 import java.util.List;
 
 import dev.iostep.phone.Phone;
@@ -76,6 +78,25 @@ public final class PhoneSqliteTest {
                     .getJSONArray("settings").getJSONArray(0).getString(1);
             assertEquals(mode, told);
         }
+    }
+
+    @Test
+    public void moreKeysThanAnAppHasMemoryForAreRefusedWithWhatToDo() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.TRANSACTIONS, "100000");
+        settings.set(Parameter.STATEMENTS, "100");
+        settings.set(Parameter.KEYS, "random");
+        IOException error = assertThrows(IOException.class,
+                () -> run(Workload.INSERT, new Stop()));
+        assertTrue(error.getMessage(), error.getMessage().contains("set fewer transactions"));
+    }
+
+    /** Each row once, whichever the order. */
+    @Test
+    public void randomKeysMeetEveryRow() throws Exception {
+        new Settings(phone.app).set(Parameter.KEYS, "random");
+        Engine.Outcome outcome = run(Workload.DELETE, new Stop());
+        assertTrue(outcome.complaint, outcome.whole);
     }
 
     @Test

@@ -81,6 +81,25 @@ public final class RefusalTest {
         assertTrue(words, words.contains("Allow more in Setting"));
     }
 
+    /** A minute of transactions is said by the rate that this phone had. */
+    @Test
+    public void whatEndsByTimeIsEstimatedByTheLastRate() {
+        Settings settings = new Settings(phone.app);
+        long slow = new WriteEstimate(workload -> 100).of(Workload.RANKED_WAL, settings);
+        long fast = new WriteEstimate(workload -> 1000).of(Workload.RANKED_WAL, settings);
+        assertEquals(10 * slow, fast);
+        assertTrue(fast > 60 * 1000 * 4096);
+        assertTrue(new WriteEstimate(workload -> 0).of(Workload.RANKED_WAL, settings) > fast);
+    }
+
+    @Test
+    public void progressTellsHowMuchIsWritten() {
+        assertEquals(0.25, new Progress(1, 2, true, 0.5, -1).written(0), 1e-9);
+        assertEquals(0.25, new Progress(1, 1, false, 0.5, -1).written(0.5), 1e-9);
+        assertEquals(0.75, new Progress(1, 1, true, 0.5, -1).written(0.5), 1e-9);
+        assertEquals(1, new Progress(2, 2, true, 1, -1).written(1), 1e-9);
+    }
+
     @Test
     public void noTestIsNothingToBegin() throws Exception {
         assertTrue(refusal(phone.directory(), new ArrayList<>(), 0, CAP).contains("No test"));
