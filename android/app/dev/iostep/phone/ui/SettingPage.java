@@ -10,6 +10,8 @@ import android.widget.EditText;
 import android.widget.Spinner;
 import android.widget.TextView;
 
+import org.bouncycastle.LICENSE;
+
 import java.util.Arrays;
 
 import dev.iostep.phone.R;
@@ -28,6 +30,8 @@ final class SettingPage implements MainActivity.Page {
         this.root = root;
         settings = new Settings(activity);
         upload = new UploadSection(activity, root, settings);
+        // Its notice has to go with every copy of it, and is a part of it.
+        root.<TextView>findViewById(R.id.licence).setText(LICENSE.licenseText);
         root.findViewById(R.id.reset).setOnClickListener(view -> {
             settings.reset();
             fill();

@@ -1,6 +1,7 @@
 package dev.iostep.phone.ui;
 
 import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertTrue;
 import static org.robolectric.Shadows.shadowOf;
 
 import android.app.Activity;
@@ -198,6 +199,14 @@ public final class ShotsTest {
         main.findViewById(R.id.export_csv).performClick();
         Intent sheet = shadowOf(main).getNextStartedActivity();
         assertEquals(Intent.ACTION_CHOOSER, sheet.getAction());
+    }
+
+    @Test
+    public void theLicenceOfWhatIsInsideIsShown() {
+        MainActivity main = Robolectric.buildActivity(MainActivity.class).setup().get();
+        main.findViewById(R.id.tab_setting).performClick();
+        String shown = Screen.text(main.findViewById(android.R.id.content));
+        assertTrue(shown, shown.contains("Permission is hereby granted, free of charge"));
     }
 
     /** A wrong value is told and not kept; a right one is. */
