@@ -139,6 +139,22 @@ dist-arm64: ## The same for arm64 (15 min)
 	scripts/setup dist-arm64
 	scripts/dist aarch64
 
+.PHONY: android
+android: ## Build the phone app below dist/, and check the package (25 min the first time)
+	scripts/setup dist-musl
+	scripts/setup android
+	scripts/dist aarch64-musl
+	scripts/android
+
+.PHONY: test-android
+test-android: ## Drive the phone app on this machine, as it was compiled and as it is in the APK
+	scripts/setup dist-musl
+	scripts/setup android
+	scripts/dist aarch64-musl
+	cargo build --package iostep --bin iostep
+	scripts/android test
+	scripts/android test-dex
+
 .PHONY: test-dist
 test-dist: ## Install what `make dist` built into an empty place, use it, and remove it
 	scripts/setup test

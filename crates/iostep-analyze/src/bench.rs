@@ -16,6 +16,7 @@ mod sample;
 mod series;
 mod spoilers;
 mod steady;
+mod strip;
 mod student;
 mod summary;
 
@@ -30,5 +31,6 @@ pub use sample::Interval;
 pub(crate) use sample::mean;
 pub use series::SeriesMean;
 pub use steady::{Steadiness, Unsteadiness};
+pub use strip::strip;
 pub(crate) use student::{t_95, welch_95};
 pub use summary::{Summary, work};

@@ -94,7 +94,9 @@ fn spoils(warning: &Warning) -> bool {
         | Warning::TooShort { .. }
         | Warning::NotSteady { .. }
         | Warning::SpreadTooWide { .. }
-        | Warning::StockLog { .. } => true,
+        | Warning::StockLog { .. }
+        | Warning::BatterySaver
+        | Warning::Hot { .. } => true,
         // What every phone has, or what the test itself asks for.
         Warning::CpuGovernor { .. }
         | Warning::OnBattery

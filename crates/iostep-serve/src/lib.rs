@@ -22,8 +22,6 @@ pub mod store;
 pub mod subject;
 pub mod upload;
 
-mod strip;
-
 #[cfg(test)]
 mod fixture;
 

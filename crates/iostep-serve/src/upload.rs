@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use iostep_analyze::bench::Summary;
+use iostep_analyze::bench::{Summary, strip};
 use iostep_model::bench::{Document, Step};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};
 
 use crate::check::{self, Reason};
-use crate::strip::strip;
 use crate::subject::{self, Device};
 
 /// More runs than any result has. Each may have a histogram of 66 KiB for every step.

@@ -74,3 +74,66 @@ fn the_program_for_phones_writes_the_same_document() {
         assert_eq!(unmeasured(&whole), unmeasured(&small));
     }
 }
+
+fn bench(arguments: &[&str]) -> (String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_iostep-bench"))
+        .arg("bench")
+        .args(arguments)
+        .output()
+        .expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    let (printed, said) = (text(output.stdout), text(output.stderr));
+    assert!(output.status.success(), "{said}");
+    (printed, said)
+}
+
+#[test]
+fn a_result_is_shown_again_and_what_is_sent_of_it_names_no_place() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = place.path().to_str().expect("UTF-8");
+    let file = place.path().join("result.json");
+    let name = file.to_str().expect("UTF-8");
+    let (printed, _) = bench(&[
+        "sqlite",
+        directory,
+        "--transactions=20",
+        "--json",
+        "-o",
+        name,
+    ]);
+    assert_eq!(bench(&["show", name, "--json"]).0, printed);
+    assert!(bench(&["show", name]).0.contains("transactions/s"));
+    let (sent, _) = bench(&["show", name, "--to-send"]);
+    assert!(
+        printed.contains(directory) && !sent.contains(directory),
+        "{sent}"
+    );
+    let document = Document::parse(Path::new("what is sent"), sent.as_bytes()).expect("a result");
+    assert_eq!(document.runs.len(), 1);
+}
+
+#[test]
+fn progress_is_told_in_lines_of_json_by_run_and_phase() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = place.path().to_str().expect("UTF-8");
+    let arguments = ["file", directory, "--size=1MiB", "--time=0.7", "--repeat=2"];
+    let (_, silent) = bench(&[&arguments[..], &["--quiet"]].concat());
+    assert!(!silent.contains('{'), "{silent}");
+    let (_, said) = bench(&[&arguments[..], &["--quiet", "--progress"]].concat());
+    let lines = said.lines().filter(|line| line.starts_with('{'));
+    let lines: Vec<serde_json::Value> = lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let running = |run: u64| {
+        let of_run =
+            move |line: &&serde_json::Value| line["run"] == run && line["phase"] == "running";
+        lines.iter().filter(of_run).count()
+    };
+    assert!(running(1) > 0 && running(2) > 0, "{said}");
+    assert!(lines.iter().all(|line| line["runs"] == 2), "{said}");
+    let done: Vec<f64> = lines
+        .iter()
+        .filter_map(|line| line["done"].as_f64())
+        .collect();
+    assert!(done.iter().all(|done| (0.0..=1.0).contains(done)), "{said}");
+}

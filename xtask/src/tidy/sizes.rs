@@ -9,7 +9,7 @@ const FUNCTION_LINES: usize = 70;
 /// as short as all others.
 const ONE_FILE: &str = "waldio/waldio.c";
 /// Kinds of file that people read as code.
-const CODE: [&str; 8] = ["rs", "c", "h", "js", "css", "html", "sh", "py"];
+const CODE: [&str; 9] = ["rs", "c", "h", "js", "css", "html", "sh", "py", "java"];
 
 /// Compares every size with its limit.
 pub fn check(source: &Source, findings: &mut Vec<Finding>) {

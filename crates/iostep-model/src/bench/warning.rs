@@ -17,6 +17,14 @@ pub enum Warning {
     },
     /// The machine runs on its battery.
     OnBattery,
+    /// Android's battery saver was on, which slows the processor.
+    BatterySaver,
+    /// Android said that the phone was hot, so that the processor and the storage may be slowed down.
+    Hot {
+        /// The worst of `PowerManager.getCurrentThermalStatus` before and after: 1, light, to 6,
+        /// shutdown.
+        status: u32,
+    },
     /// What this process is not shown: figures of the machine or of devices are missing.
     Unreadable {
         /// Files of /proc and directories of /sys.

@@ -168,8 +168,13 @@ fn what_spoils_a_result_keeps_it_from_being_ranked_and_the_rest_does_not() {
     document.warnings.push(Warning::InMemory {
         filesystem: "tmpfs".into(),
     });
+    document.warnings.push(Warning::BatterySaver);
+    document.warnings.push(Warning::Hot { status: 2 });
     document.runs[0].state = RunState::Interrupted;
-    assert_eq!(codes(&document), ["incomplete", "in_memory"]);
+    assert_eq!(
+        codes(&document),
+        ["incomplete", "in_memory", "battery_saver", "hot"]
+    );
 }
 
 #[test]

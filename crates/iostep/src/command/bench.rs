@@ -8,7 +8,9 @@ mod location;
 mod matrix;
 mod measure_args;
 mod mobibench;
+mod progress;
 mod session;
+mod show_result;
 mod single;
 mod watcher;
 
@@ -23,6 +25,7 @@ pub(super) use location::Location;
 use matrix::RunArgs;
 use measure_args::Sandbox;
 use mobibench::ProfileArgs;
+use show_result::ShowArgs;
 pub(super) use single::{check_parent, show};
 
 /// Generate file and SQLite workloads and measure them.
@@ -56,6 +59,8 @@ enum Workload {
     One(Generator),
     /// Run every combination of a job file
     Run(RunArgs),
+    /// Show a result
+    Show(ShowArgs),
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -65,6 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     match (args.workload, args.profile) {
         (Some(Workload::Run(args)), _) => matrix::run(&args),
+        (Some(Workload::Show(args)), _) => show_result::run(&args),
         (Some(Workload::One(generator)), _) => single::run(&generator),
         (None, Some(profile)) => mobibench::run(&profile),
         (None, None) => unreachable!("clap asks for one of the two"),

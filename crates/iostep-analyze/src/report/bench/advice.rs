@@ -18,6 +18,8 @@ fn fact(warning: &Warning) -> String {
             format!("the governor {governor} may change the frequency of {cpus} CPUs")
         }
         Warning::OnBattery => "the machine runs on its battery".into(),
+        Warning::BatterySaver => "Android's battery saver was on".into(),
+        Warning::Hot { status } => format!("the phone was hot: thermal status {status} of 6"),
         Warning::Unreadable { paths } => unreadable(paths),
         Warning::CallsRefused { calls, last } => {
             let calls = quantity::count(*calls);
@@ -84,6 +86,8 @@ fn advice(warning: &Warning) -> &'static str {
     match warning {
         Warning::CpuGovernor { .. } => "choose the governor performance",
         Warning::OnBattery => "plug it in",
+        Warning::BatterySaver => "switch it off",
+        Warning::Hot { .. } => "let it cool down, and repeat",
         Warning::Unreadable { .. } => "measure where they can be read, if these figures matter",
         Warning::CallsRefused { .. } => "look whether the job did what it should, with --verify",
         Warning::FilesystemNearlyFull { .. } => "make room, or take an empty filesystem",

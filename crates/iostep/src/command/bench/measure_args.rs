@@ -143,6 +143,10 @@ pub struct OutputArgs {
     #[arg(long, conflicts_with_all = ["json", "csv", "quiet"])]
     pub verbose: bool,
 
+    /// Say on standard error how far it is, as lines of JSON
+    #[arg(long)]
+    pub progress: bool,
+
     /// Write the JSON to this file too
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::generator::Generator;
 use super::measure_args::usage;
-use super::session::{self, Measured};
+use super::session::{self, Measured, Output};
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -169,7 +169,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<ExitCode> {
     let mut entries = Vec::new();
     let mut whole = true;
     for (test, job, repetition) in planned {
-        let measured = session::run(job, repetition, None, &interrupt, None)?;
+        let measured = session::run(job, repetition, None, &interrupt, Output::default())?;
         whole = measured.is_whole();
         measured.tell();
         let Measured(result) = measured;

@@ -61,6 +61,15 @@ impl Measured {
     }
 }
 
+/// What is told of a job while it runs.
+#[derive(Default)]
+pub struct Output<'a> {
+    /// Takes every operation.
+    pub log: Option<&'a mut dyn Write>,
+    /// Whether lines on standard error tell how far it is.
+    pub progress: bool,
+}
+
 /// Either generator, made ready.
 enum Bench<'a> {
     File(Box<file::Bench<'a>>),
@@ -98,8 +107,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Runs a job until it was repeated as often as asked, a run fails, or a signal comes. Operations
-/// go to `log`; the I/O of the device `journal` is counted with the target's.
+/// Runs a job until it was repeated as often as asked, a run fails, or a signal comes. The I/O of the
+/// device `journal` is counted with the target's.
 ///
 /// Errors: from before the first run; later ones are in the answer.
 pub fn run(
@@ -107,11 +116,14 @@ pub fn run(
     repetition: Repetition,
     journal: Option<&Path>,
     interrupt: &Interrupt,
-    log: Option<&mut dyn Write>,
+    output: Output<'_>,
 ) -> anyhow::Result<Measured> {
     let place = Location::of(&job, journal)?;
-    let log = log.map(|out| out as &mut dyn Write);
+    let log = output.log.map(|out| out as &mut dyn Write);
     let mut watcher = Watcher::new(&job, repetition.most, place.devices(), log);
+    if output.progress {
+        watcher.say_lines();
+    }
     let mut bench = Bench::open(&job, interrupt.flag(), &mut watcher)?;
     let mut environment = place.environment();
     environment.sqlite = bench.library();

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::generator::Generator;
 use super::measure_args::{OutputArgs, usage};
-use super::session::{self, Measured};
+use super::session::{self, Measured, Output};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content};
 
@@ -44,7 +44,10 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
             repetition,
             journal,
             &interrupt,
-            log,
+            Output {
+                log,
+                progress: output.progress,
+            },
         )?);
         anyhow::Ok(())
     };

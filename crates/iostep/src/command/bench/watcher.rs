@@ -1,6 +1,7 @@
 //! Who watches a run: the device's counters, a bar on the terminal, the log of operations.
 
 use std::io::{self, Write};
+use std::time::Instant;
 
 use indicatif::ProgressBar;
 use iostep_load::engine::{Observer, Operation, Progress};
@@ -9,6 +10,7 @@ use iostep_model::manifest::Counters;
 use iostep_trace::counters;
 use iostep_trace::target::Target;
 
+use super::progress::{self, Lines, Phase};
 use crate::terminal;
 
 /// The first line of a log.
@@ -20,6 +22,9 @@ const RUNNING: &str = "{prefix} {bar:30} {msg}{left}";
 pub struct Watcher<'a> {
     devices: Vec<&'a Target>,
     bar: ProgressBar,
+    lines: Option<Lines>,
+    /// When preparing began.
+    began: Instant,
     shows: Shows,
     goal: Goal,
     /// The run under way, from 1, and how many there can be.
@@ -63,6 +68,8 @@ impl<'a> Watcher<'a> {
                 false => Vec::new(),
             },
             bar: super::bar(),
+            lines: None,
+            began: Instant::now(),
             shows: Shows::Nothing,
             goal: Goal::of(job),
             run: (1, runs),
@@ -70,10 +77,16 @@ impl<'a> Watcher<'a> {
         }
     }
 
+    /// Says progress as lines, too.
+    pub fn say_lines(&mut self) {
+        self.lines = Some(Lines::default());
+    }
+
     /// The next progress is that of run `number`, from 1.
     pub fn begin_run(&mut self, number: u32) {
         self.run.0 = number;
         self.shows = Shows::Nothing;
+        self.began = Instant::now();
     }
 
     /// Takes the bar off the terminal.
@@ -82,6 +95,22 @@ impl<'a> Watcher<'a> {
     pub fn finish(self) -> io::Result<()> {
         self.bar.finish_and_clear();
         self.log.and_then(|log| log.failed).map_or(Ok(()), Err)
+    }
+
+    fn say(&mut self, phase: Phase, (done, length): (u64, u64), elapsed_ns: u64, operations: u64) {
+        let (run, runs) = self.run;
+        let done = done.min(length) as f64 / length.max(1) as f64;
+        if let Some(lines) = &mut self.lines {
+            lines.say(progress::Progress {
+                run,
+                runs,
+                phase,
+                done,
+                elapsed_ns,
+                left_ns: progress::left_ns(elapsed_ns, done),
+                operations,
+            });
+        }
     }
 
     fn show(&mut self, shows: Shows, length: u64) {
@@ -122,11 +151,18 @@ impl Observer for Watcher<'_> {
         let rate = progress.operations as f64 / seconds.max(1e-3);
         self.bar.set_message(format!("{rate:.0}/s"));
         self.bar.set_position(done.min(length));
+        let Progress {
+            elapsed_ns,
+            operations,
+        } = progress;
+        self.say(Phase::Running, (done, length), elapsed_ns, operations);
     }
 
     fn preparing(&mut self, done: u64, total: u64) {
         self.show(Shows::Preparing, total);
         self.bar.set_position(done.min(total));
+        let elapsed_ns = self.began.elapsed().as_nanos() as u64;
+        self.say(Phase::Preparing, (done, total), elapsed_ns, 0);
     }
 
     fn wants_operations(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What of a result is about a person or one machine, and is not kept.
+//! What of a result is about a person or one machine: it is neither sent to a server nor kept by one.
 //!
 //! A [`Document`] has fields for what is measured only, so names and serial numbers that somebody
 //! adds are gone once it is read. What is left are paths, words that may hold one, and options of
@@ -38,7 +38,7 @@ const OPTIONS: [&str; 24] = [
 /// More letters than any word of such options has.
 const MOST_LETTERS: usize = 32;
 
-/// Takes out of a document what is not kept.
+/// Takes out of a document what is neither sent nor kept.
 pub fn strip(document: &mut Document) {
     // The job says all that the arguments say, but for names of files.
     document.arguments.clear();
@@ -119,6 +119,8 @@ fn strip_warning(warning: &mut Warning) {
             hide_unless(text, |text| !text.contains('/'));
         }
         Warning::OnBattery
+        | Warning::BatterySaver
+        | Warning::Hot { .. }
         | Warning::CallsRefused { .. }
         | Warning::Swapping { .. }
         | Warning::BusyMachine { .. }
@@ -176,12 +178,14 @@ mod tests {
     use iostep_model::host::Android;
     use iostep_model::manifest::MountPlace;
 
-    use crate::fixture;
+    use iostep_model::disk::Disk;
+
+    use crate::bench::fixture;
 
     /// A document that has the same word wherever somebody's name could be.
     fn of_alice() -> Document {
         let word = "/data/alice/x y".to_owned();
-        let mut document = fixture::sqlite(1);
+        let mut document = fixture::sqlite_wal(1);
         document.arguments = vec!["bench".into(), word.clone()];
         let Job::Sqlite(job) = &mut document.job else {
             panic!("a job of SQLite")
@@ -204,7 +208,10 @@ mod tests {
         filesystem.options =
             "rw,relatime,data=ordered,subvol=/@alice,uid=alice,commit=/alice,alice x".into();
         environment.device.as_mut().expect("a device").name = "mapper/alice".into();
-        environment.disks[0].name = "by-id/alice".into();
+        environment.disks = vec![Disk {
+            name: "by-id/alice".into(),
+            ..Disk::default()
+        }];
         let sqlite = environment.sqlite.as_mut().expect("SQLite");
         sqlite.path = Some(word.clone());
         sqlite

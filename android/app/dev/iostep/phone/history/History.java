@@ -1,0 +1,199 @@
+package dev.iostep.phone.history;
+
+import android.content.ContentValues;
+import android.content.Context;
+import android.database.Cursor;
+import android.database.DatabaseUtils;
+import android.database.sqlite.SQLiteDatabase;
+import android.database.sqlite.SQLiteOpenHelper;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Every run of this phone, in a database of the app's own. */
+public final class History extends SQLiteOpenHelper {
+    static final String FILE = "history.db";
+    /** Letters that are read at once. */
+    private static final int PART = 250_000;
+    private static final String COLUMNS = "id, start_ms, test, by, state, storage, rate, bytes_rate,"
+            + " complaint";
+
+    private static History only;
+
+    private final Context app;
+
+    private History(Context app) {
+        super(app, FILE, null, Schema.STEPS.length);
+        this.app = app;
+    }
+
+    /** The one of this process: two would wait for each other's locks. */
+    public static synchronized History of(Context context) {
+        Context app = context.getApplicationContext();
+        // Null while the application itself begins.
+        if (only == null || (app != null && only.app != app)) {
+            only = new History(app == null ? context : app);
+        }
+        return only;
+    }
+
+    @Override
+    public void onCreate(SQLiteDatabase database) {
+        onUpgrade(database, 0, Schema.STEPS.length);
+    }
+
+    /** Android calls it within a transaction, so that a step is there whole or not at all. */
+    @Override
+    public void onUpgrade(SQLiteDatabase database, int from, int to) {
+        for (int step = from; step < to; step++) {
+            for (String statement : Schema.STEPS[step]) {
+                database.execSQL(statement);
+            }
+        }
+    }
+
+    /** Runs that a process began that is no more; asked when a process begins. The answer is how many. */
+    public int findDied() {
+        ContentValues values = new ContentValues();
+        values.put("state", Run.DIED);
+        return getWritableDatabase().update("run", values, "state = ?",
+                new String[] {Run.RUNNING});
+    }
+
+    /** A run begins; the answer is its number. */
+    public long begin(String test, String by, String storage, String model) {
+        ContentValues values = new ContentValues();
+        values.put("start_ms", System.currentTimeMillis());
+        values.put("test", test);
+        values.put("by", by);
+        values.put("state", Run.RUNNING);
+        values.put("storage", storage);
+        values.put("model", model);
+        return getWritableDatabase().insertOrThrow("run", null, values);
+    }
+
+    /** A run is over. {@code bytes} is what it wrote, about, where the device counts nothing. */
+    public void end(long id, String state, String result, String conditions, String complaint,
+            long bytes) {
+        ContentValues values = new ContentValues();
+        values.put("state", state);
+        values.put("result", result);
+        values.put("conditions", conditions);
+        values.put("complaint", complaint);
+        long written = bytes;
+        if (result != null) {
+            Figures figures = Figures.of(result);
+            values.put("rate", figures.rate());
+            values.put("bytes_rate", figures.bytesRate());
+            written = Math.max(bytes, figures.written());
+        }
+        SQLiteDatabase database = getWritableDatabase();
+        database.beginTransaction();
+        try {
+            database.update("run", values, "id = ?", arguments(id));
+            database.execSQL("UPDATE written SET bytes = bytes + ?", new Object[] {written});
+            database.setTransactionSuccessful();
+        } finally {
+            database.endTransaction();
+        }
+    }
+
+    /** Bytes that the app wrote for runs over its life, about. */
+    public long written() {
+        return DatabaseUtils.longForQuery(getReadableDatabase(), "SELECT bytes FROM written", null);
+    }
+
+    /** The newest first; null is any test, any state. */
+    public List<Run> runs(String test, String state) {
+        List<String> arguments = new ArrayList<>();
+        StringBuilder where = new StringBuilder("state <> '" + Run.RUNNING + "'");
+        if (test != null) {
+            where.append(" AND test = ?");
+            arguments.add(test);
+        }
+        if (state != null) {
+            where.append(" AND state = ?");
+            arguments.add(state);
+        }
+        return list(where + " ORDER BY id DESC", arguments.toArray(new String[0]));
+    }
+
+    /** One run, or null. */
+    public Run run(long id) {
+        List<Run> found = list("id = ?", arguments(id));
+        return found.isEmpty() ? null : found.get(0);
+    }
+
+    private List<Run> list(String where, String[] arguments) {
+        List<Run> runs = new ArrayList<>();
+        try (Cursor rows = getReadableDatabase().rawQuery(
+                "SELECT " + COLUMNS + " FROM run WHERE " + where, arguments)) {
+            while (rows.moveToNext()) {
+                runs.add(new Run(rows.getLong(0), rows.getLong(1), rows.getString(2),
+                        rows.getString(3), rows.getString(4), rows.getString(5),
+                        rows.getDouble(6), rows.getDouble(7), rows.getString(8)));
+            }
+        }
+        return runs;
+    }
+
+    /** The result as the engine printed it, or null. */
+    public String result(long id) {
+        return text("result", id);
+    }
+
+    /** The conditions around a run, as JSON, or null. */
+    public String conditions(long id) {
+        return text("conditions", id);
+    }
+
+    /** In parts, since Android's window on a row is 2 MB, and many repetitions have more. */
+    private String text(String column, long id) {
+        StringBuilder text = null;
+        for (int from = 1; ; from += PART) {
+            String query = "SELECT substr(" + column + ", " + from + ", " + PART
+                    + ") FROM run WHERE id = ?";
+            try (Cursor rows = getReadableDatabase().rawQuery(query, arguments(id))) {
+                if (!rows.moveToFirst() || rows.isNull(0)) {
+                    return null;
+                }
+                String part = rows.getString(0);
+                text = text == null ? new StringBuilder(part) : text.append(part);
+                if (part.length() < PART) {
+                    return text.toString();
+                }
+            }
+        }
+    }
+
+    /** Rates of the complete runs of a test on a storage, the least first. */
+    public List<Double> rates(Run like) {
+        List<Double> rates = new ArrayList<>();
+        try (Cursor rows = getReadableDatabase().rawQuery(
+                "SELECT rate FROM run WHERE test = ? AND by = ? AND storage = ? AND state = ?"
+                        + " ORDER BY rate",
+                new String[] {like.test, like.by, like.storage, Run.COMPLETE})) {
+            while (rows.moveToNext()) {
+                rates.add(rows.getDouble(0));
+            }
+        }
+        return rates;
+    }
+
+    /** Operations a second of the latest complete run of a test, or 0. */
+    public double latestRate(String test) {
+        try (Cursor rows = getReadableDatabase().rawQuery(
+                "SELECT rate FROM run WHERE test = ? AND state = ? ORDER BY id DESC LIMIT 1",
+                new String[] {test, Run.COMPLETE})) {
+            return rows.moveToFirst() ? rows.getDouble(0) : 0;
+        }
+    }
+
+    public void delete(long id) {
+        getWritableDatabase().delete("run", "id = ?", arguments(id));
+    }
+
+    private static String[] arguments(long id) {
+        return new String[] {Long.toString(id)};
+    }
+}

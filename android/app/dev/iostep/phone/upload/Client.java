@@ -1,0 +1,143 @@
+package dev.iostep.phone.upload;
+
+import org.json.JSONException;
+import org.json.JSONObject;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.HttpURLConnection;
+import java.net.URL;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.zip.GZIPOutputStream;
+
+import dev.iostep.phone.settings.Address;
+
+/** Speaks with a server of results: docs/serve.md. */
+public final class Client {
+    private static final int PATIENCE_MS = 60_000;
+    /** The longest answer that is read. */
+    private static final int MOST_BYTES = 1 << 20;
+
+    private final String base;
+
+    public Client(String server) {
+        base = Address.base(server);
+    }
+
+    /** The server's word that it does not take what was brought. */
+    static final class Refused extends Exception {
+        final int status;
+
+        Refused(int status, String message) {
+            super(message);
+            this.status = status;
+        }
+
+        /** True if the same may be taken later: too many at once, no room, a nonce that ran out. */
+        boolean isForNow() {
+            return status == 401 || status == 429 || status >= 500;
+        }
+    }
+
+    /** Brings a result; what the server says of it. */
+    JSONObject submit(Key key, String result) throws IOException, Refused {
+        byte[] nonce = Hex.decode(ask("GET", "/api/v1/nonce", null, new String[0])
+                .optString("nonce"));
+        if (nonce == null || nonce.length == 0) {
+            throw new IOException(base + ": it is no server of results");
+        }
+        byte[] body = packed(result);
+        JSONObject answer = ask("POST", "/api/v1/results", body, new String[] {
+            "content-type", "application/json",
+            "content-encoding", "gzip",
+            "iostep-key", key.shown(),
+            "iostep-nonce", Hex.encode(nonce),
+            "iostep-signature", key.sign(nonce, body),
+        });
+        if (answer.optString("id").isEmpty()) {
+            throw new IOException(base + ": it is no server of results");
+        }
+        return answer;
+    }
+
+    /** Takes a result back. */
+    void remove(String id, String token) throws IOException, Refused {
+        ask("DELETE", "/api/v1/results/" + id, null, new String[] {"iostep-delete-token", token});
+    }
+
+    /** The devices of a test. */
+    JSONObject ranking(String test) throws IOException, Refused {
+        String name = URLEncoder.encode(test, "UTF-8");
+        return ask("GET", "/api/v1/ranking?test=" + name, null, new String[0]);
+    }
+
+    private static byte[] packed(String text) throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        try (GZIPOutputStream out = new GZIPOutputStream(bytes)) {
+            out.write(text.getBytes(StandardCharsets.UTF_8));
+        }
+        return bytes.toByteArray();
+    }
+
+    private JSONObject ask(String method, String path, byte[] body, String[] headers)
+            throws IOException, Refused {
+        HttpURLConnection connection =
+                (HttpURLConnection) new URL(base + path).openConnection();
+        try {
+            connection.setRequestMethod(method);
+            connection.setConnectTimeout(PATIENCE_MS);
+            connection.setReadTimeout(PATIENCE_MS);
+            // A signature is for one address.
+            connection.setInstanceFollowRedirects(false);
+            for (int at = 0; at < headers.length; at += 2) {
+                connection.setRequestProperty(headers[at], headers[at + 1]);
+            }
+            if (body != null) {
+                connection.setDoOutput(true);
+                connection.setFixedLengthStreamingMode(body.length);
+                try (OutputStream out = connection.getOutputStream()) {
+                    out.write(body);
+                }
+            }
+            int status = connection.getResponseCode();
+            boolean taken = status / 100 == 2;
+            JSONObject answer = json(taken
+                    ? connection.getInputStream() : connection.getErrorStream());
+            if (!taken) {
+                throw refused(status, answer);
+            }
+            return answer;
+        } finally {
+            connection.disconnect();
+        }
+    }
+
+    private Refused refused(int status, JSONObject answer) {
+        JSONObject error = answer.optJSONObject("error");
+        String message = error == null ? "" : error.optString("message");
+        return new Refused(status, message.isEmpty() ? base + ": HTTP " + status : message);
+    }
+
+    private JSONObject json(InputStream stream) throws IOException {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        byte[] part = new byte[1 << 14];
+        if (stream != null) {
+            try (InputStream in = stream) {
+                for (int count = in.read(part); count >= 0; count = in.read(part)) {
+                    all.write(part, 0, count);
+                    if (all.size() > MOST_BYTES) {
+                        throw new IOException(base + ": its answer has no end");
+                    }
+                }
+            }
+        }
+        try {
+            return new JSONObject(new String(all.toByteArray(), StandardCharsets.UTF_8));
+        } catch (JSONException error) {
+            throw new IOException(base + ": it is no server of results");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+package androidx.test.internal.platform;
+
+/** Says on which thread one is. */
+public interface ThreadChecker {
+    void checkMainThread();
+
+    void checkNotMainThread();
+}

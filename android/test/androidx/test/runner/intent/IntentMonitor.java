@@ -1,0 +1,4 @@
+package androidx.test.runner.intent;
+
+/** Is told of intents. */
+public interface IntentMonitor {}

@@ -1,0 +1,4 @@
+package androidx.test.runner.lifecycle;
+
+/** Is told of an application's stages. */
+public interface ApplicationLifecycleMonitor {}

@@ -1,0 +1,173 @@
+package dev.iostep.phone.history;
+
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertNull;
+import static org.junit.Assert.assertThrows;
+import static org.junit.Assert.assertTrue;
+
+import android.content.ContentValues;
+import android.database.sqlite.SQLiteDatabase;
+import android.net.Uri;
+import android.os.ParcelFileDescriptor;
+
+import org.json.JSONArray;
+import org.json.JSONObject;
+import org.junit.Rule;
+import org.junit.Test;
+import org.junit.runner.RunWith;
+import org.robolectric.Robolectric;
+import org.robolectric.RobolectricTestRunner;
+import org.robolectric.RuntimeEnvironment;
+import org.robolectric.annotation.Config;
+
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.List;
+
+import dev.iostep.phone.Phone;
+
+@RunWith(RobolectricTestRunner.class)
+@Config(sdk = {26, 35})
+public final class HistoryTest {
+    static final String RESULT = "{\"result\":{\"warnings\":[{\"kind\":\"unreadable\"}],\"runs\":["
+            + "{\"device\":{\"write\":{\"bytes\":5000}}}]},\"summary\":{\"warnings\":[],"
+            + "\"estimates\":[{\"measure\":\"operations_per_second\",\"median\":RATE}]}}";
+    private static final String CONDITIONS =
+            "{\"warnings\":[{\"kind\":\"hot\",\"status\":3},{\"kind\":\"unreadable\"}]}";
+
+    @Rule public final Phone phone = new Phone();
+
+    private History history() {
+        return History.of(phone.app);
+    }
+
+    private long add(String test, String state, double rate) {
+        long id = history().begin(test, "ENGINE", "Card \"1\"", "Phone 8");
+        String result = rate > 0 ? RESULT.replace("RATE", "" + rate) : null;
+        history().end(id, state, result, CONDITIONS, rate > 0 ? null : "no room", 100);
+        return id;
+    }
+
+    /** Each version that was ever published is opened by this one, with what it kept. */
+    @Test
+    public void aHistoryOfEachEarlierVersionIsKept() {
+        for (int version = 1; version < Schema.STEPS.length; version++) {
+            RuntimeEnvironment.getApplication().deleteDatabase(History.FILE);
+            File file = phone.app.getDatabasePath(History.FILE);
+            file.getParentFile().mkdirs();
+            SQLiteDatabase old = SQLiteDatabase.openOrCreateDatabase(file, null);
+            for (int step = 0; step < version; step++) {
+                for (String statement : Schema.STEPS[step]) {
+                    old.execSQL(statement);
+                }
+            }
+            ContentValues run = new ContentValues();
+            run.put("start_ms", 7);
+            run.put("test", "insert");
+            run.put("by", "PHONE");
+            run.put("state", Run.COMPLETE);
+            run.put("storage", "inside");
+            run.put("model", "Phone 8");
+            run.put("rate", 12.5);
+            old.insertOrThrow("run", null, run);
+            old.execSQL("UPDATE written SET bytes = 123");
+            old.setVersion(version);
+            old.close();
+
+            history().close();
+            List<Run> runs = history().runs(null, null);
+            assertEquals("of version " + version, 1, runs.size());
+            assertEquals(12.5, runs.get(0).rate, 0);
+            assertEquals(123, history().written());
+            new Uploads(phone.app).add(runs.get(0).id, "http://x");
+            assertEquals(1, new Uploads(phone.app).waiting().size());
+        }
+    }
+
+    @Test
+    public void aRunWhoseProcessDiedIsSaidToHaveDied() {
+        long id = history().begin("insert", "ENGINE", "inside", "Phone 8");
+        assertEquals(Run.RUNNING, history().run(id).state);
+        assertEquals(1, history().findDied());
+        assertEquals(Run.DIED, history().run(id).state);
+        assertEquals(0, history().findDied());
+    }
+
+    @Test
+    public void runsAreFoundByTestAndState() {
+        add("insert", Run.COMPLETE, 10);
+        add("insert", Run.FAILED, 0);
+        add("seq-write", Run.COMPLETE, 20);
+        assertEquals(3, history().runs(null, null).size());
+        assertEquals(2, history().runs("insert", null).size());
+        assertEquals(1, history().runs("insert", Run.COMPLETE).size());
+        assertEquals("seq-write", history().runs(null, null).get(0).test);
+    }
+
+    /** Also one that is longer than what Android reads of a row at once. */
+    @Test
+    public void aResultIsKeptToTheLetter() {
+        for (int letters : new int[] {0, 249_999, 250_000, 250_001, 5_000_000}) {
+            StringBuilder result = new StringBuilder("{\"result\":{},\"summary\":{}}");
+            for (int at = result.length(); at < letters; at++) {
+                result.append((char) (' ' + at % 3 * 0x400));
+            }
+            long id = history().begin("insert", "ENGINE", "inside", "Phone 8");
+            history().end(id, Run.COMPLETE, result.toString(), CONDITIONS, null, 0);
+            assertEquals(letters + "", result.toString(), history().result(id));
+        }
+        assertNull(history().result(add("insert", Run.FAILED, 0)));
+        assertNull(history().result(-1));
+    }
+
+    @Test
+    public void whatWasWrittenIsCountedOverTheLifeAlsoOfDeletedRuns() {
+        // What the device counted is more than what was estimated; without it the estimate counts.
+        long first = add("insert", Run.COMPLETE, 10);
+        add("insert", Run.FAILED, 0);
+        assertEquals(5000 + 100, history().written());
+        history().delete(first);
+        assertEquals(5000 + 100, history().written());
+        assertNull(history().run(first));
+    }
+
+    @Test
+    public void anExportHasTheConditionsAmongTheWarningsOnce() throws Exception {
+        long id = add("insert", Run.COMPLETE, 10);
+        JSONObject whole = new JSONObject(Export.result(history(), history().run(id)));
+        JSONArray warnings = whole.getJSONObject("result").getJSONArray("warnings");
+        assertEquals(2, warnings.length());
+        assertEquals("hot", warnings.getJSONObject(1).getString("kind"));
+        StringWriter json = new StringWriter();
+        add("insert", Run.FAILED, 0);
+        Export.json(history(), history().runs(null, null), json);
+        assertEquals(1, new JSONArray(json.toString()).length());
+        StringWriter csv = new StringWriter();
+        Export.csv(history().runs(null, null), csv);
+        String[] lines = csv.toString().split("\n");
+        assertEquals(3, lines.length);
+        assertTrue(lines[2], lines[2].endsWith(",insert,engine,complete,\"Card \"\"1\"\"\",10.0,0.0"));
+    }
+
+    @Test
+    public void nothingButASharedFileIsShown() throws Exception {
+        SharedFile provider = Robolectric.setupContentProvider(SharedFile.class,
+                "dev.iostep.phone.shared");
+        File shared = new File(SharedFile.directory(phone.app), "a.json");
+        Files.write(shared.toPath(), Arrays.asList("{}"));
+        try (ParcelFileDescriptor open = provider.openFile(SharedFile.uri(shared), "r")) {
+            assertEquals(3, open.getStatSize());
+        }
+        File secret = new File(phone.app.getCacheDir(), "secret");
+        Files.write(secret.toPath(), Arrays.asList("x"));
+        for (String path : new String[] {"..%2Fsecret", "../secret", "x/a.json", ".a", ""}) {
+            Uri uri = Uri.parse("content://dev.iostep.phone.shared/" + path);
+            assertThrows(path, FileNotFoundException.class, () -> provider.openFile(uri, "r"));
+        }
+        assertThrows(FileNotFoundException.class,
+                () -> provider.openFile(SharedFile.uri(shared), "rw"));
+    }
+}

@@ -1,0 +1,120 @@
+package dev.iostep.phone.measure;
+
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertThrows;
+import static org.junit.Assert.assertTrue;
+
+import org.json.JSONObject;
+import org.junit.Rule;
+import org.junit.Test;
+import org.junit.runner.RunWith;
+import org.robolectric.RobolectricTestRunner;
+import org.robolectric.annotation.Config;
+
+import java.io.File;
+import java.io.IOException;
+import java.util.List;
+
+import dev.iostep.phone.Phone;
+import dev.iostep.phone.settings.Parameter;
+import dev.iostep.phone.settings.Settings;
+
+@RunWith(RobolectricTestRunner.class)
+@Config(sdk = {26, 35})
+public final class PhoneSqliteTest {
+    @Rule public final Phone phone = new Phone();
+
+    private Engine.Outcome run(Workload workload, Stop stop) throws Exception {
+        Settings settings = new Settings(phone.app);
+        List<String> arguments = workload.arguments(settings);
+        File directory = phone.directory();
+        Engine.Outcome outcome = new PhoneSqlite(new Engine(phone.app))
+                .bench(arguments, directory, progress -> {}, stop);
+        assertEquals("what it made is gone", 0, directory.list().length);
+        return outcome;
+    }
+
+    @Test
+    public void everyTestGivesAResultThatTheEngineReads() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.DATABASES, "2");
+        settings.set(Parameter.TABLES, "3");
+        settings.set(Parameter.SQLITE_THREADS, "2");
+        settings.set(Parameter.TRANSACTIONS, "30");
+        for (Workload workload : new Workload[] {
+            Workload.INSERT, Workload.UPDATE, Workload.DELETE}) {
+            Engine.Outcome outcome = run(workload, new Stop());
+            assertTrue(outcome.complaint, outcome.whole);
+            JSONObject whole = new JSONObject(outcome.text);
+            JSONObject result = whole.getJSONObject("result");
+            JSONObject job = result.getJSONObject("job");
+            assertEquals(PhoneSqlite.LIBRARY, job.getString("library"));
+            assertEquals(30, job.getLong("transactions"));
+            JSONObject run = result.getJSONArray("runs").getJSONObject(0);
+            assertEquals("complete", run.getString("state"));
+            assertEquals(60, run.getLong("operations"));
+            long bytes = workload == Workload.DELETE ? 0 : 60 * 6 * 100;
+            assertEquals(bytes, run.getLong("bytes"));
+            JSONObject first = whole.getJSONObject("summary").getJSONArray("runs")
+                    .getJSONObject(0);
+            assertEquals(60, first.getJSONArray("latencies").getJSONObject(0).getLong("count"));
+        }
+    }
+
+    @Test
+    public void eachJournalModeIsReallySet() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.TRANSACTIONS, "5");
+        for (String mode : Parameter.JOURNAL.choices) {
+            if (mode.equals("waldio")) {
+                continue;
+            }
+            settings.set(Parameter.JOURNAL, mode);
+            Engine.Outcome outcome = run(Workload.INSERT, new Stop());
+            assertTrue(mode + ": " + outcome.complaint, outcome.whole);
+            String told = new JSONObject(outcome.text).getJSONObject("result")
+                    .getJSONObject("environment").getJSONObject("sqlite")
+                    .getJSONArray("settings").getJSONArray(0).getString(1);
+            assertEquals(mode, told);
+        }
+    }
+
+    @Test
+    public void moreKeysThanAnAppHasMemoryForAreRefusedWithWhatToDo() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.TRANSACTIONS, "100000");
+        settings.set(Parameter.STATEMENTS, "100");
+        settings.set(Parameter.KEYS, "random");
+        IOException error = assertThrows(IOException.class,
+                () -> run(Workload.INSERT, new Stop()));
+        assertTrue(error.getMessage(), error.getMessage().contains("set fewer transactions"));
+    }
+
+    /** Each row once, whichever the order. */
+    @Test
+    public void randomKeysMeetEveryRow() throws Exception {
+        new Settings(phone.app).set(Parameter.KEYS, "random");
+        Engine.Outcome outcome = run(Workload.DELETE, new Stop());
+        assertTrue(outcome.complaint, outcome.whole);
+    }
+
+    @Test
+    public void aStoppedOneIsInterruptedAndKept() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.TRANSACTIONS, "1000000");
+        Stop stop = new Stop();
+        Engine.Outcome outcome = new PhoneSqlite(new Engine(phone.app)).bench(
+                Workload.INSERT.arguments(settings), phone.directory(),
+                progress -> {
+                    if (progress.done > 0) {
+                        stop.ask();
+                    }
+                }, stop);
+        assertFalse(outcome.whole);
+        JSONObject run = new JSONObject(outcome.text).getJSONObject("result")
+                .getJSONArray("runs").getJSONObject(0);
+        assertEquals("interrupted", run.getString("state"));
+        assertTrue(run.getLong("operations") > 0);
+    }
+}
