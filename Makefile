@@ -38,7 +38,7 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 test-pages: ## Look at the pages of `iostep serve` in Chromium, which is installed (1 min)
 	scripts/setup test
 	scripts/setup pages
-	IOSTEP_REQUIRE=browser cargo test --workspace --locked --test browser --test pages
+	cargo test --workspace --locked --test browser --test pages -- --include-ignored
 
 .PHONY: test-arm64
 test-arm64: ## Run what is built for arm64, under emulation and on its kernels in guests (root)
