@@ -107,6 +107,43 @@ fn measure(place: &TempDir) {
 }
 
 #[test]
+fn bench_brings_its_result_and_keeps_it_where_the_server_is_away() {
+    let place = tempfile::tempdir().expect("a directory");
+    let bench = |more: &[&str]| {
+        let job = ["bench", "file", ".", "--size=64KiB", "--json"];
+        iostep(&place, &[&job[..], more].concat())
+    };
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut server = Server::start(place.path());
+    let output = bench(&["-o", "sent.json", "--submit", &server.url]);
+    assert!(json(&output)["result"].is_object());
+    let told = said(&output);
+    assert!(told.starts_with("sent.json: kept as "), "{told}");
+    assert!(told.contains("token that takes it back: "), "{told}");
+    let again = iostep(&place, &["submit", "sent.json", "--to", &server.url]);
+    let again = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert_eq!(again.replace("was there already", "kept"), told);
+
+    // What makes no sense is said before anything is measured.
+    for (more, word) in [
+        (&["--submit", &server.url][..], "--output"),
+        (&["-o", "no.json", "--submit", "ftp://x"], "ftp://x"),
+    ] {
+        let output = bench(more);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(word), "{}", said(&output));
+        assert!(!place.path().join("no.json").exists());
+    }
+
+    assert!(server.signal(Signal::TERM).success());
+    let output = bench(&["-o", "kept.json", "--submit", &server.url]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = said(&output);
+    assert!(told.contains("iostep submit kept.json --to "), "{told}");
+    Document::read(&place.path().join("kept.json")).expect("a result");
+}
+
+#[test]
 fn what_was_measured_is_taken_read_back_and_decided_about() {
     let place = tempfile::tempdir().expect("a directory");
     measure(&place);

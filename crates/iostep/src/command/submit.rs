@@ -68,11 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|path| read(path))
         .collect::<Result<_, _>>()?;
-    let path = match &args.key {
-        Some(path) => path.clone(),
-        None => default_key()?,
-    };
-    let client = Client::new(&args.to, client::key(&path)?).map_err(bad_input)?;
+    let client = client(&args.to, args.key.as_deref())?;
     if let (Some(id), Some(token)) = (&args.take_back, &args.token) {
         return take_back(&client, id, token, args.json);
     }
@@ -99,6 +95,52 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!all_kept)))
 }
 
+/// Errors: those of the key; of bad usage, if the URL is none that can be sent to.
+fn client(url: &str, key: Option<&Path>) -> anyhow::Result<Client> {
+    let path = match key {
+        Some(path) => path.to_owned(),
+        None => default_key()?,
+    };
+    Client::new(url, client::key(&path)?).map_err(bad_input)
+}
+
+/// A server that a result goes to as soon as it is measured.
+pub struct Destination {
+    url: String,
+    client: Client,
+}
+
+impl Destination {
+    /// Errors: those of a command line with this URL, before anything is measured.
+    pub fn new(url: &str) -> anyhow::Result<Destination> {
+        Ok(Destination {
+            url: url.to_owned(),
+            client: client(url, None)?,
+        })
+    }
+
+    /// Sends the text of a result, and says on standard error what became of it.
+    ///
+    /// Errors: the server is away or refuses it; the result's file is as it was.
+    pub fn send(&self, file: &Path, result: &[u8]) -> anyhow::Result<()> {
+        let shown = file.display();
+        let hint =
+            || format!("{shown}: kept here, and not sent; iostep submit {shown} --to URL sends it");
+        let text = to_send(file, result)?;
+        let accepted = self.client.submit(&text).with_context(hint)?;
+        for line in lines(file, &accepted).lines() {
+            say!("{line}");
+        }
+        Ok(())
+    }
+
+    /// Says of a result that was not whole that no server is to have it.
+    pub fn refuse(&self, file: &Path) {
+        let (file, url) = (file.display(), printable(&self.url));
+        say!("iostep: {file}: it is not complete, so it was not sent to {url}");
+    }
+}
+
 fn take_back(client: &Client, id: &str, token: &str, as_json: bool) -> anyhow::Result<ExitCode> {
     client.remove(id, token)?;
     match as_json {
@@ -119,8 +161,13 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     file.take(MOST_READ_BYTES)
         .read_to_end(&mut text)
         .with_context(|| format!("{shown}: cannot read"))?;
+    to_send(path, &text)
+}
+
+fn to_send(path: &Path, result: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
     let text =
-        upload::to_send(&text).map_err(|refusal| bad_input(anyhow!("{shown}: {refusal}")))?;
+        upload::to_send(result).map_err(|refusal| bad_input(anyhow!("{shown}: {refusal}")))?;
     if text.len() > MOST_BYTES {
         return Err(bad_input(anyhow!(
             "{shown}: more than {MOST_BYTES} bytes, which no server takes; measure fewer runs"

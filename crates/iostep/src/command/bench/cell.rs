@@ -12,8 +12,9 @@ use super::generator::Generator;
 use super::job_file::Cell;
 
 /// Flags that are the matrix's to set, or that are no setting of a job.
-const NOT_ALLOWED: [&str; 10] = [
-    "json", "csv", "quiet", "verbose", "output", "html", "seconds", "log", "progress", "help",
+const NOT_ALLOWED: [&str; 11] = [
+    "json", "csv", "quiet", "verbose", "output", "submit", "html", "seconds", "log", "progress",
+    "help",
 ];
 
 /// A cell that can be run.

@@ -151,6 +151,11 @@ pub struct OutputArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
+    /// Bring the result to this server too, if it is complete; iostep submit says what is sent
+    #[cfg(feature = "many-devices")]
+    #[arg(long, value_name = "URL", requires = "output")]
+    pub submit: Option<String>,
+
     /// Write the result as one HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

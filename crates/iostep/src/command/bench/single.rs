@@ -14,6 +14,8 @@ use serde::Serialize;
 use super::generator::Generator;
 use super::measure_args::{OutputArgs, usage};
 use super::session::{self, Measured, Output};
+#[cfg(feature = "many-devices")]
+use crate::command::submit::Destination;
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, Content};
 
@@ -36,6 +38,10 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     for path in output.files() {
         check_parent(path)?;
     }
+    #[cfg(feature = "many-devices")]
+    let server = output.submit.as_deref().map(Destination::new);
+    #[cfg(feature = "many-devices")]
+    let server = server.transpose()?;
     let interrupt = Interrupt::install()?;
     let mut measured = None;
     let mut measure = |log: Option<&mut dyn Write>| {
@@ -63,6 +69,13 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let result = (document, summary);
     print(&result, output)?;
     write(&result, output)?;
+    #[cfg(feature = "many-devices")]
+    if let (Some(server), Some(file)) = (server, &output.output) {
+        match failed {
+            true => server.refuse(file),
+            false => server.send(file, json(&result).as_bytes())?,
+        }
+    }
     Ok(ExitCode::from(u8::from(failed)))
 }
 
