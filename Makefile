@@ -110,7 +110,7 @@ bench-waldio: ## Compare waldio with stock SQLite and others, by turns (root, 10
 	$(AS_ROOT) bench/waldio $(abspath $(IOSTEP)) $(or $(WALDIO),/var/tmp/iostep-waldio) $(BENCH_WALDIO)
 
 .PHONY: bench-serve
-bench-serve: ## Measure uploads and rankings of the server, waldio and stock WAL by turns (10 min)
+bench-serve: ## Measure uploads and rankings of the server, waldio and stock WAL by turns (40 min, 8 GB)
 	scripts/setup test
 	cargo build --release --package iostep --bin iostep
 	cargo build --release --package iostep-serve --example load

@@ -57,10 +57,21 @@ public final class Client {
             "iostep-nonce", Hex.encode(nonce),
             "iostep-signature", key.sign(nonce, body),
         });
-        if (answer.optString("id").isEmpty()) {
+        // Both are sent back one day, in a path and in a header.
+        String token = token(answer);
+        if (!isName(answer.optString("id")) || !token.isEmpty() && !isName(token)) {
             throw new IOException(base + ": it is no server of results");
         }
         return answer;
+    }
+
+    /** What takes a result back; empty if it is another installation's. */
+    static String token(JSONObject answer) {
+        return answer.isNull("delete_token") ? "" : answer.optString("delete_token");
+    }
+
+    private static boolean isName(String text) {
+        return !text.isEmpty() && Hex.decode(text) != null;
     }
 
     /** Takes a result back. */

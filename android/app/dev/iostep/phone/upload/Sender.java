@@ -63,7 +63,7 @@ public final class Sender {
         }
         try {
             JSONObject answer = new Client(upload.server).submit(Key.of(context), toSend(run));
-            uploads.sent(upload.run, answer.optString("id"), answer.optString("delete_token"),
+            uploads.sent(upload.run, answer.optString("id"), Client.token(answer),
                     answer.optString("test"), said(answer));
             return true;
         } catch (IOException later) {

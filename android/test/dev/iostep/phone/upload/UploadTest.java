@@ -18,11 +18,17 @@ import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
 import org.robolectric.annotation.Config;
 
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.security.MessageDigest;
 import java.util.Arrays;
+import java.util.Locale;
 
 import dev.iostep.phone.Phone;
 import dev.iostep.phone.history.History;
@@ -262,17 +268,29 @@ public final class UploadTest {
     /** Something answers there, and not as a server of results does. */
     @Test
     public void anAnswerThatIsNoneWaitsWithTheReason() throws Exception {
+        assertWaits("hello");
+    }
+
+    /** Names come back in a path and in a header: those of a server that means harm are none. */
+    @Test
+    public void aNameThatIsNoneIsNotKept() throws Exception {
+        String nonce = "{\"nonce\":\"00ff\"}";
+        assertWaits(nonce, "{\"id\":\"../../x\",\"delete_token\":\"00\"}");
+        assertWaits(nonce, "{\"id\":\"00\",\"delete_token\":\"0\\r\\nx: y\"}");
+    }
+
+    /** What is sent to somebody with these answers is kept, with the reason. */
+    private void assertWaits(String... answers) throws Exception {
         agree();
         long run = run(measured(), COOL);
-        try (java.net.ServerSocket socket = new java.net.ServerSocket(0, 1,
-                java.net.InetAddress.getLoopbackAddress())) {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             Thread portal = new Thread(() -> {
-                try (java.net.Socket caller = socket.accept()) {
-                    caller.getInputStream().read();
-                    caller.getOutputStream().write(("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
-                            + "Connection: close\r\n\r\nhello").getBytes(StandardCharsets.UTF_8));
-                } catch (java.io.IOException gone) {
-                    // The test says what is wrong.
+                for (String answer : answers) {
+                    try (Socket caller = socket.accept()) {
+                        answer(caller, answer);
+                    } catch (IOException gone) {
+                        // The test says what is wrong.
+                    }
                 }
             });
             portal.start();
@@ -282,5 +300,20 @@ public final class UploadTest {
         }
         assertEquals(Upload.WAITING, upload(run).state);
         assertTrue(upload(run).answer, upload(run).answer.contains("no server of results"));
+        new Uploads(phone.app).forgetWaiting();
+    }
+
+    private static void answer(Socket caller, String answer) throws IOException {
+        DataInputStream in = new DataInputStream(caller.getInputStream());
+        int length = 0;
+        for (String line = in.readLine(); line != null && !line.isEmpty();
+                line = in.readLine()) {
+            if (line.toLowerCase(Locale.ROOT).startsWith("content-length: ")) {
+                length = Integer.parseInt(line.substring("content-length: ".length()));
+            }
+        }
+        in.readFully(new byte[length]);
+        caller.getOutputStream().write(("HTTP/1.1 200 OK\r\nContent-Length: " + answer.length()
+                + "\r\nConnection: close\r\n\r\n" + answer).getBytes(StandardCharsets.UTF_8));
     }
 }
