@@ -114,21 +114,24 @@ public final class Client {
                 }
             }
             int status = connection.getResponseCode();
-            boolean taken = status / 100 == 2;
-            JSONObject answer = json(taken
-                    ? connection.getInputStream() : connection.getErrorStream());
-            if (!taken) {
-                throw refused(status, answer);
+            if (status / 100 != 2) {
+                throw refused(status, connection.getErrorStream());
             }
-            return answer;
+            return json(connection.getInputStream());
         } finally {
             connection.disconnect();
         }
     }
 
-    private Refused refused(int status, JSONObject answer) {
-        JSONObject error = answer.optJSONObject("error");
-        String message = error == null ? "" : error.optString("message");
+    /** Where there is no server of results, the reason is a page for people. */
+    private Refused refused(int status, InputStream stream) {
+        String message = "";
+        try {
+            JSONObject error = json(stream).optJSONObject("error");
+            message = error == null ? "" : error.optString("message");
+        } catch (IOException page) {
+            // The status says enough.
+        }
         return new Refused(status, message.isEmpty() ? base + ": HTTP " + status : message);
     }
 
