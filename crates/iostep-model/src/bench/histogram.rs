@@ -1,6 +1,6 @@
 //! Latencies in buckets.
 
-use histogram::{Config, Histogram, SparseHistogram};
+use histogram::{Bucket, Config, Histogram, SparseHistogram, SparseHistogramRef};
 use serde::{Deserialize, Serialize};
 
 /// 2^8 buckets between a power of two and the next: a value is known to 0.4 %.
@@ -91,20 +91,23 @@ impl LatencyHistogram {
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
         let mut passed = 0;
-        self.occupied()
-            .find(|&(_, _, count)| {
-                passed += count;
-                passed >= rank
-            })
-            .map(|(_, last_ns, _)| last_ns.min(self.max_ns))
+        let index = self.buckets.as_slice().iter().position(|count| {
+            passed += count;
+            passed >= rank
+        })?;
+        // Only of this one bucket the ends are worked out: servers ask for many quantiles.
+        let (config, index) = (self.buckets.config(), [index as u32]);
+        let one = SparseHistogramRef::from_parts(config, &index, &[1]).ok()?;
+        let bucket = one.iter().next()?;
+        Some(bucket.end().min(self.max_ns))
     }
 
     /// The buckets that hold something: first and last latency, and how many.
-    pub fn occupied(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.buckets
-            .iter()
-            .filter(|bucket| bucket.count() > 0)
-            .map(|bucket| (bucket.start(), bucket.end(), bucket.count()))
+    pub fn occupied(&self) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+        let ends = |bucket: Bucket| (bucket.start(), bucket.end(), bucket.count());
+        let occupied = SparseHistogram::from(&self.buckets);
+        let occupied: Vec<_> = occupied.iter().map(ends).collect();
+        occupied.into_iter()
     }
 }
 
