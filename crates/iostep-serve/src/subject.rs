@@ -3,6 +3,7 @@
 use iostep_analyze::bench::work as work_of;
 use iostep_model::bench::{Document, FileJob, Job, SqliteJob, Target};
 use iostep_model::printable::is_printable;
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -139,6 +140,7 @@ impl Product {
 
     /// `None` for what is no [`Product::key`].
     pub fn of_key(key: &str) -> Option<Product> {
+        let decoded = |part| Some(percent_decode_str(part).decode_utf8().ok()?.into_owned());
         let parts: Option<Vec<String>> = key.split('~').map(decoded).collect();
         let [vendor, model, part, capacity] = parts?.try_into().ok()?;
         let product = Product {
@@ -149,17 +151,6 @@ impl Product {
         };
         (product.key() == key).then_some(product)
     }
-}
-
-fn decoded(part: &str) -> Option<String> {
-    let mut pieces = part.split('%');
-    let mut bytes = pieces.next()?.as_bytes().to_vec();
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
 }
 
 impl Device {

@@ -141,6 +141,13 @@ fn bench_brings_its_result_and_keeps_it_where_the_server_is_away() {
     let told = said(&output);
     assert!(told.contains("iostep submit kept.json --to "), "{told}");
     Document::read(&place.path().join("kept.json")).expect("a result");
+    let output = bench(&["-o", "/dev/null", "--submit", &server.url]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("/dev/null keeps nothing"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]

@@ -121,11 +121,17 @@ impl Destination {
 
     /// Sends the text of a result, and says on standard error what became of it.
     ///
-    /// Errors: the server is away or refuses it; the result's file is as it was.
+    /// Errors: the server is away or refuses it; the result's file, if it is one, is as it was.
     pub fn send(&self, file: &Path, result: &[u8]) -> anyhow::Result<()> {
-        let shown = file.display();
-        let hint =
-            || format!("{shown}: kept here, and not sent; iostep submit {shown} --to URL sends it");
+        let hint = || {
+            let (shown, url) = (file.display(), printable(&self.url));
+            match file.is_file() {
+                true => {
+                    format!("{shown}: not sent; iostep submit {shown} --to {url} sends it later")
+                }
+                false => format!("not sent, and {shown} keeps nothing that could be sent later"),
+            }
+        };
         let text = to_send(file, result)?;
         let accepted = self.client.submit(&text).with_context(hint)?;
         for line in lines(file, &accepted).lines() {
