@@ -21,8 +21,10 @@ build: ## Build the command, optimised
 .PHONY: demo
 demo: ## Build, then show the main job on a throw-away ext4 image (root)
 	scripts/setup demo
-	cargo build --release --package iostep --bin iostep --no-default-features --features trace
-	$(AS_ROOT) $(IOSTEP) demo
+	cargo build --release --package iostep --bin iostep --no-default-features --features trace \
+	    --config .cargo/demo.toml
+	mv $(IOSTEP) $(IOSTEP)-demo
+	$(AS_ROOT) $(IOSTEP)-demo demo
 
 .PHONY: test
 test: ## Check everything: format, lints, docs, licences, unit and kernel tests
