@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use step::Plan;
+use suites::Guests;
 
 const USAGE: &str = "\
 usage: cargo xtask TASK
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
         ["kernels"] => Plan::new().then("kernels", suites::kernels),
         ["arm64"] => Plan::new().then("arm64", arm64::whole),
         ["arm64-smoke"] => Plan::new().then("arm64-smoke", arm64::smoke),
-        ["test"] => Plan::new().then("test", suites::test),
+        ["test"] => Plan::new().then("test", || suites::test(Guests::start()?)),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -92,11 +93,14 @@ fn ci() -> Result<Plan> {
         .then("javascript", javascript::check)?
         .then("lint", suites::lint)?
         .then("doc", suites::doc)?
-        .then("build", suites::build)?
+        .then("build", suites::build)?;
+    // They take as long as all that follows.
+    let guests = Guests::start()?;
+    let plan = plan
         .then("commands", commands::check)?
         .then("contributing", contributing::check)?
         .then("waldio", waldio::test)?
-        .then("test", suites::test)?
+        .then("test", || suites::test(guests))?
         .then("arm64-smoke", arm64::smoke)?;
     plan.summarise();
     Ok(plan)

@@ -19,7 +19,7 @@ impl Plan {
     }
 
     /// Runs a step; `name` is also how to run it again.
-    pub fn then(mut self, name: &'static str, step: fn() -> Result<()>) -> Result<Plan> {
+    pub fn then(mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> Result<Plan> {
         println!("== {name}");
         let start = Instant::now();
         if let Err(error) = step() {

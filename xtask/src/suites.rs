@@ -1,18 +1,23 @@
 //! What cargo checks: lints, documentation, tests.
 
+use std::fs::File;
+use std::io::Seek;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::metadata;
 use crate::step::{cargo, has_sudo, in_ci, is_root, output_of, root, run, run_tests};
+use crate::{metadata, watch};
 
 /// What tests may ask of a machine. Where CI runs all of it is there, named here or not.
 const REQUIREMENTS: &str = "root,btf,ext4,xfs,btrfs,all";
 /// What root's tests are told by the environment.
-const PASSED: &str = "CI,IOSTEP_ARM64,IOSTEP_KERNELS,IOSTEP_REQUIRE,IOSTEP_VARIANTS,PATH";
+const PASSED: &str =
+    "CI,IOSTEP_ARM64,IOSTEP_KERNELS,IOSTEP_LANE,IOSTEP_REQUIRE,IOSTEP_VARIANTS,PATH";
+/// Which of the kernel tests run, those in guests or the others.
+const LANE: &str = "IOSTEP_LANE";
 /// The harness whose tests can be skipped with a reason.
 const HARNESS: &str = "libtest-mimic";
 
@@ -45,12 +50,25 @@ pub fn build() -> Result<()> {
     run(cargo().args(["test", "--workspace", "--no-run", "--locked"]))
 }
 
-/// All tests. As root everything runs at once. As a user, the tests that need root say so and are
-/// skipped; then root runs the finished binaries of these tests, and compiles nothing.
-pub fn test() -> Result<()> {
-    build()?;
+/// All tests, those in guests beside the others.
+pub fn test(guests: Guests) -> Result<()> {
+    let results = [test_here(), guests.finish()];
+    let failed: Vec<String> = results
+        .into_iter()
+        .filter_map(|result| Some(format!("{:#}", result.err()?)))
+        .collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!("{}", failed.join("\n")),
+    }
+}
+
+/// As root everything runs at once. As a user, the tests that need root say so and are skipped; then
+/// root runs the finished binaries of these tests, and compiles nothing.
+fn test_here() -> Result<()> {
     let mut all = cargo();
     all.args(["test", "--workspace", "--no-fail-fast", "--locked"]);
+    all.env(LANE, "machine");
     if is_root()? {
         require(&mut all);
         return run_tests(&mut all);
@@ -58,6 +76,62 @@ pub fn test() -> Result<()> {
     // What the caller requires is required of the run as root.
     run_tests(all.env_remove("IOSTEP_REQUIRE"))?;
     run_as_root(&suites_for_root()?)
+}
+
+/// The kernel tests that run in guests, in a process beside other steps.
+pub struct Guests {
+    /// It, and where its output goes; `None` where nobody can be root.
+    started: Option<(Child, File)>,
+}
+
+impl Guests {
+    /// Starts them, and builds them before.
+    ///
+    /// Errors: they cannot be built or started.
+    pub fn start() -> Result<Guests> {
+        build()?;
+        if !is_root()? && !has_sudo()? {
+            return Ok(Guests { started: None });
+        }
+        let output = tempfile::tempfile().context("a temporary file")?;
+        let mut command = kernel_suite()?.as_root()?;
+        let child = command
+            .env(LANE, "guests")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?)
+            .spawn()
+            .with_context(|| format!("{command:?}"))?;
+        println!("== the tests in guests run beside what follows");
+        Ok(Guests {
+            started: Some((child, output)),
+        })
+    }
+
+    /// Waits for them and prints what they printed.
+    ///
+    /// Errors: they fail or hang.
+    pub fn finish(mut self) -> Result<()> {
+        let Some((mut child, mut output)) = self.started.take() else {
+            return Ok(());
+        };
+        let status = watch::wait(&mut child);
+        println!("\nin guests, meanwhile:");
+        output.rewind()?;
+        std::io::copy(&mut output, &mut std::io::stdout())?;
+        match status? {
+            status if status.success() => Ok(()),
+            status => bail!("the tests in guests: {status}"),
+        }
+    }
+}
+
+impl Drop for Guests {
+    fn drop(&mut self) {
+        if let Some((child, _)) = &mut self.started {
+            watch::kill(child);
+        }
+    }
 }
 
 /// The tests that run in guests, on every kernel that iostep is tested on. They have limits of
@@ -70,14 +144,14 @@ pub fn kernels() -> Result<()> {
 /// Root runs the kernel tests with this in their names, which are built, with these variables of
 /// [`PASSED`].
 pub fn kernel_tests(filter: &str, variables: &[(&str, &str)]) -> Result<()> {
-    let suites = suites_for_root()?;
-    let is_it = |suite: &&Suite| suite.manifest.ends_with("tests/kernel/Cargo.toml");
-    let suite = suites.iter().find(is_it).context("no kernel tests")?;
-    let mut command = match is_root()? {
-        true => suite.command(Command::new(&suite.binary)),
-        false => suite.with_sudo(),
-    };
+    let mut command = kernel_suite()?.as_root()?;
     run(command.arg(filter).envs(variables.iter().copied()))
+}
+
+fn kernel_suite() -> Result<Suite> {
+    let is_it = |suite: &Suite| suite.manifest.ends_with("tests/kernel/Cargo.toml");
+    let mut suites = suites_for_root()?.into_iter();
+    suites.find(is_it).context("no kernel tests")
 }
 
 /// A skip is a failure where CI runs, unless the caller already said what is.
@@ -101,7 +175,7 @@ fn run_as_root(suites: &[Suite]) -> Result<()> {
     }
     let failed: Vec<String> = suites
         .iter()
-        .filter_map(|suite| run_tests(&mut suite.with_sudo()).err())
+        .filter_map(|suite| run_tests(suite.with_sudo().env(LANE, "machine")).err())
         .map(|error| error.to_string())
         .collect();
     if !failed.is_empty() {
@@ -111,6 +185,14 @@ fn run_as_root(suites: &[Suite]) -> Result<()> {
 }
 
 impl Suite {
+    /// As root runs it, who this is or who sudo makes.
+    fn as_root(&self) -> Result<Command> {
+        Ok(match is_root()? {
+            true => self.command(Command::new(&self.binary)),
+            false => self.with_sudo(),
+        })
+    }
+
     fn with_sudo(&self) -> Command {
         let mut command = Command::new("sudo");
         command

@@ -30,14 +30,25 @@ fn wait_at_most(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
     for pid in &processes {
         eprintln!("{}", describe(*pid));
     }
+    kill(child);
+    bail!("hung, and was killed after {limit:?}");
+}
+
+/// Kills a command and all that it started.
+pub fn kill(child: &mut Child) {
+    let processes = family(child.id());
     let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
-    // Those of root among them need root's kill, which a user does not have; they end by their
-    // own limits.
-    let _ = Command::new("kill").arg("-KILL").args(&pids).status();
-    if wait_for(child, PATIENCE)?.is_none() {
+    let kill = |mut command: Command| command.arg("-KILL").args(&pids).status();
+    // Those of root among them need root's.
+    if !kill(Command::new("kill")).is_ok_and(|status| status.success()) {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["--non-interactive", "--", "kill"]);
+        // Where there is no sudo, they end by their own limits.
+        let _ = kill(sudo);
+    }
+    if !matches!(wait_for(child, PATIENCE), Ok(Some(_))) {
         eprintln!("xtask: killed, and still there after {PATIENCE:?}");
     }
-    bail!("hung, and was killed after {limit:?}");
 }
 
 fn wait_for(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {

@@ -4,6 +4,7 @@
 //! machine lacks makes a test be skipped, with the reasons; `IOSTEP_REQUIRE=all`, or a list such
 //! as `root,btf,xfs`, makes that a failure. `IOSTEP_KERNELS=1` runs the tests of guests on every
 //! kernel that `scripts/setup guest` unpacks. `IOSTEP_KEEP=DIR` keeps each scenario's trace.
+//! `IOSTEP_LANE` is `guests` for what runs in guests alone, `machine` for the rest.
 
 mod advise;
 mod attribution;
@@ -26,7 +27,7 @@ mod ground_truth;
 mod guest;
 mod guest_filesystems;
 mod lab;
-mod lanes;
+mod lane;
 mod names;
 mod nilfs2;
 mod overlay;
@@ -49,11 +50,11 @@ use std::path::Path;
 
 use libtest_mimic::Arguments;
 
-use crate::lanes::Lanes;
+use crate::lane::Lane;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = Arguments::from_args();
-    let lanes = Lanes::start()?;
+    let lane = Lane::from_environment()?;
     // The tests measure the machine that they share.
     arguments.test_threads.get_or_insert(1);
     let scratch = tempfile::Builder::new()
@@ -96,15 +97,12 @@ fn main() -> anyhow::Result<()> {
     cases.extend(stall::cases());
     let trials = cases
         .into_iter()
-        .filter(|case| lanes.has(case))
+        .filter(|case| lane.has(case))
         .map(|case| case.into_trial(scratch.path()))
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(scratch);
-    match lanes.finish()? {
-        Some(status) if !status.success() => anyhow::bail!("the tests in guests: {status}"),
-        _ => conclusion.exit(),
-    }
+    conclusion.exit()
 }
 
 /// Moves this process into mounts of its own, where that is allowed, and all temporary files of
