@@ -20,6 +20,8 @@ mod import;
 mod lab;
 #[cfg(feature = "trace")]
 mod manual;
+#[cfg(feature = "many-devices")]
+mod phone;
 #[cfg(feature = "trace")]
 mod record;
 #[cfg(feature = "trace")]
@@ -62,6 +64,9 @@ pub enum Command {
     Import(import::Args),
     /// Run a matrix of experiments, each on storage of its own
     Lab(lab::Args),
+    /// Run bench, trace or record on a phone that adb reaches
+    #[cfg(feature = "many-devices")]
+    Phone(phone::Args),
     /// Record the system calls of a program on files
     Record(record::Args),
     /// Record every block I/O of a device
@@ -113,6 +118,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Lab(args) => lab::run(args),
         Command::Manual(args) => manual::run(&args),
         Command::MountGuard(args) => advise::guard::run(&args),
+        #[cfg(feature = "many-devices")]
+        Command::Phone(args) => phone::run(args),
         Command::Replay(args) => replay::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(args),

@@ -173,6 +173,19 @@ pub(super) fn two(first: &Path, second: &Path, json: bool) -> anyhow::Result<Exi
     })
 }
 
+/// Shows what was fetched from another machine.
+///
+/// Errors: those of `iostep report`.
+#[cfg(feature = "many-devices")]
+pub(super) fn fetched(path: &Path, html: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
+    run(Args {
+        directory: path.to_owned(),
+        html: html.map(Path::to_owned),
+        json,
+        ..Args::default()
+    })
+}
+
 /// Reports on one trace; true if its self-check passed.
 fn report(args: &Args) -> anyhow::Result<bool> {
     let trace = open(args, &args.directory)?;

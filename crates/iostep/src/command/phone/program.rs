@@ -1,0 +1,109 @@
+//! The static iostep for a phone: whether it is one, and its way there.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use sha2::{Digest, Sha256};
+
+use super::PhoneArgs;
+use super::adb::{Adb, line, said};
+use super::device::Device;
+use crate::error::bad_input;
+use crate::terminal::working;
+
+/// Bytes of an ELF header that tell the processor.
+const HEADER_BYTES: usize = 20;
+/// `e_machine` by `uname -m` (elf(5), `<elf.h>`).
+const MACHINES: [(u16, &str); 2] = [(62, "x86_64"), (183, "aarch64")];
+
+/// Sees to it that the phone has the program.
+///
+/// Errors: none is there and none was named; the one that was named is for other phones, or cannot
+/// be pushed.
+pub fn provide(adb: &Adb, args: &PhoneArgs, device: &Device) -> anyhow::Result<()> {
+    let Some(path) = &args.program else {
+        return match device.program {
+            Some(_) => Ok(()),
+            None => Err(bad_input(anyhow!(
+                "{}: no iostep in {}; name one with --program, as what make dist-arm64 builds",
+                device.name(),
+                args.directory
+            ))),
+        };
+    };
+    let sha256 = check(path, &device.machine).map_err(bad_input)?;
+    if device.program.is_some() && device.program_sha256.as_ref() == Some(&sha256) {
+        return Ok(());
+    }
+    let bar = working(format!("pushing {}", path.display()));
+    let program = format!("{}/iostep", args.directory);
+    let part = format!("{program}.part");
+    run(adb, &line(["mkdir", "-p", &args.directory]))?;
+    adb.push(path, &part)?;
+    let made = [line(["chmod", "755", &part]), line(["mv", &part, &program])];
+    run(adb, &made.join(" && "))?;
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn run(adb: &Adb, line: &str) -> anyhow::Result<()> {
+    let output = adb.shell(line)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(anyhow!("on the phone: {}", said(&output.stderr))),
+    }
+}
+
+/// SHA-256 of a program for this machine, in hexadecimal.
+///
+/// Errors: it cannot be read, or is none for it.
+fn check(path: &Path, machine: &str) -> anyhow::Result<String> {
+    let shown = path.display();
+    let mut file = File::open(path).with_context(|| format!("{shown}: cannot open"))?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)
+        .with_context(|| format!("{shown}: cannot read"))?;
+    match machine_of(&content) {
+        None => Err(anyhow!("{shown}: no program for Linux")),
+        Some(its) if its != machine => Err(anyhow!(
+            "{shown}: a program for {its}, and the phone is {machine}"
+        )),
+        Some(_) => Ok(Sha256::digest(&content)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()),
+    }
+}
+
+/// The processor of an ELF program, as `uname -m` has it, or its number; `None` for no ELF file of 64
+/// bits, little-endian.
+fn machine_of(content: &[u8]) -> Option<String> {
+    let header = content.get(..HEADER_BYTES)?;
+    if !header.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let number = u16::from_le_bytes([header[18], header[19]]);
+    let known = MACHINES.iter().find(|(machine, _)| *machine == number);
+    Some(known.map_or_else(
+        || format!("machine {number}"),
+        |(_, name)| (*name).to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_says_its_processor() {
+        let this = std::fs::read("/proc/self/exe").expect("this program");
+        assert_eq!(machine_of(&this).as_deref(), Some(std::env::consts::ARCH));
+        let mut other = this[..64].to_vec();
+        (other[18], other[19]) = (40, 0);
+        assert_eq!(machine_of(&other).as_deref(), Some("machine 40"));
+        assert_eq!(machine_of(b"#!/bin/sh\necho hello, world\n"), None);
+        assert_eq!(machine_of(b"\x7fELF"), None);
+    }
+}
