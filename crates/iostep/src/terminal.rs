@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use iostep_model::printable;
 use iostep_model::printable::Screen;
 use iostep_model::publish;
 use iostep_report::text::Style;
@@ -181,13 +182,13 @@ fn left(time: Duration) -> String {
 }
 
 /// A line on a terminal that says what is being done; nothing where standard error is none. Its
-/// later messages, as those of every bar, are [`iostep_model::printable()`] before they get there.
+/// later messages, as those of every bar, are [`printable()`] before they get there.
 pub fn working(what: impl Into<String>) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_style(bar_style("{spinner} {msg} ({elapsed})"));
-    bar.set_message(what.into());
+    bar.set_message(printable(&what.into()).into_owned());
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

@@ -431,6 +431,107 @@ fn a_phone_cannot_write_elsewhere_nor_have_else_removed() {
 }
 
 #[test]
+fn what_a_phone_has_that_is_lost_is_left_there() {
+    let desk = Desk::new();
+    let unplugged = desk.phone.programs.join("unplugged");
+    desk.iostep_there(&format!(
+        "cp {OLD}/file.json $4; touch {}; echo said",
+        unplugged.display()
+    ));
+    let output = desk.run(&["bench", "-o", "r.json", "--", "file", "/data"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let expected = "the connection to the phone was lost; the result is left on the phone, in";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert!(!desk.here("r.json").exists());
+    let [left] = &desk.left()[..] else {
+        panic!("{:?}", desk.left());
+    };
+    assert!(desk.there().join(left).join("result").exists());
+}
+
+#[test]
+fn a_signal_is_handed_on_to_a_program_that_is_slow_to_begin() {
+    let desk = Desk::new();
+    desk.allow_root();
+    desk.program(
+        "su",
+        "[ \"$1\" = -c ] && { case $2 in *exec*) sleep 2 ;; esac; ROOT=0 exec sh -c \"$2\"; }",
+    );
+    desk.iostep_there(&format!(
+        "trap 'cp -r {OLD}/ext4 '$3'; exit 0' INT; touch {}; while :; do sleep 0.1; done",
+        desk.here("began").display()
+    ));
+    let mut child = desk
+        .command(&["trace", "-o", "t.iostep", "--", "/data"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let began = Instant::now();
+    while desk.left().is_empty() {
+        assert!(began.elapsed() < PATIENCE, "it does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // adb is started with the place there: su takes its time now.
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!desk.here("began").exists());
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    let status = child.wait().expect("its end");
+    assert_eq!(status.code(), Some(128 + 15));
+    assert!(desk.here("t.iostep/manifest.json").exists());
+    assert_eq!(desk.left(), [""; 0]);
+}
+
+#[test]
+fn a_phone_that_never_answers_is_given_up() {
+    let desk = Desk::new();
+    for (program, script) in [
+        ("uname", "sleep 60"),
+        ("mktemp", "yes"),
+        ("mktemp", "sleep 60"),
+    ] {
+        desk.program("uname", "echo x86_64");
+        desk.program(program, script);
+        let _ = fs::create_dir(desk.there());
+        script_at(&desk.there().join("iostep"), "echo iostep 9.8");
+        let child = desk
+            .command(&["bench", "-o", "r.json", "--", "file", "/data"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        std::thread::sleep(Duration::from_millis(500));
+        // It may have ended by then: an answer without end is none.
+        let _ = kill_process(Pid::from_child(&child), Signal::INT);
+        let output = child.wait_with_output().expect("its end");
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let expected = ["interrupted", "has no end"];
+        assert!(
+            expected.iter().any(|part| said(&output).contains(part)),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn a_trace_that_is_none_leaves_nothing_here() {
+    let desk = Desk::new();
+    desk.allow_root();
+    desk.iostep_there(&format!(
+        "cp -r {OLD}/ext4 $3; mkdir -p $3/a/b; mkfifo $3/zz"
+    ));
+    let output = desk.run(&["trace", "-o", "t.iostep", "--", "/data"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        said(&output).contains("the result is left on the phone"),
+        "{}",
+        said(&output)
+    );
+    assert!(!desk.here("t.iostep").exists());
+}
+
+#[test]
 fn bad_usage_is_told_before_the_phone_is_asked() {
     let desk = Desk::with(false);
     for (arguments, expected) in [
@@ -447,7 +548,20 @@ fn bad_usage_is_told_before_the_phone_is_asked() {
             &["record", "-o", "r", "--html", "h", "--", "x"],
             "a recording has no page",
         ),
-        (&["trace", "-o", ".", "--", "/data"], "is there already"),
+        (&["trace", "-o", ".", "--", "/data"], "name a file"),
+        (&["bench", "-o", "r/", "--", "file", "/x"], "name a file"),
+        (
+            &["bench", "-o", "/dev/null", "--", "file", "/x"],
+            "name a file",
+        ),
+        (
+            &["record", "-o", "/nowhere/r", "--", "x"],
+            "no directory for it",
+        ),
+        (
+            &["bench", "-o", "r", "--html", "./r", "--", "file", "/x"],
+            "name another file for the page",
+        ),
         (&["--directory", "/", "status"], "below another one"),
         (&["--directory", "/data/a b", "status"], "of letters"),
     ] {

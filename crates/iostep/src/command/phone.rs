@@ -73,7 +73,7 @@ enum Command {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let adb = Adb::new(args.phone.serial.clone());
+    let adb = Adb::new(args.phone.serial.clone())?;
     match &args.command {
         Command::Status(status) => status::run(&adb, &args.phone, status),
         Command::Bench(errand) => errand::run(&adb, &args.phone, errand::Kind::Bench, errand),

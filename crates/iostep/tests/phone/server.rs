@@ -27,6 +27,14 @@ pub struct Phone {
     pub pushed: Mutex<Vec<String>>,
 }
 
+impl Phone {
+    /// True once a program on it made a file of that name beside the programs: from then on
+    /// connections end without a word, as when its cable is pulled.
+    fn is_unplugged(&self) -> bool {
+        self.programs.join("unplugged").exists()
+    }
+}
+
 /// Serves until the process ends. Gives the port.
 pub fn start(phone: Arc<Phone>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -114,6 +122,9 @@ fn shell(client: TcpStream, phone: &Phone, line: &str) -> io::Result<()> {
         .spawn()?;
     let client = Mutex::new(client);
     let packet = |kind: u8, bytes: &[u8]| {
+        if phone.is_unplugged() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         let length = u32::try_from(bytes.len()).expect("short").to_le_bytes();
         let whole = [&[kind], &length[..], bytes].concat();
         client.lock().expect("no panic").write_all(&whole)

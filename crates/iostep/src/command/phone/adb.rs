@@ -1,17 +1,36 @@
 //! The program adb, which reaches the phone. Its shell gets one line of text for the phone's sh
 //! (`shell_v2` of the Android Open Source Project, packages/modules/adb/SERVICES.TXT), so that every
-//! word is quoted here.
+//! word is quoted here. adb ends with status 0 when it loses the phone: what a line came to is known
+//! by a mark that the phone prints after it.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use std::os::unix::process::CommandExt;
+
+use crate::error::bad_input;
+use crate::interrupt::Interrupt;
+
+/// What begins a line that is ours, whatever else a phone's shell prints.
+pub const MARK: &str = "iostep-phone:";
+/// Longer than any answer, or what adb has to say.
+const MOST_ANSWER_BYTES: u64 = 4 << 20;
+/// adb has four hexadecimal digits for the length of a line and the service's name.
+const MOST_LINE_BYTES: usize = 65_000;
+pub const INTERVAL: Duration = Duration::from_millis(20);
+/// For what a phone that answers does at once, and nobody can interrupt.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// adb, and which phone it is to talk to.
 pub struct Adb {
     serial: Option<String>,
+    pub interrupt: Interrupt,
 }
 
 /// How a command becomes root on the phone.
@@ -25,9 +44,35 @@ pub enum Root {
     Su0,
 }
 
+/// What a line came to on the phone.
+pub struct Answer {
+    /// The exit status; `None` if the phone was lost before.
+    pub status: Option<u8>,
+    pub output: String,
+    /// What adb or the phone has to say, in a line.
+    pub said: String,
+}
+
+impl Answer {
+    pub fn succeeded(&self) -> bool {
+        self.status == Some(0)
+    }
+}
+
+/// How long something may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// A signal, after which it is ended.
+    Interrupt,
+    /// A moment, signal or not.
+    Soon,
+}
+
 impl Adb {
-    pub fn new(serial: Option<String>) -> Adb {
-        Adb { serial }
+    /// Errors: signals cannot be caught.
+    pub fn new(serial: Option<String>) -> anyhow::Result<Adb> {
+        let interrupt = Interrupt::install()?;
+        Ok(Adb { serial, interrupt })
     }
 
     fn command(&self) -> Command {
@@ -41,70 +86,166 @@ impl Adb {
         command
     }
 
-    /// Runs a line of sh on the phone, and waits for it.
-    ///
-    /// Errors: there is no adb.
-    pub fn shell(&self, line: &str) -> anyhow::Result<Output> {
+    fn shell_command(&self, line: &str) -> anyhow::Result<Command> {
+        let line = format!("{line}; echo {MARK}status=$?");
+        if line.len() > MOST_LINE_BYTES {
+            return Err(bad_input(anyhow!("the arguments are too long for adb")));
+        }
         let mut command = self.command();
-        let output = command.args(["shell", "-T", line]).output();
-        output.map_err(cannot_start)
+        command.args(["shell", "-T", &line]);
+        Ok(command)
     }
 
-    /// Starts a line of sh on the phone. What it says on standard error comes through a pipe; its
-    /// standard output does not matter.
+    /// Runs a line of sh on the phone, and waits for it or a signal.
+    ///
+    /// Errors: there is no adb; a signal; an answer without end.
+    pub fn shell(&self, line: &str) -> anyhow::Result<Answer> {
+        self.answer(line, Until::Interrupt)
+    }
+
+    /// The same for what is done at once, signal or not.
+    ///
+    /// Errors: there is no adb; it is not done.
+    pub fn shell_soon(&self, line: &str) -> anyhow::Result<Answer> {
+        self.answer(line, Until::Soon)
+    }
+
+    fn answer(&self, line: &str, until: Until) -> anyhow::Result<Answer> {
+        let mut command = self.shell_command(line)?;
+        let (_, output, said) = self.run(command.stdout(Stdio::piped()), until)?;
+        Ok(Answer {
+            status: status_in(&output),
+            said: message(&said, &output),
+            output: String::from_utf8_lossy(&output).into_owned(),
+        })
+    }
+
+    /// Starts a line of sh on the phone. Its standard output, which has the mark, and its standard error
+    /// come through pipes.
     ///
     /// Errors: there is no adb.
     pub fn start(&self, line: &str) -> anyhow::Result<Child> {
-        let mut command = self.command();
-        command
-            .args(["shell", "-T", line])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        let mut command = self.shell_command(line)?;
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(cannot_start)
     }
 
     /// Copies a file to the phone.
     ///
-    /// Errors: there is no adb, or it fails.
+    /// Errors: there is no adb; it fails; a signal.
     pub fn push(&self, from: &Path, to: &str) -> anyhow::Result<()> {
         let mut command = self.command();
-        done(command.arg("push").arg(from).arg(to))
+        command.arg("push").arg(from).arg(to).stdout(Stdio::piped());
+        let (succeeded, output, said) = self.run(&mut command, Until::Interrupt)?;
+        match succeeded {
+            true => Ok(()),
+            false => bail!("adb: {}", message(&said, &output)),
+        }
     }
 
-    /// Copies one file from the phone.
+    /// Copies one file's content from the phone, which has no say in where it goes.
     ///
-    /// Errors: there is no adb, or it fails.
-    pub fn pull(&self, from: &str, to: &Path) -> anyhow::Result<()> {
+    /// Errors: there is no adb; the phone fails or is lost; a signal.
+    pub fn read(&self, from: &str, to: File) -> anyhow::Result<()> {
         let mut command = self.command();
-        done(command.arg("pull").arg(from).arg(to))
+        let line = format!("cat {} && echo {MARK}status=0 >&2", quoted(from));
+        command.args(["shell", "-T", &line]).stdout(to);
+        let (_, _, said) = self.run(&mut command, Until::Interrupt)?;
+        match status_in(&said) {
+            Some(0) => Ok(()),
+            _ => bail!("{from} on the phone: {}", message(&said, b"")),
+        }
+    }
+
+    /// True if it succeeded; what it printed, and what it said.
+    fn run(&self, command: &mut Command, until: Until) -> anyhow::Result<(bool, Vec<u8>, Vec<u8>)> {
+        let child = command.stderr(Stdio::piped()).spawn();
+        let mut child = child.map_err(cannot_start)?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let is_too_long = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let output = scope.spawn(|| read(stdout, &is_too_long));
+            let said = scope.spawn(|| read(stderr, &is_too_long));
+            let ended = self.wait(&mut child, until, &is_too_long);
+            if ended.is_err() {
+                end(&mut child);
+            }
+            let (output, said) = (output.join(), said.join());
+            let lost = |_| anyhow!("adb: its answer was lost");
+            Ok((ended?, output.map_err(lost)?, said.map_err(lost)?))
+        })
+    }
+
+    fn wait(&self, child: &mut Child, until: Until, cut: &AtomicBool) -> anyhow::Result<bool> {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().context("adb")? {
+                return Ok(status.success());
+            }
+            match until {
+                Until::Interrupt if self.interrupt.came() => bail!("interrupted"),
+                Until::Soon if began.elapsed() > PATIENCE => bail!("the phone does not answer"),
+                _ if cut.load(Ordering::Relaxed) => bail!("the phone's answer has no end"),
+                _ => thread::sleep(INTERVAL),
+            }
+        }
     }
 }
 
-fn done(command: &mut Command) -> anyhow::Result<()> {
-    let output = command.output().map_err(cannot_start)?;
-    match output.status.success() {
-        true => Ok(()),
-        // Debian's adb says on standard output what it has against a file.
-        false => bail!(
-            "adb: {}",
-            said(&[&output.stderr[..], &output.stdout].concat())
-        ),
+/// Reads a pipe to its end, or as long as an answer may be.
+fn read(pipe: Option<impl Read>, is_too_long: &AtomicBool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // What cannot be read was not said.
+        let _ = pipe.take(MOST_ANSWER_BYTES).read_to_end(&mut bytes);
     }
+    if bytes.len() as u64 == MOST_ANSWER_BYTES {
+        is_too_long.store(true, Ordering::Relaxed);
+    }
+    bytes
+}
+
+/// Ends adb, whatever it does.
+pub fn end(child: &mut Child) {
+    // It may have ended already.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 fn cannot_start(error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::NotFound => anyhow!("there is no adb; install it, as with apt install adb"),
-        _ => anyhow!(error).context("adb: cannot run it"),
+        _ => anyhow!("adb: cannot run it: {error}"),
     }
 }
 
-/// What adb or the phone said last, in a line.
-pub fn said(output: &[u8]) -> String {
+/// What a line came to, by its mark.
+pub fn status_in(output: &[u8]) -> Option<u8> {
     let text = String::from_utf8_lossy(output);
-    let mut lines = text.lines().map(str::trim);
-    let last = lines.rfind(|line| !line.is_empty());
-    last.unwrap_or("it failed without a word").to_owned()
+    let mut lines = text.lines().rev().map(str::trim);
+    lines.find_map(|line| {
+        line.strip_prefix(MARK)?
+            .strip_prefix("status=")?
+            .parse()
+            .ok()
+    })
+}
+
+/// The line that says why: the last with an error, else the last that there is.
+fn message(stderr: &[u8], stdout: &[u8]) -> String {
+    let texts = [stdout, stderr].map(String::from_utf8_lossy);
+    let lines = texts.iter().flat_map(|text| text.lines().map(str::trim));
+    let all: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with(MARK))
+        .collect();
+    let error = all.iter().rfind(|line| line.contains("error:"));
+    match error.or(all.last()) {
+        Some(line) if line.contains("more than one device") => {
+            format!("{line}; name one with --serial")
+        }
+        Some(line) => (*line).to_owned(),
+        None => "the connection to it was lost".to_owned(),
+    }
 }
 
 /// A word for sh, which changes nothing in it.
@@ -147,11 +288,8 @@ pub fn directory(text: &str) -> anyhow::Result<String> {
 /// files have: it leads nowhere, and is no option.
 pub fn is_plain_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    name.bytes().all(is_plain)
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric())
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphanumeric()) && bytes.all(is_plain)
 }
 
 #[cfg(test)]
@@ -189,9 +327,9 @@ mod tests {
     fn a_directory_has_a_name_that_can_be_removed() {
         let good = [
             "/data/local/tmp",
-            "/data/local/tmp/iostep-1.0/",
-            "/data/.hidden",
+            "/data/tmp/iostep-1.0/",
             "/sdcard/x",
+            "/data/.hidden",
         ];
         for name in good {
             assert_eq!(directory(name).expect(name), name.trim_end_matches('/'));
@@ -217,8 +355,22 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_what_was_said() {
-        assert_eq!(said(b"a\r\nadb: error: no\r\n\r\n"), "adb: error: no");
-        assert_eq!(said(b""), "it failed without a word");
+    fn the_line_that_says_why_is_found() {
+        assert_eq!(
+            message(b"a\r\nadb: error: no\r\n\r\nhint\n", b"1 file\n"),
+            "adb: error: no"
+        );
+        assert_eq!(message(b"a\nb\n", b"c\n"), "b");
+        assert_eq!(message(b"", b"c\niostep-phone:status=1\n"), "c");
+        assert_eq!(message(b"", b""), "the connection to it was lost");
+        let two = message(b"error: more than one device/emulator\n", b"");
+        assert!(two.ends_with("name one with --serial"), "{two}");
+    }
+
+    #[test]
+    fn a_status_is_known_by_its_mark() {
+        assert_eq!(status_in(b"x\niostep-phone:status=3\r\nBye\n"), Some(3));
+        assert_eq!(status_in(b"iostep-phone:status="), None);
+        assert_eq!(status_in(b"status=0"), None);
     }
 }

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{anyhow, bail};
 use serde::Serialize;
 
-use super::adb::{Adb, Root, quoted, said};
-
-/// The start of each line of an answer: whatever else a shell's start-up files print is none.
-const MARK: &str = "iostep-phone:";
+use super::adb::{Adb, MARK, Root, quoted};
 
 /// What matters of a phone. What it does not tell is `null`.
 #[derive(Clone, Debug, Serialize)]
@@ -53,6 +50,8 @@ fn serialize_root<S: serde::Serializer>(root: &Option<Root>, to: S) -> Result<S:
 pub fn ask(adb: &Adb, directory: &str, for_root: bool) -> anyhow::Result<Device> {
     let program = quoted(&format!("{directory}/iostep"));
     let place = quoted(directory);
+    // Before the first push it is not there.
+    let parent = quoted(directory.rsplit_once('/').map_or("/", |(parent, _)| parent));
     // Every part may be missing, and says nothing then.
     let questions = [
         ("machine", "uname -m".to_owned()),
@@ -66,23 +65,27 @@ pub fn ask(adb: &Adb, directory: &str, for_root: bool) -> anyhow::Result<Device>
         ("su_0", "su 0 id -u </dev/null".to_owned()),
         (
             "free",
-            format!("set -- $(df -k {place} | tail -n 1); shift $(($# - 3)); echo $1"),
+            format!(
+                "set -- $({{ df -k {place} || df -k {parent}; }} | tail -n 1); \
+                 shift $(($# - 3)); echo $1"
+            ),
         ),
         ("sha256", format!("sha256sum {program}")),
         ("program", format!("{program} --version | head -n 1")),
     ];
-    let script: String = questions
+    let script: Vec<String> = questions
         .iter()
         .filter(|(name, _)| for_root || !name.starts_with("su_"))
-        .map(|(name, line)| format!("echo \"{MARK}{name}=$({{ {line}; }} 2>/dev/null)\";"))
+        .map(|(name, line)| format!("echo \"{MARK}{name}=$({{ {line}; }} 2>/dev/null)\""))
         .collect();
-    let output = adb.shell(&script)?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut answers = answers(&text);
+    let answer = adb.shell(&script.join("; "))?;
+    if answer.status.is_none() {
+        bail!("no phone answers: {}", answer.said);
+    }
+    let mut answers = answers(&answer.output);
     let mut take = |name: &str| answers.remove(name).filter(|value| !value.is_empty());
-    let Some(machine) = take("machine") else {
-        bail!("no phone answers: {}", said(&output.stderr));
-    };
+    let machine = take("machine");
+    let machine = machine.ok_or_else(|| anyhow!("the phone does not say what it is (uname -m)"))?;
     let shell_uid = take("uid").and_then(|uid| uid.parse().ok());
     let shell_uid = shell_uid.ok_or_else(|| anyhow!("the phone does not say who its shell is"))?;
     let (su_c, su_0) = (take("su_c"), take("su_0"));

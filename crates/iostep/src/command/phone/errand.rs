@@ -1,23 +1,29 @@
 //! A command of iostep that runs on the phone, and its result's way to the desk.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use iostep_model::publish;
 use iostep_model::syscall::kept;
 
-use super::adb::{Adb, Root, directory, is_plain_name, line, said};
+use super::adb::{self, Adb, Root, directory, is_plain_name, line, quoted};
 use super::device::{self, Device};
 use super::{PhoneArgs, fetch, program};
 use crate::command::report;
 use crate::error::bad_input;
-use crate::interrupt::Interrupt;
 use crate::terminal::{self, say, working};
 
-const INTERVAL: Duration = Duration::from_millis(50);
+/// A program may not be there yet to hear a signal.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(500);
+/// Whoever sends more does not want to wait for the program.
+const MOST_SIGNALS: u32 = 3;
+/// A line of a program that is said at once.
+const MOST_LINE_BYTES: u64 = 64 << 10;
 /// The result's name on the phone, and that of a recording that is compressed, as its name says.
 const RESULT: &str = "result";
 const COMPRESSED: &str = "result.zst";
@@ -102,69 +108,103 @@ pub fn run(
     args: &ErrandArgs,
 ) -> anyhow::Result<ExitCode> {
     check(kind, args)?;
-    let interrupt = Interrupt::install()?;
     let device = device::ask(adb, &phone.directory, kind.needs_root())?;
     let root = root(kind, &device)?;
     program::provide(adb, phone, &device)?;
-    let place = Place::make(adb, &phone.directory, root)?;
+    let mut place = Place::make(adb, &phone.directory, root)?;
     let is_compressed =
         kind == Kind::Record && args.output.extension().is_some_and(|it| it == "zst");
     let result = place.path(if is_compressed { COMPRESSED } else { RESULT });
     let words = kind.words(&result, &args.arguments)?;
-    let status = place.run(
-        &words,
-        &format!("{} on {}", kind.name(), device.name()),
-        &interrupt,
-    )?;
-    place.give_to(device.shell_uid)?;
-    if !place.has(&result)? {
-        // The command said why.
-        return match status.success() {
-            true => Err(anyhow!("{}: it made no result", device.name())),
-            false => Ok(exit_code(status)),
-        };
-    }
-    let fetched = match kind {
-        Kind::Trace => fetch::directory(adb, &result, &args.output),
-        Kind::Bench => fetch::result(adb, &result, &args.output),
-        Kind::Record => fetch::recording(adb, &result, &args.output),
+    let what = format!("{} on {}", kind.name(), device.name());
+    let ended = place.run(&words, &what)?;
+    let Some(status) = ended.status else {
+        let hint = place.leave("the program may still run");
+        bail!("the connection to the phone was lost; {hint}");
     };
-    match fetched {
-        Ok(()) => drop(place),
-        Err(error) => return Err(error.context(place.leave())),
+    let has_result = place
+        .give_to(device.shell_uid)
+        .and_then(|()| place.has(&result));
+    let fetched = match has_result {
+        // The command said why.
+        Ok(false) if status != 0 => return Ok(ExitCode::from(status)),
+        Ok(false) => bail!("{}: it made no result", device.name()),
+        Ok(true) => fetch(adb, kind, &result, &args.output),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = fetched {
+        let hint = place.leave("adb pull can fetch what is there");
+        return Err(error.context(hint));
     }
-    say!("iostep: {}", fetched_from(&args.output, &device));
+    drop(place);
+    say!(
+        "iostep: {} was fetched from {}",
+        args.output.display(),
+        device.name()
+    );
     let shown = report::fetched(&args.output, args.html.as_deref(), args.json)?;
     if let Some(page) = args.html.as_deref().filter(|_| args.open) {
         open(page)?;
     }
-    Ok(match status.success() {
-        true => shown,
-        false => exit_code(status),
+    Ok(match status {
+        0 if ended.was_interrupted => ExitCode::from(adb.interrupt.status()),
+        0 => shown,
+        status => ExitCode::from(status),
     })
 }
 
+fn fetch(adb: &Adb, kind: Kind, from: &str, to: &Path) -> anyhow::Result<()> {
+    match kind {
+        Kind::Trace => fetch::directory(adb, from, to),
+        Kind::Bench => fetch::result(adb, from, to),
+        Kind::Record => fetch::recording(adb, from, to),
+    }
+}
+
+/// Everything that could keep a result from its place, before there is one.
 fn check(kind: Kind, args: &ErrandArgs) -> anyhow::Result<()> {
-    terminal::check_results(args.json, &args.html)?;
-    let output = args.output.display();
-    if publish::is_standard_output(&args.output) {
-        return Err(bad_input(anyhow!(
-            "{output}: name a file, which is then shown"
-        )));
+    terminal::check_results(args.json, args.html.iter().chain([&args.output]))?;
+    let output = args.output.as_path();
+    let wrong = |what: &str| Err(bad_input(anyhow!("{}: {what}", output.display())));
+    let found = output.metadata().ok();
+    let is_no_file = found.is_some_and(|found| !found.is_file())
+        || output.as_os_str().as_bytes().ends_with(b"/")
+        || publish::is_standard_output(output);
+    if is_no_file {
+        return wrong("name a file, which is then shown");
+    }
+    let parent = place_of(output);
+    if !parent.as_deref().is_ok_and(Path::is_dir) {
+        return wrong("there is no directory for it");
     }
     let new = match kind {
         Kind::Bench => None,
         Kind::Trace => Some(args.output.clone()),
-        Kind::Record => Some(kept::directory_of(&args.output)),
+        Kind::Record => Some(kept::directory_of(output)),
     };
     if let Some(path) = new.filter(|path| path.symlink_metadata().is_ok()) {
         return Err(fetch::is_there(&path));
     }
-    if kind == Kind::Record && args.html.is_some() {
-        return Err(bad_input(anyhow!("--html: a recording has no page")));
+    if let Some(page) = &args.html {
+        let is_same = place_of(page).ok() == parent.ok() && page.file_name() == output.file_name();
+        if is_same {
+            return wrong("name another file for the page");
+        }
+        if kind == Kind::Record {
+            return Err(bad_input(anyhow!("--html: a recording has no page")));
+        }
+        if args.open && publish::is_standard_output(page) {
+            return Err(bad_input(anyhow!("--open: name a file with --html")));
+        }
     }
     // Before the phone is asked for anything.
     kind.words("", &args.arguments).map(drop)
+}
+
+/// The directory that a path is in.
+fn place_of(path: &Path) -> std::io::Result<PathBuf> {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    parent.unwrap_or(Path::new(".")).canonicalize()
 }
 
 fn root(kind: Kind, device: &Device) -> anyhow::Result<Option<Root>> {
@@ -183,16 +223,6 @@ fn root(kind: Kind, device: &Device) -> anyhow::Result<Option<Root>> {
     }
 }
 
-fn fetched_from(output: &Path, device: &Device) -> String {
-    format!("{} was fetched from {}", output.display(), device.name())
-}
-
-/// The status of a command there as that of this one.
-fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    code.map_or(ExitCode::FAILURE, ExitCode::from)
-}
-
 fn open(page: &Path) -> anyhow::Result<()> {
     let mut command = Command::new("xdg-open");
     command.arg(page).stdin(Stdio::null());
@@ -201,6 +231,14 @@ fn open(page: &Path) -> anyhow::Result<()> {
         true => Ok(()),
         false => bail!("xdg-open: {status}; {} is written", page.display()),
     }
+}
+
+/// How a program on the phone ended.
+struct Ended {
+    /// Its exit status; `None` if the phone was lost.
+    status: Option<u8>,
+    /// A signal was handed on to it.
+    was_interrupted: bool,
 }
 
 /// A directory on the phone, which is removed with all that is in it.
@@ -217,17 +255,14 @@ impl Place<'_> {
     /// Errors: it cannot be made.
     fn make<'a>(adb: &'a Adb, parent: &str, root: Option<Root>) -> anyhow::Result<Place<'a>> {
         let template = format!("{parent}/run.XXXXXX");
-        let output = adb.shell(&line(["mktemp", "-d", &template]))?;
-        let answer = String::from_utf8_lossy(&output.stdout);
-        let made = answer.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let answer = adb.shell(&line(["mktemp", "-d", &template]))?;
         // It is removed later: nothing else than what was asked for.
         let is_ours = |path: &&str| {
-            let name = path
-                .strip_prefix(parent)
-                .and_then(|rest| rest.strip_prefix('/'));
+            let name = path.strip_prefix(parent);
+            let name = name.and_then(|rest| rest.strip_prefix('/'));
             name.is_some_and(|name| name.starts_with("run.") && is_plain_name(name))
         };
-        match made.filter(is_ours) {
+        match answer.output.lines().map(str::trim).rfind(is_ours) {
             Some(path) => Ok(Place {
                 adb,
                 directory: directory(path)?,
@@ -236,7 +271,7 @@ impl Place<'_> {
             }),
             None => bail!(
                 "{parent}: cannot make a directory on the phone: {}",
-                said(&output.stderr)
+                answer.said
             ),
         }
     }
@@ -252,69 +287,131 @@ impl Place<'_> {
         }
     }
 
-    /// Runs the program there, says what it says, and hands on a signal.
+    /// Runs the program there, says what it says, and hands on signals.
     ///
-    /// Errors: there is no adb.
-    fn run(&self, words: &[&str], what: &str, interrupt: &Interrupt) -> anyhow::Result<ExitStatus> {
+    /// Errors: there is no adb; signals, and the program does not end.
+    fn run(&mut self, words: &[&str], what: &str) -> anyhow::Result<Ended> {
         let directory = self.directory.as_str();
         let (parent, _) = directory.rsplit_once('/').context("a place")?;
         let program = format!("{parent}/iostep");
         let words = line([program.as_str()].into_iter().chain(words.iter().copied()));
-        let script = format!("cd {directory} && echo $$ >{PID} && TMPDIR={directory} exec {words}");
+        let script = format!(
+            "cd {directory} && echo $$ >{PID} && TMPDIR={directory} exec {words} >/dev/null"
+        );
+        // A shell of its own, whose process id is the program's.
+        let script = self.line(&format!("sh -c {}", quoted(&script)));
+        if self.adb.interrupt.came() {
+            bail!("interrupted");
+        }
         let bar = working(what);
-        let mut child = self.adb.start(&self.line(&script))?;
-        let said = child.stderr.take().context("a pipe")?;
-        let status = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
-                    let line = String::from_utf8_lossy(&line);
-                    bar.suspend(|| say!("{}", line.trim_end()));
-                }
+        let mut child = self.adb.start(&script)?;
+        let (output, said) = (child.stdout.take(), child.stderr.take());
+        let waited = std::thread::scope(|scope| {
+            let status = scope.spawn(|| {
+                let mut status = None;
+                lines(output, |line| {
+                    status = adb::status_in(line.as_bytes()).or(status)
+                });
+                status
             });
-            self.wait(&mut child, interrupt)
+            scope.spawn(|| lines(said, |line| bar.suspend(|| say!("{line}"))));
+            let waited = self.wait(&mut child);
+            if waited.is_err() {
+                adb::end(&mut child);
+            }
+            waited.map(|was_interrupted| Ended {
+                status: status.join().unwrap_or_default(),
+                was_interrupted,
+            })
         });
         bar.finish_and_clear();
-        status
+        match waited {
+            Ok(ended) => Ok(ended),
+            Err(error) => {
+                let hint = self.leave("the program may still run");
+                Err(error.context(hint))
+            }
+        }
     }
 
-    fn wait(&self, child: &mut Child, interrupt: &Interrupt) -> anyhow::Result<ExitStatus> {
-        let mut is_asked = false;
+    /// True if a signal came.
+    fn wait(&self, child: &mut Child) -> anyhow::Result<bool> {
+        let interrupt = &self.adb.interrupt;
+        let (mut signals, mut is_pending, mut next) = (0, false, Instant::now());
         loop {
-            if let Some(status) = child.try_wait().context("adb")? {
-                return Ok(status);
+            if child.try_wait().context("adb")?.is_some() {
+                return Ok(signals > 0);
             }
-            if interrupt.came() && !is_asked {
-                is_asked = true;
-                // Whatever becomes of it, the program's end is waited for.
+            // The next one is heard, too.
+            if interrupt.flag().swap(false, Ordering::Relaxed) {
+                (signals, is_pending, next) = (signals + 1, true, Instant::now());
+            }
+            if signals > MOST_SIGNALS {
+                bail!("the program on the phone does not end");
+            }
+            if is_pending && Instant::now() >= next {
+                // It may not have begun yet, or the phone does not answer: then once more.
                 let kill = format!("kill -INT $(cat {})", self.path(PID));
-                self.adb.shell(&self.line(&kill))?;
+                let killed = self.adb.shell_soon(&self.line(&kill));
+                is_pending = !killed.is_ok_and(|answer| answer.succeeded());
+                next = Instant::now() + BETWEEN_SIGNALS;
             }
-            std::thread::sleep(INTERVAL);
+            std::thread::sleep(adb::INTERVAL);
         }
     }
 
     /// True if a file or a directory is there.
     ///
-    /// Errors: there is no adb.
+    /// Errors: there is no adb; the phone is lost.
     fn has(&self, path: &str) -> anyhow::Result<bool> {
-        Ok(self.adb.shell(&format!("[ -e {path} ]"))?.status.success())
+        let answer = self.adb.shell(&format!("[ -e {path} ]"))?;
+        match answer.status {
+            Some(status) => Ok(status == 0),
+            None => bail!("no phone answers: {}", answer.said),
+        }
     }
 
     /// Leaves it on the phone, and says so: what could not be fetched may be of use.
-    fn leave(mut self) -> String {
+    fn leave(&mut self, hint: &str) -> String {
         self.is_left = true;
-        format!("the result is left on the phone, in {}", self.directory)
+        format!(
+            "the result is left on the phone, in {}; {hint}",
+            self.directory
+        )
     }
 
     /// Lets adb's shell read what root made.
     ///
-    /// Errors: there is no adb.
+    /// Errors: there is no adb, or the phone fails.
     fn give_to(&self, uid: u32) -> anyhow::Result<()> {
-        if self.root.is_some() {
-            let line = format!("chown -R {uid} {}", self.directory);
-            self.adb.shell(&self.line(&line))?;
+        if self.root.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let answer = self
+            .adb
+            .shell(&self.line(&format!("chown -R {uid} {}", self.directory)))?;
+        match answer.succeeded() {
+            true => Ok(()),
+            false => bail!("on the phone: {}", answer.said),
+        }
+    }
+}
+
+/// Hands the lines of a pipe on; long ones in parts.
+fn lines(pipe: Option<impl Read>, mut each: impl FnMut(&str)) {
+    let Some(mut pipe) = pipe.map(BufReader::new) else {
+        return;
+    };
+    loop {
+        let mut line = Vec::new();
+        match (&mut pipe)
+            .take(MOST_LINE_BYTES)
+            .read_until(b'\n', &mut line)
+        {
+            // What cannot be read was not said.
+            Ok(0) | Err(_) => return,
+            Ok(_) => each(String::from_utf8_lossy(&line).trim_end()),
+        }
     }
 }
 
@@ -324,8 +421,8 @@ impl Drop for Place<'_> {
             return;
         }
         let line = self.line(&format!("rm -rf {}", self.directory));
-        let removed = self.adb.shell(&line);
-        if !removed.is_ok_and(|output| output.status.success()) {
+        let removed = self.adb.shell_soon(&line);
+        if !removed.is_ok_and(|answer| answer.succeeded()) {
             say!("iostep: {} is left on the phone", self.directory);
         }
     }

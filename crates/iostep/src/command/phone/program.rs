@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use sha2::{Digest, Sha256};
 
 use super::PhoneArgs;
-use super::adb::{Adb, line, said};
+use super::adb::{Adb, line};
 use super::device::Device;
 use crate::error::bad_input;
 use crate::terminal::working;
@@ -40,19 +40,28 @@ pub fn provide(adb: &Adb, args: &PhoneArgs, device: &Device) -> anyhow::Result<(
     let bar = working(format!("pushing {}", path.display()));
     let program = format!("{}/iostep", args.directory);
     let part = format!("{program}.part");
-    run(adb, &line(["mkdir", "-p", &args.directory]))?;
-    adb.push(path, &part)?;
-    let made = [line(["chmod", "755", &part]), line(["mv", &part, &program])];
-    run(adb, &made.join(" && "))?;
+    let pushed = push(adb, path, &args.directory, &part, &program);
     bar.finish_and_clear();
-    Ok(())
+    pushed.inspect_err(|_| {
+        // A phone that is away keeps it; the next push replaces it.
+        let _ = adb.shell_soon(&line(["rm", "-f", &part]));
+    })
+}
+
+fn push(adb: &Adb, from: &Path, directory: &str, part: &str, to: &str) -> anyhow::Result<()> {
+    run(adb, &line(["mkdir", "-p", directory]))?;
+    // No name is an option.
+    let from = from.canonicalize().context("the program")?;
+    adb.push(&from, part)?;
+    let made = [line(["chmod", "755", part]), line(["mv", part, to])];
+    run(adb, &made.join(" && "))
 }
 
 fn run(adb: &Adb, line: &str) -> anyhow::Result<()> {
-    let output = adb.shell(line)?;
-    match output.status.success() {
+    let answer = adb.shell(line)?;
+    match answer.succeeded() {
         true => Ok(()),
-        false => Err(anyhow!("on the phone: {}", said(&output.stderr))),
+        false => Err(anyhow!("on the phone: {}", answer.said)),
     }
 }
 
@@ -61,6 +70,10 @@ fn run(adb: &Adb, line: &str) -> anyhow::Result<()> {
 /// Errors: it cannot be read, or is none for it.
 fn check(path: &Path, machine: &str) -> anyhow::Result<String> {
     let shown = path.display();
+    let metadata = path.metadata();
+    if !metadata.is_ok_and(|found| found.is_file()) {
+        return Err(anyhow!("{shown}: cannot open a file of that name"));
+    }
     let mut file = File::open(path).with_context(|| format!("{shown}: cannot open"))?;
     let mut content = Vec::new();
     file.read_to_end(&mut content)

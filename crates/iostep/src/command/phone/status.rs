@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use iostep_model::printable;
 use iostep_report::quantity::bytes;
 
 use super::PhoneArgs;
@@ -62,6 +63,6 @@ fn text(device: &Device, directory: &str) -> String {
     ];
     lines
         .iter()
-        .map(|(name, value)| format!("{name:13}  {value}\n"))
+        .map(|(name, value)| format!("{name:13}  {}\n", printable(value)))
         .collect()
 }
