@@ -42,6 +42,18 @@ test-pages: ## Look at the pages of `iostep serve` in Chromium, which is install
 	scripts/setup pages
 	cargo test --workspace --locked --test browser --test pages -- --include-ignored
 
+.PHONY: fleet-engine
+fleet-engine: ## Build the engine of `iostep fleet sql` and `ask`, optimised (15 min the first time)
+	scripts/setup build
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) cargo build --release --locked \
+	    --manifest-path fleet/engine/Cargo.toml
+
+.PHONY: test-fleet
+test-fleet: ## Ask DataFusion, DuckDB and Spark ten questions on 5 million segments (long)
+	scripts/setup build
+	scripts/setup fleet
+	scripts/test-fleet
+
 .PHONY: test-arm64
 test-arm64: ## Run what is built for arm64, under emulation and on its kernels in guests (root)
 	scripts/setup test

@@ -4,7 +4,7 @@ SELECT app, model, release,
        sum(bytes) AS written_bytes,
        sum(CASE WHEN layer = 'journal' THEN bytes ELSE 0 END) AS journal_bytes,
        sum(CASE WHEN layer = 'journal' AND cause_is_database_log = 1 THEN bytes ELSE 0 END) AS joj_bytes,
-       100.0 * sum(CASE WHEN layer = 'journal' AND cause_is_database_log = 1 THEN bytes ELSE 0 END)
+       1e2 * sum(CASE WHEN layer = 'journal' AND cause_is_database_log = 1 THEN bytes ELSE 0 END)
              / sum(bytes) AS joj_percent
 FROM segments
 WHERE operation = 'write' AND by_tracer = 0

@@ -12,22 +12,22 @@ WITH releases AS (
     GROUP BY model, release
 ), pairs AS (
     SELECT model, release, device_days,
-           1.0 * written_bytes / device_days AS bytes_a_day,
-           100.0 * journal_bytes / written_bytes AS journal_percent,
+           1e0 * written_bytes / device_days AS bytes_a_day,
+           1e2 * journal_bytes / written_bytes AS journal_percent,
            mean_device_ns,
            lag(release) OVER (PARTITION BY model ORDER BY first_day, release) AS before_release,
-           lag(1.0 * written_bytes / device_days)
+           lag(1e0 * written_bytes / device_days)
                OVER (PARTITION BY model ORDER BY first_day, release) AS before_bytes_a_day,
-           lag(100.0 * journal_bytes / written_bytes)
+           lag(1e2 * journal_bytes / written_bytes)
                OVER (PARTITION BY model ORDER BY first_day, release) AS before_journal_percent,
            lag(mean_device_ns) OVER (PARTITION BY model ORDER BY first_day, release)
                AS before_mean_device_ns
     FROM releases
 )
 SELECT model, before_release, release, device_days,
-       100.0 * (bytes_a_day - before_bytes_a_day) / before_bytes_a_day AS bytes_a_day_change_percent,
+       1e2 * (bytes_a_day - before_bytes_a_day) / before_bytes_a_day AS bytes_a_day_change_percent,
        journal_percent - before_journal_percent AS journal_change_points,
-       100.0 * (mean_device_ns - before_mean_device_ns) / before_mean_device_ns
+       1e2 * (mean_device_ns - before_mean_device_ns) / before_mean_device_ns
            AS device_time_change_percent
 FROM pairs
 WHERE before_release IS NOT NULL

@@ -24,7 +24,7 @@ WITH written AS (
     SELECT app FROM written GROUP BY app HAVING count(*) > 1
 )
 SELECT written.app, written.filesystem, written_bytes,
-       1.0 * written_bytes / nullif(data_bytes, 0) AS written_per_data_byte,
+       1e0 * written_bytes / nullif(data_bytes, 0) AS written_per_data_byte,
        calls AS sync_calls, p50_ns, p99_ns
 FROM written
 JOIN several ON written.app = several.app

@@ -22,7 +22,7 @@ WITH last_day AS (
     FROM ranked
     GROUP BY device_id
 )
-SELECT device_id, model, part, firmware, before_ns, now_ns, 1.0 * now_ns / before_ns AS times
+SELECT device_id, model, part, firmware, before_ns, now_ns, 1e0 * now_ns / before_ns AS times
 FROM p99
 WHERE now_ns >= 2 * before_ns
 ORDER BY times DESC, device_id

@@ -4,7 +4,7 @@
 WITH devices AS (
     SELECT model, CASE WHEN device_id = '' THEN trace_id ELSE device_id END AS device,
            max(capacity_bytes) AS capacity_bytes,
-           1.0 * sum(write_bytes) / sum(duration_ns) * 86400000000000 AS bytes_a_day,
+           1e0 * sum(write_bytes) / sum(duration_ns) * 86400000000000 AS bytes_a_day,
            max(used_percent) AS used_percent, max(life_time_a) AS life_time_a
     FROM traces
     WHERE duration_ns > 0 AND write_bytes > 0
@@ -15,7 +15,7 @@ WITH devices AS (
     FROM devices
 )
 SELECT model, decile, count(*) AS devices, avg(bytes_a_day) AS mean_bytes_a_day,
-       avg(capacity_bytes * 3000.0 / (bytes_a_day * 3.0 * 365.25)) AS mean_years,
+       avg(capacity_bytes * 3e3 / (bytes_a_day * 3e0 * 365.25e0)) AS mean_years,
        max(used_percent) AS max_used_percent, max(life_time_a) AS max_life_time_a
 FROM ranked
 GROUP BY model, decile

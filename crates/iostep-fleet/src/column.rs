@@ -6,9 +6,11 @@ use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
+use serde::Serialize;
 
 /// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// Never null; empty for what is not known.
     Text,
@@ -18,9 +20,10 @@ pub(crate) enum Kind {
 }
 
 /// A column of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
+    #[serde(rename = "type")]
     pub(crate) kind: Kind,
 }
 

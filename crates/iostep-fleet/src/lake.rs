@@ -150,6 +150,11 @@ impl Lake {
         Ok(lake)
     }
 
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn key(&self) -> &Key {
         &self.key
     }

@@ -124,3 +124,184 @@ fn what_cannot_be_added_is_refused_by_name_and_changes_nothing() {
     let output = fleet(&["compact", name(&lake), "--date", "2026-02-30"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// A lake with a trace, and beside it what stands for the engine: a script.
+struct Asked {
+    dir: TempDir,
+    lake: PathBuf,
+}
+
+impl Asked {
+    fn new() -> Asked {
+        let dir = TempDir::new().expect("a directory");
+        let lake = dir.path().join("lake");
+        json(&fleet(&["add", &old("ext4"), name(&lake), "--json"]));
+        Asked { dir, lake }
+    }
+
+    /// `LAKE` among the arguments is the lake; the engine is a script of sh that keeps the request.
+    fn run(&self, engine: &str, arguments: &[&str]) -> Output {
+        let program = self.dir.path().join("engine");
+        let script = format!(
+            "#!/bin/sh\ncat >{}/request\n{engine}\n",
+            self.dir.path().display()
+        );
+        fs::write(&program, script).expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&program, mode).expect("a mode");
+        let is_lake = |argument: &&str| match *argument {
+            "LAKE" => name(&self.lake).to_owned(),
+            other => other.to_owned(),
+        };
+        Command::new(env!("CARGO_BIN_EXE_iostep"))
+            .arg("fleet")
+            .args(arguments.iter().map(is_lake))
+            .env("IOSTEP_FLEET_ENGINE", &program)
+            .env("TMPDIR", self.dir.path())
+            .current_dir(&self.dir)
+            .output()
+            .expect("the binary runs")
+    }
+
+    fn request(&self) -> serde_json::Value {
+        let request = fs::read(self.dir.path().join("request")).expect("a request");
+        serde_json::from_slice(&request).expect("JSON")
+    }
+}
+
+const TWO_ROWS: &str = r#"echo '{"columns":["app","bytes","mean","joj_percent","p99_ns"]}'
+    echo '["=cmd|x",4096,1.5,50.0,1500000]'
+    printf '%s\n' '["\u001b[31mred",null,2.5,null,null]'
+    echo '{"rows":2}'"#;
+
+#[test]
+fn an_answer_is_shown_in_every_form() {
+    let asked = Asked::new();
+    let sql = [
+        "sql",
+        "LAKE",
+        "SELECT 1",
+        "--memory",
+        "64MiB",
+        "--threads",
+        "3",
+    ];
+    let output = asked.run(TWO_ROWS, &sql);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for part in ["app", "=cmd|x", "4 KiB", "1.5", "50", "1.50 ms", "[31mred"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    let request = asked.request();
+    assert_eq!(request["sql"], "SELECT 1");
+    assert_eq!(request["memory_bytes"], 64 << 20);
+    assert_eq!(request["threads"], 3);
+    assert_eq!(
+        request["lake"],
+        name(&asked.lake.canonicalize().expect("a lake"))
+    );
+    let tables = request["tables"].as_object().expect("tables");
+    assert_eq!(tables.len(), 5);
+    let column = serde_json::json!({ "name": "trace_id", "type": "text" });
+    assert_eq!(tables["segments"][0], column);
+
+    let csv = asked.run(TWO_ROWS, &[&sql[..], &["--csv"]].concat());
+    let expected = "app,bytes,mean,joj_percent,p99_ns\r\n'=cmd|x,4096,1.5,50.0,1500000\r\n";
+    assert!(
+        text(&csv.stdout).starts_with(expected),
+        "{}",
+        text(&csv.stdout)
+    );
+    let all = json(&asked.run(TWO_ROWS, &[&sql[..], &["--json"]].concat()));
+    assert_eq!(all["rows"][0][1], 4096);
+    assert_eq!(all["rows"][1][1], serde_json::Value::Null);
+}
+
+#[test]
+fn questions_are_listed_and_asked_by_name() {
+    let asked = Asked::new();
+    let list = json(&asked.run("exit 1", &["ask", "--json"]));
+    assert_eq!(list.as_array().expect("a list").len(), 10);
+    let output = asked.run("exit 1", &["ask"]);
+    assert!(
+        text(&output.stdout).contains("fsync-by-part"),
+        "{}",
+        text(&output.stdout)
+    );
+
+    let output = asked.run(TWO_ROWS, &["ask", "3", "LAKE", "--html", "page.html"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = fs::read_to_string(asked.dir.path().join("page.html")).expect("a page");
+    for part in [
+        "How long fsync and fdatasync take",
+        "=cmd|x",
+        "--share:100%",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(asked.request()["sql"], list[2]["sql"]);
+    let answer = json(&asked.run(TWO_ROWS, &["ask", "fsync-by-part", "LAKE", "--json"]));
+    assert_eq!(answer["question"], "03-fsync-by-part");
+    let none = r#"echo '{"columns":["app"]}'; echo '{"rows":0}'"#;
+    let output = asked.run(none, &["ask", "1", "LAKE"]);
+    assert!(text(&output.stdout).contains("nothing in the lake answers it"));
+
+    for wrong in [
+        &["ask", "joj", "LAKE"][..],
+        &["ask", "1"],
+        &["ask", "1", "/nowhere"],
+    ] {
+        let output = asked.run(TWO_ROWS, wrong);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{wrong:?}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn what_the_engine_says_and_what_it_leaves_out_is_told() {
+    let asked = Asked::new();
+    let columns = r#"echo '{"columns":["a"]}'"#;
+    for (engine, status, expected) in [
+        ("echo 'no table x' >&2; exit 2", 2, "no table x"),
+        ("echo 'no memory' >&2; exit 1", 1, "no memory"),
+        ("exit 1", 1, "exit status: 1"),
+        ("kill -KILL $$", 1, "signal: 9"),
+        ("exit 0", 1, "not whole"),
+        (columns, 1, "not whole"),
+        (
+            &format!("{columns}; echo '[1]'; echo '{{\"rows\":2}}'"),
+            1,
+            "not whole",
+        ),
+        (
+            &format!("{columns}; echo '[1,2]'; echo '{{\"rows\":1}}'"),
+            1,
+            "not whole",
+        ),
+        (&format!("{columns}; echo '[1'"), 1, "not whole"),
+        ("echo '[1]'; sleep 60", 1, "not whole"),
+    ] {
+        let output = asked.run(engine, &["sql", "LAKE", "SELECT 1"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{engine}: {said}");
+        assert!(said.contains(expected), "{engine}: {said}");
+        assert!(output.stdout.is_empty(), "{engine}");
+    }
+    let left = fs::read_dir(asked.dir.path()).expect("a directory");
+    let left = left.map(|entry| entry.expect("an entry").file_name().into_string());
+    let mut left: Vec<String> = left.map(|name| name.expect("UTF-8")).collect();
+    left.sort();
+    assert_eq!(left, ["engine", "lake", "request"]);
+
+    let output = Command::new(env!("CARGO_BIN_EXE_iostep"))
+        .args(["fleet", "sql", name(&asked.lake), "SELECT 1"])
+        .env("IOSTEP_FLEET_ENGINE", "/nowhere/engine")
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}

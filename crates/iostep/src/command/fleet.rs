@@ -1,8 +1,11 @@
 //! `iostep fleet`: the traces and results of many devices as tables that engines of SQL read.
 
 mod add;
+mod ask;
 mod compact;
 mod info;
+mod query;
+mod sql;
 
 use std::process::ExitCode;
 
@@ -14,6 +17,8 @@ Examples:
   iostep fleet add phone-7/*.iostep lake --device phone-7
   iostep fleet compact lake --date 2026-11-26
   iostep fleet info lake
+  iostep fleet ask fsync-by-part lake
+  iostep fleet sql lake 'SELECT count(*) FROM traces'
 
 Exit status: 0 done, 1 failed or interrupted, 2 bad usage or input.
 docs/fleet.md explains it; docs/format-lake.md names tables and columns.")]
@@ -30,6 +35,10 @@ enum Command {
     Compact(compact::Args),
     /// Show what a lake holds
     Info(info::Args),
+    /// Ask a lake one of ten questions
+    Ask(ask::Args),
+    /// Ask a lake in SQL
+    Sql(sql::Args),
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -37,5 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Add(args) => add::run(args),
         Command::Compact(args) => compact::run(args),
         Command::Info(args) => info::run(args),
+        Command::Ask(args) => ask::run(args),
+        Command::Sql(args) => sql::run(args),
     }
 }

@@ -1,0 +1,179 @@
+//! The engine that answers SQL on a lake: DataFusion, in a program of its own
+//! (`fleet/engine`), so that nobody compiles it who has no lake.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::column::Column;
+use crate::lake::Lake;
+use crate::table::Table;
+
+/// The program's name.
+pub const PROGRAM: &str = "iostep-fleet-engine";
+/// As the engine says of a query that is wrong.
+const WRONG_QUERY: i32 = 2;
+/// More than an error takes.
+const MOST_SAID_BYTES: u64 = 64 << 10;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The query is wrong; the text is the engine's.
+    #[error("{0}")]
+    Query(String),
+    /// The engine failed.
+    #[error("{PROGRAM}: {0}")]
+    Engine(String),
+    /// The lake, or what the answer is for.
+    #[error(transparent)]
+    Other(#[from] iostep_model::Error),
+}
+
+/// What a query may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of memory, beyond which it goes to the disk.
+    pub memory_bytes: u64,
+    pub threads: usize,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    lake: &'a Path,
+    spill: &'a Path,
+    memory_bytes: u64,
+    threads: usize,
+    tables: BTreeMap<&'static str, Vec<Column>>,
+    sql: &'a str,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Columns { columns: Vec<String> },
+    Row(Vec<Value>),
+    End { rows: u64 },
+}
+
+/// Who gets an answer, as it comes.
+pub trait Receiver {
+    /// The columns' names, once and first.
+    fn columns(&mut self, names: Vec<String>) -> iostep_model::Result<()>;
+    /// A row: as many values as there are columns.
+    fn row(&mut self, values: Vec<Value>) -> iostep_model::Result<()>;
+}
+
+/// Where the engine is: as the environment says (`IOSTEP_FLEET_ENGINE`), beside this program, or in
+/// the PATH.
+pub fn find() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("IOSTEP_FLEET_ENGINE") {
+        return Some(named.into());
+    }
+    let beside = std::env::current_exe().ok()?.with_file_name(PROGRAM);
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&paths).map(|directory| directory.join(PROGRAM));
+    [beside]
+        .into_iter()
+        .chain(in_path)
+        .find(|path| path.is_file())
+}
+
+/// Asks an engine. `spill` is an empty directory for what does not fit the memory.
+///
+/// Errors: see [`Fault`].
+pub fn ask(
+    engine: &Path,
+    lake: &Lake,
+    sql: &str,
+    limits: Limits,
+    spill: &Path,
+    receiver: &mut impl Receiver,
+) -> Result<(), Fault> {
+    let failed = |error: std::io::Error| Fault::Engine(error.to_string());
+    let tables = Table::ALL
+        .iter()
+        .map(|table| (table.name(), table.columns()));
+    let request = Request {
+        lake: &lake.root().canonicalize().map_err(failed)?,
+        spill,
+        memory_bytes: limits.memory_bytes,
+        threads: limits.threads,
+        tables: tables.collect(),
+        sql,
+    };
+    let request = serde_json::to_vec(&request).map_err(|error| Fault::Engine(error.to_string()))?;
+    let mut child = Command::new(engine)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let is_whole = converse(&mut child, &request, receiver).inspect_err(|_| {
+        // It may have ended already; what else it would say does not matter.
+        let _ = child.kill();
+        let _ = child.wait();
+    })?;
+    let said = said(&mut child);
+    let status = child.wait().map_err(failed)?;
+    match is_whole {
+        _ if status.code() == Some(WRONG_QUERY) => Err(Fault::Query(said)),
+        _ if !status.success() && !said.is_empty() => Err(Fault::Engine(said)),
+        _ if !status.success() => Err(Fault::Engine(status.to_string())),
+        true => Ok(()),
+        false => Err(not_whole()),
+    }
+}
+
+fn not_whole() -> Fault {
+    Fault::Engine("its answer is not whole".into())
+}
+
+/// False if the engine ended before its answer did.
+///
+/// Errors: what comes is no answer; those of the receiver.
+fn converse(
+    child: &mut Child,
+    request: &[u8],
+    receiver: &mut impl Receiver,
+) -> Result<bool, Fault> {
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Ok(false);
+    };
+    if input.write_all(request).is_err() {
+        return Ok(false);
+    }
+    drop(input);
+    let (mut width, mut rows) = (None, 0);
+    for line in BufReader::new(output).split(b'\n') {
+        let Ok(line) = line else {
+            return Ok(false);
+        };
+        match (serde_json::from_slice(&line), width) {
+            (Ok(Line::Columns { columns }), None) => {
+                width = Some(columns.len());
+                receiver.columns(columns)?;
+            }
+            (Ok(Line::Row(values)), Some(width)) if values.len() == width => {
+                rows += 1;
+                receiver.row(values)?;
+            }
+            (Ok(Line::End { rows: all }), Some(_)) if all == rows => return Ok(true),
+            _ => return Err(not_whole()),
+        }
+    }
+    Ok(false)
+}
+
+fn said(child: &mut Child) -> String {
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        // What cannot be read was not said.
+        let _ = stderr.take(MOST_SAID_BYTES).read_to_end(&mut said);
+    }
+    String::from_utf8_lossy(&said).trim_end().to_owned()
+}
