@@ -453,13 +453,19 @@ fn what_a_phone_has_that_is_lost_is_left_there() {
 fn a_signal_is_handed_on_to_a_program_that_is_slow_to_begin() {
     let desk = Desk::new();
     desk.allow_root();
-    desk.program(
-        "su",
-        "[ \"$1\" = -c ] && { case $2 in *exec*) sleep 2 ;; esac; ROOT=0 exec sh -c \"$2\"; }",
+    let asked = desk.here("asked");
+    let hears = desk.here("hears");
+    // A signal before the program has said what it does with it would only kill it.
+    let slow = format!(
+        "case $2 in *exec*) touch {}; sleep 2 ;; *kill*) [ -e {} ] || exit 1 ;; esac",
+        asked.display(),
+        hears.display()
     );
+    let su = format!("[ \"$1\" = -c ] && {{ {slow}; ROOT=0 exec sh -c \"$2\"; }}");
+    desk.program("su", &su);
     desk.iostep_there(&format!(
         "trap 'cp -r {OLD}/ext4 '$3'; exit 0' INT; touch {}; while :; do sleep 0.1; done",
-        desk.here("began").display()
+        hears.display()
     ));
     let mut child = desk
         .command(&["trace", "-o", "t.iostep", "--", "/data"])
@@ -468,13 +474,11 @@ fn a_signal_is_handed_on_to_a_program_that_is_slow_to_begin() {
         .spawn()
         .expect("the program runs");
     let began = Instant::now();
-    while desk.left().is_empty() {
-        assert!(began.elapsed() < PATIENCE, "it does not begin");
+    while !asked.exists() {
+        assert!(began.elapsed() < PATIENCE, "su is not asked");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // adb is started with the place there: su takes its time now.
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!desk.here("began").exists());
+    // su takes its time now, and no program is there to hear it.
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
     let status = child.wait().expect("its end");
     assert_eq!(status.code(), Some(128 + 15));
