@@ -552,7 +552,7 @@ fn bad_usage_is_told_before_the_phone_is_asked() {
             &["record", "-o", "r", "--html", "h", "--", "x"],
             "a recording has no page",
         ),
-        (&["trace", "-o", ".", "--", "/data"], "name a file"),
+        (&["trace", "-o", ".", "--", "/data"], "is there already"),
         (&["bench", "-o", "r/", "--", "file", "/x"], "name a file"),
         (
             &["bench", "-o", "/dev/null", "--", "file", "/x"],

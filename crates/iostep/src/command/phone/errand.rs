@@ -163,8 +163,16 @@ fn fetch(adb: &Adb, kind: Kind, from: &str, to: &Path) -> anyhow::Result<()> {
 
 /// Everything that could keep a result from its place, before there is one.
 fn check(kind: Kind, args: &ErrandArgs) -> anyhow::Result<()> {
-    terminal::check_results(args.json, args.html.iter().chain([&args.output]))?;
     let output = args.output.as_path();
+    let new = match kind {
+        Kind::Bench => None,
+        Kind::Trace => Some(args.output.clone()),
+        Kind::Record => Some(kept::directory_of(output)),
+    };
+    if let Some(path) = new.filter(|path| path.symlink_metadata().is_ok()) {
+        return Err(fetch::is_there(&path));
+    }
+    terminal::check_results(args.json, args.html.iter().chain([&args.output]))?;
     let wrong = |what: &str| Err(bad_input(anyhow!("{}: {what}", output.display())));
     let found = output.metadata().ok();
     let is_no_file = found.is_some_and(|found| !found.is_file())
@@ -176,14 +184,6 @@ fn check(kind: Kind, args: &ErrandArgs) -> anyhow::Result<()> {
     let parent = place_of(output);
     if !parent.as_deref().is_ok_and(Path::is_dir) {
         return wrong("there is no directory for it");
-    }
-    let new = match kind {
-        Kind::Bench => None,
-        Kind::Trace => Some(args.output.clone()),
-        Kind::Record => Some(kept::directory_of(output)),
-    };
-    if let Some(path) = new.filter(|path| path.symlink_metadata().is_ok()) {
-        return Err(fetch::is_there(&path));
     }
     if let Some(page) = &args.html {
         let is_same = place_of(page).ok() == parent.ok() && page.file_name() == output.file_name();
