@@ -29,9 +29,6 @@ pub enum Fault {
     /// The engine failed.
     #[error("{PROGRAM}: {0}")]
     Engine(String),
-    /// The lake, or what the answer is for.
-    #[error(transparent)]
-    Other(#[from] iostep_model::Error),
 }
 
 /// What a query may take.
@@ -60,12 +57,12 @@ enum Line {
     End { rows: u64 },
 }
 
-/// Who gets an answer, as it comes.
-pub trait Receiver {
-    /// The columns' names, once and first.
-    fn columns(&mut self, names: Vec<String>) -> iostep_model::Result<()>;
-    /// A row: as many values as there are columns.
-    fn row(&mut self, values: Vec<Value>) -> iostep_model::Result<()>;
+/// An answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub columns: Vec<String>,
+    /// As many values each as there are columns.
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// Where the engine is: as the environment says (`IOSTEP_FLEET_ENGINE`), beside this program, or in
@@ -92,8 +89,7 @@ pub fn ask(
     sql: &str,
     limits: Limits,
     spill: &Path,
-    receiver: &mut impl Receiver,
-) -> Result<(), Fault> {
+) -> Result<Answer, Fault> {
     let failed = |error: std::io::Error| Fault::Engine(error.to_string());
     let tables = Table::ALL
         .iter()
@@ -113,19 +109,19 @@ pub fn ask(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let is_whole = converse(&mut child, &request, receiver).inspect_err(|_| {
+    let answer = converse(&mut child, &request).inspect_err(|_| {
         // It may have ended already; what else it would say does not matter.
         let _ = child.kill();
         let _ = child.wait();
     })?;
     let said = said(&mut child);
     let status = child.wait().map_err(failed)?;
-    match is_whole {
+    match answer {
         _ if status.code() == Some(WRONG_QUERY) => Err(Fault::Query(said)),
         _ if !status.success() && !said.is_empty() => Err(Fault::Engine(said)),
         _ if !status.success() => Err(Fault::Engine(status.to_string())),
-        true => Ok(()),
-        false => Err(not_whole()),
+        Some(answer) => Ok(answer),
+        None => Err(not_whole()),
     }
 }
 
@@ -133,40 +129,37 @@ fn not_whole() -> Fault {
     Fault::Engine("its answer is not whole".into())
 }
 
-/// False if the engine ended before its answer did.
+/// `None` if the engine ended before its answer did.
 ///
-/// Errors: what comes is no answer; those of the receiver.
-fn converse(
-    child: &mut Child,
-    request: &[u8],
-    receiver: &mut impl Receiver,
-) -> Result<bool, Fault> {
+/// Errors: what comes is no answer.
+fn converse(child: &mut Child, request: &[u8]) -> Result<Option<Answer>, Fault> {
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Ok(false);
+        return Ok(None);
     };
     if input.write_all(request).is_err() {
-        return Ok(false);
+        return Ok(None);
     }
     drop(input);
-    let (mut width, mut rows) = (None, 0);
+    let mut answer: Option<Answer> = None;
     for line in BufReader::new(output).split(b'\n') {
         let Ok(line) = line else {
-            return Ok(false);
+            return Ok(None);
         };
-        match (serde_json::from_slice(&line), width) {
+        match (serde_json::from_slice(&line), &mut answer) {
             (Ok(Line::Columns { columns }), None) => {
-                width = Some(columns.len());
-                receiver.columns(columns)?;
+                let rows = Vec::new();
+                answer = Some(Answer { columns, rows });
             }
-            (Ok(Line::Row(values)), Some(width)) if values.len() == width => {
-                rows += 1;
-                receiver.row(values)?;
+            (Ok(Line::Row(values)), Some(answer)) if values.len() == answer.columns.len() => {
+                answer.rows.push(values);
             }
-            (Ok(Line::End { rows: all }), Some(_)) if all == rows => return Ok(true),
+            (Ok(Line::End { rows }), Some(whole)) if rows == whole.rows.len() as u64 => {
+                return Ok(answer);
+            }
             _ => return Err(not_whole()),
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 fn said(child: &mut Child) -> String {

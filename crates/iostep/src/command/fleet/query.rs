@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::Args;
 use iostep_fleet::Lake;
-use iostep_fleet::engine::{self, Fault, Limits, Receiver};
+use iostep_fleet::engine::{self, Fault, Limits};
 use iostep_model::directory::Temporary;
 use iostep_model::unit::Unit;
 use iostep_model::units::parse_bytes;
@@ -36,24 +36,8 @@ pub struct QueryArgs {
     pub json: bool,
 }
 
-/// An answer.
-#[derive(Debug, Default)]
-pub struct Answer {
-    pub columns: Vec<String>,
-    pub rows: Vec<Vec<Value>>,
-}
-
-impl Receiver for Answer {
-    fn columns(&mut self, names: Vec<String>) -> iostep_model::Result<()> {
-        self.columns = names;
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> iostep_model::Result<()> {
-        self.rows.push(values);
-        Ok(())
-    }
-}
+/// An answer, and its forms.
+pub struct Answer(engine::Answer);
 
 /// Asks a lake.
 ///
@@ -76,13 +60,12 @@ pub fn ask(lake: &Path, sql: &str, args: &QueryArgs) -> anyhow::Result<Answer> {
         threads: args.threads.map_or(threads, usize::from),
     };
     let bar = working("asking the lake");
-    let mut answer = Answer::default();
     // The engine makes directories in it, by its name.
     let place = spill.path().canonicalize()?;
-    let asked = engine::ask(&engine, &lake, sql, limits, &place, &mut answer);
+    let asked = engine::ask(&engine, &lake, sql, limits, &place);
     bar.finish_and_clear();
     match asked {
-        Ok(()) => Ok(answer),
+        Ok(answer) => Ok(Answer(answer)),
         Err(_) if interrupt.came() => Err(anyhow!("interrupted")),
         Err(fault @ Fault::Query(_)) => Err(bad_input(fault)),
         Err(fault) => Err(anyhow!(fault).context(lake.root().display().to_string())),
@@ -91,7 +74,7 @@ pub fn ask(lake: &Path, sql: &str, args: &QueryArgs) -> anyhow::Result<Answer> {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::json!({ "columns": self.columns, "rows": self.rows })
+        serde_json::json!({ "columns": self.0.columns, "rows": self.0.rows })
     }
 
     /// Prints comma-separated values.
@@ -99,8 +82,8 @@ impl Answer {
     /// Errors: those of standard output.
     pub fn print_csv(&self) -> anyhow::Result<()> {
         terminal::write(Content::Data, |out| {
-            out.write_all(csv::line(&self.columns).as_bytes())?;
-            for row in &self.rows {
+            out.write_all(csv::line(&self.0.columns).as_bytes())?;
+            for row in &self.0.rows {
                 out.write_all(csv::line(row.iter().map(plain)).as_bytes())?;
             }
             Ok(())
@@ -111,11 +94,12 @@ impl Answer {
     /// that the answer is ordered by, if it is one, are drawn on a page.
     pub fn table(&self, with_bars: bool) -> Table {
         let is_number = |place: usize| {
-            let mut values = self.rows.iter().filter_map(|row| row.get(place));
+            let mut values = self.0.rows.iter().filter_map(|row| row.get(place));
             values.all(|value| value.is_number() || value.is_null())
         };
-        let numbers: Vec<bool> = (0..self.columns.len()).map(is_number).collect();
+        let numbers: Vec<bool> = (0..self.0.columns.len()).map(is_number).collect();
         let names = self
+            .0
             .columns
             .iter()
             .zip(&numbers)
@@ -124,7 +108,11 @@ impl Answer {
                 false => format!("~{name}"),
             });
         let greatest = |place: usize| {
-            let values = self.rows.iter().filter_map(|row| row.get(place)?.as_f64());
+            let values = self
+                .0
+                .rows
+                .iter()
+                .filter_map(|row| row.get(place)?.as_f64());
             values.fold(0.0, f64::max)
         };
         let drawn = numbers.iter().position(|is_number| *is_number && with_bars);
@@ -133,7 +121,7 @@ impl Answer {
             if !numbers[place] {
                 return Cell::text(plain(value));
             }
-            let (unit, one) = unit(&self.columns[place], value);
+            let (unit, one) = unit(&self.0.columns[place], value);
             let cell = Cell::number(unit, value.as_f64().map(|number| number * one));
             match drawn {
                 Some((drawn, greatest)) if drawn == place => {
@@ -142,7 +130,7 @@ impl Answer {
                 _ => cell,
             }
         };
-        let rows = self.rows.iter();
+        let rows = self.0.rows.iter();
         let rows = rows.map(|row| row.iter().enumerate().map(cell).collect::<Vec<_>>());
         Table::new("", names).rows(rows).in_order()
     }
