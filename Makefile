@@ -49,7 +49,7 @@ fleet-engine: ## Build the engine of `iostep fleet sql` and `ask`, optimised (15
 	    --manifest-path fleet/engine/Cargo.toml
 
 .PHONY: test-fleet
-test-fleet: ## Ask DataFusion, DuckDB and Spark ten questions on 5 million segments (long)
+test-fleet: ## Ask DataFusion, DuckDB, Spark and ClickHouse ten questions on 5 million segments (long)
 	scripts/setup build
 	scripts/setup fleet
 	scripts/test-fleet

@@ -1,6 +1,6 @@
 """Asks several engines the ten questions, and compares every value: compare.py LAKE ENGINE ENGINE...
 
-Engines: iostep (iostep fleet ask; IOSTEP names the program), duckdb, spark. The first is what the
+Engines: iostep (iostep fleet ask; IOSTEP names the program), duckdb, spark, clickhouse. The first is what the
 others are compared with. Numbers are equal if they differ by a billionth at most, since means are
 summed in any order; all else must be the same, in the same order. For each engine and question the
 time is printed, which includes the start of iostep's engine.
@@ -64,7 +64,29 @@ class Spark:
         return answer.columns, [tuple(row) for row in answer.collect()]
 
 
-ENGINES = {"iostep": Iostep, "duckdb": DuckDB, "spark": Spark}
+class ClickHouse:
+    # What the SQL standard says, where ClickHouse has a rule of its own: a missing row of a join and of
+    # lag() is NULL, and a column is found before an alias of the same name.
+    SETTINGS = (
+        "join_use_nulls = 1, schema_inference_make_columns_nullable = 1, "
+        "prefer_column_name_to_alias = 1, output_format_json_quote_64bit_integers = 0"
+    )
+
+    def __init__(self, lake):
+        from chdb.session import Session
+
+        self.session = Session()
+        self.session.query(f"SET {self.SETTINGS}")
+        for table in tables(lake):
+            files = f"file('{lake}/{table}/*/*.parquet', 'Parquet')"
+            self.session.query(f"CREATE VIEW {table} AS SELECT * FROM {files}")
+
+    def ask(self, _question, sql):
+        answer = json.loads(str(self.session.query(sql, "JSONCompact")))
+        return [column["name"] for column in answer["meta"]], answer["data"]
+
+
+ENGINES = {"iostep": Iostep, "duckdb": DuckDB, "spark": Spark, "clickhouse": ClickHouse}
 
 
 def tables(lake):

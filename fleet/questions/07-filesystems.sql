@@ -23,7 +23,7 @@ WITH written AS (
 ), several AS (
     SELECT app FROM written GROUP BY app HAVING count(*) > 1
 )
-SELECT written.app, written.filesystem, written_bytes,
+SELECT written.app AS app, written.filesystem AS filesystem, written_bytes,
        1e0 * written_bytes / nullif(data_bytes, 0) AS written_per_data_byte,
        calls AS sync_calls, p50_ns, p99_ns
 FROM written
