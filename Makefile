@@ -176,15 +176,18 @@ test-dist: ## Install what `make dist` built into an empty place, use it, and re
 	scripts/test-dist
 
 SHARE := $(DESTDIR)$(PREFIX)/share
+UNIT := $(DESTDIR)$(PREFIX)/lib/systemd/system/iostep-serve.service
 
 .PHONY: install
 install: ## Install what `make build` built below PREFIX (/usr/local)
 	@test -x $(IOSTEP) || { echo "$(IOSTEP) is not built; run make build first" >&2; exit 1; }
 	install -D -m 755 $(IOSTEP) $(DESTDIR)$(PREFIX)/bin/iostep
 	umask 022 && $(IOSTEP) __manual $(SHARE)
+	install -d $(dir $(UNIT))
+	umask 022 && sed 's|=/usr/bin/|=$(PREFIX)/bin/|' packaging/iostep-serve.service >$(UNIT)
 
 .PHONY: uninstall
 uninstall: ## Remove what `make install` installed
-	rm -f $(DESTDIR)$(PREFIX)/bin/iostep $(SHARE)/man/man1/iostep.1 $(SHARE)/man/man1/iostep-*.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/iostep $(UNIT) $(SHARE)/man/man1/iostep.1 $(SHARE)/man/man1/iostep-*.1 \
 	    $(SHARE)/bash-completion/completions/iostep \
 	    $(SHARE)/fish/vendor_completions.d/iostep.fish $(SHARE)/zsh/site-functions/_iostep
