@@ -76,7 +76,11 @@ fn the_program_for_phones_writes_the_same_document() {
 }
 
 fn bench(arguments: &[&str]) -> (String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_iostep-bench"))
+    bench_of(env!("CARGO_BIN_EXE_iostep-bench"), arguments)
+}
+
+fn bench_of(program: &str, arguments: &[&str]) -> (String, String) {
+    let output = Command::new(program)
         .arg("bench")
         .args(arguments)
         .output()
@@ -101,7 +105,9 @@ fn a_result_is_shown_again_and_what_is_sent_of_it_names_no_place() {
         "-o",
         name,
     ]);
-    assert_eq!(bench(&["show", name, "--json"]).0, printed);
+    let show = ["show", name, "--json"];
+    assert_eq!(bench(&show).0, printed);
+    assert_eq!(bench_of(env!("CARGO_BIN_EXE_iostep"), &show).0, printed);
     assert!(bench(&["show", name]).0.contains("transactions/s"));
     let (sent, _) = bench(&["show", name, "--to-send"]);
     assert!(

@@ -63,7 +63,7 @@ const ALLOWED: &[c_long] = &[
 #[rustfmt::skip]
 const OF_X86: &[c_long] = &[
     SYS_open, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_mkdir, SYS_rmdir, SYS_unlink,
-    SYS_rename, SYS_poll, SYS_arch_prctl,
+    SYS_rename, SYS_poll, SYS_dup2, SYS_arch_prctl,
 ];
 
 /// What glibc calls in each thread before a program can say anything: none of its programs runs in
@@ -131,20 +131,26 @@ fn enter(filter: &mut [sock_filter]) -> io::Result<()> {
     }
 }
 
-/// Runs `iostep-bench bench` under the list without `less`.
-fn bench(arguments: &str, refusal: Refusal, less: &[c_long]) -> Output {
+/// `iostep-bench` under the list without `less`.
+fn confined(refusal: Refusal, less: &[c_long]) -> Command {
     let (program, is_musl) = program();
     let of_glibc = if is_musl { &[] } else { OF_GLIBC };
     let all = [ALLOWED, OF_X86, of_glibc].concat();
     let allowed = all.into_iter().filter(|number| !less.contains(number));
     let mut filter = filter(allowed, refusal);
-    let directory = tempfile::tempdir().expect("a directory");
-    let mut words = arguments.split_whitespace();
     let mut command = Command::new(program);
-    command.arg("bench").arg(words.next().expect("a generator"));
-    command.arg(directory.path()).args(words).arg("--json");
     // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
     unsafe { command.pre_exec(move || enter(&mut filter)) };
+    command
+}
+
+/// Runs `iostep-bench bench` under the list without `less`.
+fn bench(arguments: &str, refusal: Refusal, less: &[c_long]) -> Output {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut words = arguments.split_whitespace();
+    let mut command = confined(refusal, less);
+    command.arg("bench").arg(words.next().expect("a generator"));
+    command.arg(directory.path()).args(words).arg("--json");
     command.output().expect("it starts")
 }
 
@@ -178,6 +184,28 @@ fn nothing_that_android_refuses_is_called() {
         let document = document(&bench(&job, Refusal::Death, &[]));
         assert_eq!(refused(&document), None, "{job}");
         assert!(document.runs[0].operations > 0, "{job}");
+    }
+}
+
+#[test]
+fn nor_is_it_when_results_are_written_and_shown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let jobs = r#"job = [{ name = "one", workload = "file", target = ".", size = "256KiB", sandbox = "android" }]"#;
+    std::fs::write(directory.path().join("jobs.toml"), jobs).expect("a job file");
+    for arguments in [
+        "bench file . --size 256KiB -o a.json --html a.html --sandbox android",
+        "bench sqlite . --transactions 20 -o b.json --progress --sandbox android",
+        "bench run jobs.toml --results results",
+        "bench --profile mobibench --tests seq-write,insert --write-size 256KiB --transactions 20 .",
+        "bench show a.json",
+        "bench show a.json --json",
+        "compare a.json a.json",
+    ] {
+        let mut command = confined(Refusal::Death, &[]);
+        command.args(arguments.split_whitespace());
+        let output = command.current_dir(directory.path()).output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{arguments}: {output:?}");
     }
 }
 
