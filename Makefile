@@ -130,6 +130,14 @@ bench-serve: ## Measure uploads and rankings of the server, waldio and stock WAL
 	cargo build --release --package iostep-serve --example load
 	bench/serve $(abspath $(IOSTEP)) $(abspath $(CARGO_TARGET_DIR)/release/examples/load) $(BENCH_SERVE)
 
+.PHONY: bench-fleet
+bench-fleet: ## Measure what a lake of 5 million segments costs, to make and to ask (20 min, 1 GB)
+	scripts/setup test
+	$(MAKE) fleet-engine
+	cargo build --release --package iostep --bin iostep
+	cargo build --release --package iostep-fleet --example synthetic_fleet
+	bench/fleet $(abspath $(IOSTEP)) $(abspath $(CARGO_TARGET_DIR)/release/examples/synthetic_fleet) $(BENCH_FLEET)
+
 .PHONY: bench-clean
 bench-clean: ## Measure how fast clean reads and replay loads, and the memory (2 min)
 	scripts/setup test

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use iostep_fleet::{Lake, Options, Sizes, Table};
+use iostep_fleet::{Lake, Options, Table};
 use iostep_model::class::FileType;
 use iostep_model::disk::{Bus, Disk, Health};
 use iostep_model::fixture;
@@ -79,19 +79,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     eprintln!(
         "add: {traces} traces, {added} segments, {seconds:.1} s, {:.0} segments/s",
         added as f64 / seconds
-    );
-    let start = Instant::now();
-    let mut rows = 0;
-    for date in lake.dates()? {
-        for table in Table::ALL {
-            rows += lake
-                .compact(table, date, Sizes::default(), &|| Ok(()))?
-                .rows;
-        }
-    }
-    eprintln!(
-        "compact: {rows} rows, {:.1} s",
-        start.elapsed().as_secs_f64()
     );
     for table in Table::ALL {
         eprintln!("{}: {:?}", table.name(), lake.totals(table)?);
