@@ -25,6 +25,7 @@ use rusqlite::{Connection, OpenFlags};
 pub use change::{Change, KeyMay, Outcome, Secret};
 pub use query::{Filter, Page, Record, Submission};
 pub use rankings::Ranked;
+pub use schema::SCHEMA_VERSION;
 pub use state::State;
 pub use survey::{Found, Sample};
 pub use writer::{Counts, Reply, Writer};

@@ -203,3 +203,32 @@ fn catches_signals(status: &str) -> bool {
     let has = |mask: u64, signal: Signal| mask >> (signal.as_raw() - 1) & 1 == 1;
     mask.is_some_and(|mask| has(mask, Signal::INT) && has(mask, Signal::TERM))
 }
+
+#[test]
+fn version_tells_the_features_and_the_version_of_each_format_of_a_file() {
+    let text = iostep(&place(), "--version").stdout;
+    let text = String::from_utf8(text).expect("UTF-8");
+    let line = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
+        let line = lines.next().unwrap_or_else(|| panic!("no {name}: {text}"));
+        assert_eq!(lines.next(), None, "{text}");
+        line.split(", ").collect::<Vec<_>>()
+    };
+    assert_eq!(line("features: "), ["trace", "many-devices"]);
+    let formats = line("formats: ");
+    for (what, version) in [
+        ("traces", iostep_model::manifest::SCHEMA_VERSION),
+        ("event logs", iostep_model::spool::VERSION.into()),
+        ("recordings", recording::VERSION),
+        ("recordings cut short", 1),
+        ("results of bench", iostep_model::bench::SCHEMA_VERSION),
+        ("of lab", iostep_model::lab::SCHEMA_VERSION),
+        ("lakes", iostep_fleet::VERSION),
+        ("stores of serve", iostep_serve::store::SCHEMA_VERSION),
+    ] {
+        let expected = format!("{what} {version}");
+        assert!(formats.contains(&&expected[..]), "{expected}: {formats:?}");
+    }
+    // Cargo may be told the commit, and then it stands there.
+    assert_eq!(line("commit: ").len(), 1);
+}

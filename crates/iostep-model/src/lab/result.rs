@@ -138,7 +138,8 @@ pub struct Environment {
     pub tools: Vec<Tool>,
     /// Version of the iostep that ran it.
     pub iostep_version: String,
-    /// The commit that this iostep was built from, if known; ends in `+` where files differed.
+    /// The commit that this iostep was built from, if known; ends in `+` where files differed, in
+    /// `?` where nobody looked whether they do.
     pub iostep_commit: Option<String>,
     /// `sqlite3_libversion`, if SQLite ran.
     pub sqlite_version: Option<String>,

@@ -17,8 +17,18 @@ pub use line::write_call;
 pub use reader::{Reader, read};
 pub use writer::Writer;
 
+// A macro, since `concat!` takes no constant.
+macro_rules! version {
+    () => {
+        1
+    };
+}
+
+/// The version of the format.
+pub const VERSION: u32 = version!();
+
 /// The first line of every file.
-pub const MAGIC: &str = "# iostep system calls 1";
+pub const MAGIC: &str = concat!("# iostep system calls ", version!());
 
 /// The version in a first line, [`MAGIC`] or one like it.
 fn version(line: &str) -> Option<u64> {

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 /// only added to: stores of earlier programs have gone that way.
 const MIGRATIONS: [&str; 2] = [FIRST, SECOND];
 
+/// The version of a store that this program leaves.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
 const FIRST: &str = "
 CREATE TABLE meta (
     name TEXT PRIMARY KEY,

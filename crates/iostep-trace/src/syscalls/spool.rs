@@ -19,8 +19,18 @@ use super::present::Present;
 use super::record::MAX_BYTES;
 use crate::error::{Error, Result};
 
-/// What a file of this kind begins with, its version included.
-pub const MAGIC: &[u8] = b"iostep calls 1\n";
+// A macro, since `concat!` takes no constant.
+macro_rules! version {
+    () => {
+        1
+    };
+}
+
+/// The version of the format.
+pub const VERSION: u32 = version!();
+
+/// What a file of this kind begins with.
+pub const MAGIC: &[u8] = concat!("iostep calls ", version!(), "\n").as_bytes();
 const BUFFER_BYTES: usize = 1 << 20;
 /// A process with very many open files has a long beginning.
 const MAX_BEGINNING_BYTES: usize = 1 << 28;

@@ -12,7 +12,7 @@ use super::fields::Fields;
 use super::head::Head;
 use super::line::read_call;
 use super::writer::is_compressed;
-use super::{MAGIC, MAX_LINE_BYTES, version};
+use super::{MAGIC, MAX_LINE_BYTES, VERSION, version};
 use crate::error::{Error, Result};
 
 /// Reads a trace file call by call.
@@ -62,9 +62,8 @@ impl Reader {
             buffer: Vec::new(),
         };
         let magic = lines.next()?.map(|(line, _)| line).unwrap_or_default();
-        if let (Some(found), Some(newest)) = (version(&magic), version(MAGIC))
-            && found > newest
-        {
+        let newest = u64::from(VERSION);
+        if let Some(found) = version(&magic).filter(|found| *found > newest) {
             return Err(Error::newer(path, "system calls", found, newest, None));
         }
         if magic != MAGIC {
