@@ -23,6 +23,7 @@ pub mod identity;
 mod json;
 pub mod lab;
 pub mod manifest;
+pub mod name_service;
 mod names;
 pub mod operation;
 pub mod pragma;

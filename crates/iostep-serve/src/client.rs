@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use iostep_model::name_service;
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use serde_json::Value;
@@ -77,6 +78,8 @@ impl Client {
                  speaks it"
             )));
         }
+        // Requests look the host up in threads of their own.
+        name_service::use_sources_inside();
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)

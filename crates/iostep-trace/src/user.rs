@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
+use iostep_model::name_service;
+
 use crate::error::{Error, Result};
 use crate::rights::{USER, give_up_all, missing_rights};
 
@@ -78,8 +80,7 @@ fn check(returned: libc::c_long) -> io::Result<()> {
 }
 
 fn look_up(name: &CStr) -> io::Result<Option<User>> {
-    #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
-    ask_files_alone();
+    name_service::use_sources_inside();
     let mut bytes = ENTRY_BYTES;
     loop {
         let mut text: Vec<c_char> = vec![0; bytes];
@@ -111,20 +112,6 @@ fn look_up(name: &CStr) -> io::Result<Option<User>> {
             group: entry.pw_gid,
             groups: groups_of(name, entry.pw_gid)?,
         }));
-    }
-}
-
-/// Other sources than `/etc/passwd` and `/etc/group` are libraries of the C library that is installed,
-/// and a static program has one of its own: together they may crash (glibc's FAQ on linking
-/// statically).
-#[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
-fn ask_files_alone() {
-    unsafe extern "C" {
-        fn __nss_configure_lookup(database: *const c_char, services: *const c_char) -> libc::c_int;
-    }
-    for database in [c"passwd", c"group", c"initgroups"] {
-        // SAFETY: it copies both strings. No other thread asks for a user.
-        unsafe { __nss_configure_lookup(database.as_ptr(), c"files".as_ptr()) };
     }
 }
 
