@@ -1,7 +1,10 @@
 //! Loop devices and mounts leave nothing behind. Needs root; without it every test is reported as
-//! ignored, with the reason, or fails if `IOSTEP_REQUIRE` names `root`.
+//! ignored, with the reason, or fails if `IOSTEP_REQUIRE` asks for it.
 //!
 //! Ground truth: `/sys/block/loopN/loop` and the mount table.
+
+#[path = "../../../tests/kernel/src/demand.rs"]
+mod demand;
 
 use std::collections::HashSet;
 use std::fs;
@@ -43,11 +46,7 @@ fn trial(name: &str, test: fn() -> Result<(), Failed>) -> Trial {
         if rustix::process::geteuid().is_root() {
             return test().map(|()| Completion::Completed);
         }
-        let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
-        if required.split(',').any(|what| what == "root") {
-            return Err("needs root".into());
-        }
-        Ok(Completion::ignored_with("needs root"))
+        demand::skip(&["root"], "needs root")
     })
 }
 
@@ -62,11 +61,7 @@ fn made_and_mounted(kind: Kind) -> Trial {
         } else {
             return make_and_mount(kind).map(|()| Completion::Completed);
         };
-        let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
-        if required.split(',').any(|what| what == missing) {
-            return Err(format!("needs {missing}").into());
-        }
-        Ok(Completion::ignored_with(format!("needs {missing}")))
+        demand::skip(&[missing], &format!("needs {missing}"))
     })
 }
 

@@ -1,7 +1,10 @@
 //! The tracefs backend on a real kernel. Needs root; without it every test is reported as
-//! ignored, with the reason, or fails if `IOSTEP_REQUIRE` names `root`.
+//! ignored, with the reason, or fails if `IOSTEP_REQUIRE` asks for it.
 //!
 //! Ground truth: the device's counters, debugfs(8), the tracefs of the machine itself.
+
+#[path = "../../../tests/kernel/src/demand.rs"]
+mod demand;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -79,14 +82,7 @@ fn trial(name: &str, test: fn() -> Outcome) -> Trial {
         if rustix::process::geteuid().is_root() {
             return test().map(|()| Completion::Completed);
         }
-        let required = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
-        if required
-            .split(',')
-            .any(|what| what == "root" || what == "all")
-        {
-            return Err("needs root".into());
-        }
-        Ok(Completion::ignored_with("needs root"))
+        demand::skip(&["root"], "needs root")
     })
 }
 

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod compare;
 pub mod counters;
+pub mod demand;
 pub mod dmesg;
 pub mod extents;
 pub mod facts;

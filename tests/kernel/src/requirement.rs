@@ -89,21 +89,11 @@ impl Requirement {
     }
 }
 
-/// Why a test cannot run here; empty if it can.
-pub fn skip_reasons(requirements: &[Requirement]) -> Vec<String> {
-    requirements.iter().filter_map(|r| r.missing()).collect()
-}
-
-/// The requirements whose absence is a failure, not a skip: `IOSTEP_REQUIRE` is a list of names,
-/// separated by commas, or `all`.
-pub fn is_demanded(requirement: Requirement) -> bool {
-    let demanded = std::env::var("IOSTEP_REQUIRE").unwrap_or_default();
-    names(&demanded, requirement)
-}
-
-fn names(demanded: &str, requirement: Requirement) -> bool {
-    let mut names = demanded.split(',').map(str::trim);
-    names.any(|name| name == "all" || name == requirement.name())
+/// What a test lacks here, by name, and why it cannot run; empty if it can.
+pub fn lacks(requirements: &[Requirement]) -> (Vec<&'static str>, Vec<String>) {
+    let missing = requirements.iter();
+    let missing = missing.filter_map(|r| Some((r.name(), r.missing()?)));
+    missing.unzip()
 }
 
 /// Guests do not nest: within one there is none.
@@ -147,20 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_demand_names_requirements_or_all() {
-        assert!(names("root, btf", Requirement::Btf));
-        assert!(names("all", Requirement::Filesystem("xfs")));
-        assert!(names("xfs", Requirement::Filesystem("xfs")));
-        assert!(!names("root", Requirement::Btf));
-        assert!(!names("", Requirement::Root));
-    }
-
-    #[test]
     fn every_missing_thing_is_named() {
-        let reasons = skip_reasons(&[
-            Requirement::Program("no-such-program-1"),
-            Requirement::Program("no-such-program-2"),
-        ]);
+        let programs = ["no-such-program-1", "no-such-program-2"];
+        let (missing, reasons) = lacks(&programs.map(Requirement::Program));
+        assert_eq!(missing, programs);
         assert_eq!(reasons.len(), 2, "{reasons:?}");
     }
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use iostep_kernel_tests::demand;
 use iostep_kernel_tests::dmesg::Mark;
 use iostep_kernel_tests::leftovers;
-use iostep_kernel_tests::requirement::{Requirement, is_demanded, skip_reasons};
+use iostep_kernel_tests::requirement::{Requirement, lacks};
 use libtest_mimic::{Completion, Failed, Trial};
 
 /// A test says how long it took from here on: all together are to be done in minutes.
@@ -56,17 +57,9 @@ impl Case {
     }
 
     fn run(self, scratch: PathBuf) -> Result<Completion, Failed> {
-        let reasons = skip_reasons(&self.requirements);
-        if !reasons.is_empty() {
-            let reasons = reasons.join(", ");
-            let demanded = self
-                .requirements
-                .iter()
-                .any(|r| is_demanded(*r) && r.missing().is_some());
-            return match demanded {
-                true => Err(format!("IOSTEP_REQUIRE asks for it: {reasons}").into()),
-                false => Ok(Completion::ignored_with(reasons)),
-            };
+        let (missing, reasons) = lacks(&self.requirements);
+        if !missing.is_empty() {
+            return demand::skip(&missing, &reasons.join(", "));
         }
         println!("{}", self.name);
         let mark = Mark::now();
