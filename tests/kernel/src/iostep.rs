@@ -57,9 +57,15 @@ impl Running {
     pub fn start<S: AsRef<OsStr>>(
         arguments: impl IntoIterator<Item = S>,
     ) -> anyhow::Result<Running> {
+        let mut command = Command::new(binary()?);
+        command.args(arguments);
+        Running::spawn(command)
+    }
+
+    /// Starts such a command line, with an environment of its own.
+    pub fn spawn(mut command: Command) -> anyhow::Result<Running> {
         let (stdout, stderr) = (NamedTempFile::new()?, NamedTempFile::new()?);
-        let child = Command::new(binary()?)
-            .args(arguments)
+        let child = command
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(stdout.reopen()?)

@@ -158,7 +158,11 @@ fn start(workload: &str, target: &Path, flags: &str) -> anyhow::Result<Running> 
 }
 
 /// Waits for something that happens while the command runs.
-fn wait_for(running: &Running, what: &str, mut ready: impl FnMut() -> bool) -> anyhow::Result<()> {
+pub fn wait_for(
+    running: &Running,
+    what: &str,
+    mut ready: impl FnMut() -> bool,
+) -> anyhow::Result<()> {
     let mut ended = false;
     crate::faults::wait_until(what, || {
         // In this order: it may be ready and end in between.

@@ -19,6 +19,7 @@ mod clean;
 mod databases;
 mod devices;
 mod every_kernel;
+mod explain;
 mod f2fs;
 mod fat;
 mod faults;
@@ -73,6 +74,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(clean::cases());
     cases.extend(databases::cases());
     cases.extend(devices::cases());
+    cases.extend(explain::cases());
     cases.extend(faults::cases());
     cases.extend(flushes::cases());
     cases.extend(every_kernel::cases());
