@@ -464,15 +464,149 @@ fn a_cell_that_fails_does_not_end_the_matrix() {
         target.path().display()
     );
     std::fs::write(&jobs, jobs_text).expect("write");
-    let line = "bench run DIR/jobs.toml --results DIR --html DIR/all.html";
-    let output = iostep(line, results.path());
+    let output = iostep(&format!("{MATRIX} --html DIR/all.html"), results.path());
     assert_eq!(output.status.code(), Some(1));
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let complete: Vec<_> = rows.iter().map(|row| &row["complete"]).collect();
+    assert_eq!(complete, [false, true]);
     let error = text(&output.stderr);
     assert!(error.contains("file-1 size=5000: 5000 bytes"), "{error}");
     let page = std::fs::read_to_string(results.path().join("all.html"));
     let page = page.expect("a page of what there is");
     assert!(page.contains("write of 4 KiB by 1 thread"), "{page}");
     assert_eq!(times(results.path()).len(), 1);
+}
+
+/// A file of jobs that all have this target, in the directory of [`MATRIX`].
+fn write_jobs(jobs: &str, target: &Path, results: &Path) {
+    let defaults = format!("[defaults]\ntarget = '{}'\n", target.display());
+    std::fs::write(results.join("jobs.toml"), defaults + jobs).expect("write");
+}
+
+/// Every complete result, in the order of their names, which begin with their job's.
+fn documents(results: &Path) -> Vec<(String, Document)> {
+    let all = times(results).into_iter();
+    all.map(|(name, _)| {
+        let document = Document::read(&results.join(&name)).expect("a result");
+        (
+            name.split('-').next().unwrap_or_default().to_owned(),
+            document,
+        )
+    })
+    .collect()
+}
+
+/// Four cells of one job and two of the other.
+const CROSSED: &str = "
+[[job]]
+name = 'files'
+workload = 'file'
+size = '64KiB'
+access = ['write', 'random-write']
+threads = [1, 2]
+verify = true
+
+[[job]]
+name = 'rows'
+workload = 'sqlite'
+journal = ['wal', 'delete']
+transactions = 7
+";
+
+#[test]
+fn a_matrix_does_every_cell_of_its_job_file_once() {
+    let (target, results) = (directory(), directory());
+    write_jobs(CROSSED, target.path(), results.path());
+    let output = iostep(MATRIX, results.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut done: Vec<String> = documents(results.path())
+        .iter()
+        .map(|(_, document)| {
+            let cell = match &document.job {
+                Job::File(job) => format!("{} {}", job.access, job.threads),
+                Job::Sqlite(job) => format!("{:?}", job.journal),
+            };
+            let operations = document.runs.iter().map(|run| run.operations);
+            format!("{cell}: {:?}", operations.collect::<Vec<_>>())
+        })
+        .collect();
+    done.sort();
+    let expected = [
+        "Delete: [7]",
+        "Wal: [7]",
+        "random-write 1: [16]",
+        "random-write 2: [32]",
+        "write 1: [16]",
+        "write 2: [32]",
+    ];
+    assert_eq!(done, expected);
+    // Nothing is left to be done.
+    let before = times(results.path());
+    let again = iostep(MATRIX, results.path());
+    let rows: Vec<Value> = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!((again.status.code(), rows.len()), (Some(0), 6));
+    assert_eq!(times(results.path()), before);
+    assert_eq!(names(target.path()), [""; 0]);
+}
+
+/// Cells of a moment, of which the second is slow.
+const SLOW_MIDDLE: &str = "
+workload = 'file'
+size = '64KiB'
+[[job]]
+name = 'first'
+[[job]]
+name = 'middle'
+think = '20ms'
+repeat = 5
+[[job]]
+name = 'last'
+";
+
+#[test]
+fn a_cell_that_was_cut_short_is_done_again_whole() {
+    let named = |results: &Path| -> Vec<(String, usize)> {
+        let all = documents(results).into_iter();
+        all.map(|(name, document)| (name, document.runs.len()))
+            .collect()
+    };
+    for signal_to_all in [None, Some(Signal::INT), Some(Signal::TERM)] {
+        let (target, results) = (directory(), directory());
+        write_jobs(SLOW_MIDDLE, target.path(), results.path());
+        let matrix = started(MATRIX, results.path());
+        until("the first result", || !times(results.path()).is_empty());
+        until("the slow cell", || cell_of(&matrix).is_some_and(is_running));
+        let cell = cell_of(&matrix).expect("a cell");
+        let (signal, process) = match signal_to_all {
+            None => (Signal::KILL, Pid::from_raw(cell as i32).expect("a process")),
+            Some(signal) => (signal, Pid::from_child(&matrix)),
+        };
+        kill_process(process, signal).expect("a signal");
+        let output = matrix.wait_with_output().expect("it ends");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        let process = Path::new("/proc").join(cell.to_string());
+        until("the cell's end", || !process.exists());
+        let first = ("first".to_owned(), 1);
+        let last = ("last".to_owned(), 1);
+        if signal_to_all.is_none() {
+            assert!(error.contains("middle"), "{error}");
+            assert_eq!(named(results.path()), [first.clone(), last.clone()]);
+        } else {
+            assert_eq!(named(results.path()), std::slice::from_ref(&first));
+            assert_eq!(names(target.path()), [""; 0]);
+        }
+        let before = times(results.path());
+        let output = iostep(MATRIX, results.path());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let after = times(results.path());
+        assert!(before.iter().all(|result| after.contains(result)));
+        assert_eq!(
+            named(results.path()),
+            [first, last, ("middle".to_owned(), 5)]
+        );
+        assert_eq!(names(target.path()), [""; 0]);
+    }
 }
 
 #[test]

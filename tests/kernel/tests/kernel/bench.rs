@@ -7,7 +7,6 @@ mod database;
 mod failing;
 mod figures;
 mod interrupted;
-mod matrix;
 mod results;
 mod shown;
 mod system_calls;
@@ -38,7 +37,6 @@ pub fn cases() -> Vec<Case> {
     all.extend(failing::cases());
     all.extend(figures::cases());
     all.extend(interrupted::cases());
-    all.extend(matrix::cases());
     all.extend(results::cases());
     all.extend(shown::cases());
     all.extend(system_calls::cases());
