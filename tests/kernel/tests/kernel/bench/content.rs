@@ -1,7 +1,6 @@
 //! What is in the files afterwards, read by plain reads.
 
-use std::collections::{BTreeSet, HashSet};
-use std::os::unix::fs::MetadataExt;
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +10,7 @@ use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::bench::Warning;
 
-use super::{Ground, TMPFS, brief, ensure_removed, ground_needs, measure, only_run, work_files};
+use super::{Ground, TMPFS, brief, ground_needs, measure, only_run, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -22,23 +21,10 @@ pub fn cases() -> Vec<Case> {
     let ext4 = || ground_needs(Kind::Ext4, &[]);
     vec![
         Case::new(
-            "mappings of many threads write every file",
-            ext4(),
-            mappings_write_every_file,
-        ),
-        Case::new(
             "mappings of many threads read every file",
             ext4(),
             mappings_read_every_file,
         ),
-        Case::new("a random pass writes every record once", TMPFS, random_pass),
-        Case::new(
-            "an overlap is the share of records that repeat another",
-            TMPFS,
-            overlap,
-        ),
-        Case::new("appends leave exactly the asked bytes", TMPFS, appends),
-        Case::new("threads with one file write all of it", TMPFS, shared_file),
         Case::new(
             "io_uring writes what psync writes",
             ext4(),
@@ -53,11 +39,6 @@ pub fn cases() -> Vec<Case> {
             "a compressing filesystem writes all of the payload",
             ground_needs(Kind::Btrfs, &[]),
             payload_and_btrfs,
-        ),
-        Case::new(
-            "files go unless they are to be kept, and are reused as they are",
-            TMPFS,
-            kept_and_reused,
         ),
     ]
 }
@@ -87,34 +68,6 @@ fn written(blocks: &[Vec<u8>]) -> (usize, usize) {
     (written.len(), written.iter().collect::<HashSet<_>>().len())
 }
 
-fn mappings_write_every_file() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
-    for threads in [4, 8] {
-        for access in ["write", "random-write"] {
-            for sync in ["none", "msync", "msync-async"] {
-                let flags = format!(
-                    "--transfer mmap --initial sparse --size 128KiB --keep \
-                     --threads {threads} --access {access} --sync {sync}"
-                );
-                let document = measure("file", ground.root(), &flags)?;
-                let run = only_run(&document)?;
-                let expected = threads * 32;
-                anyhow::ensure!(run.operations == expected as u64, "{flags}: {}", brief(run));
-                let files = work_files(ground.root()).len();
-                anyhow::ensure!(files == threads, "{flags}: {files} files");
-                let found = written(&blocks_of_files(ground.root(), 128 << 10)?);
-                anyhow::ensure!(
-                    found == (expected, expected),
-                    "{flags}: of {expected} blocks, (written, different) are {found:?}"
-                );
-                // The next must not find what this one wrote.
-                std::fs::remove_dir_all(ground.root().join("iostep-bench"))?;
-            }
-        }
-    }
-    Ok(())
-}
-
 fn mappings_read_every_file() -> anyhow::Result<()> {
     let ground = Ground::new(Kind::Ext4)?;
     for threads in [4, 8] {
@@ -133,68 +86,6 @@ fn mappings_read_every_file() -> anyhow::Result<()> {
             let read = run.device.context("no counters")?.read.bytes;
             anyhow::ensure!(read >= run.bytes, "{flags}: the device read {read} bytes");
         }
-    }
-    Ok(())
-}
-
-fn random_pass() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    // 1000 records are no power of anything.
-    let flags = "--access random-write --initial sparse --payload constant:0x5a \
-                 --record 4096 --size 4096000 --keep";
-    measure("file", place.path(), flags)?;
-    let content = std::fs::read(&work_files(place.path())[0])?;
-    anyhow::ensure!(content.len() == 4_096_000, "{} bytes", content.len());
-    let unwritten = content.iter().filter(|byte| **byte != 0x5a).count();
-    anyhow::ensure!(unwritten == 0, "{unwritten} bytes are not written");
-    Ok(())
-}
-
-fn overlap() -> anyhow::Result<()> {
-    for (percent, expected) in [(0, 256), (25, 192), (50, 128), (100, 1)] {
-        let place = TempMount::new("tmpfs", "")?;
-        let flags = format!(
-            "--access random-write --initial sparse --size 1MiB --overlap {percent} --keep"
-        );
-        let document = measure("file", place.path(), &flags)?;
-        let operations = only_run(&document)?.operations;
-        anyhow::ensure!(operations == 256, "{percent} %: {operations} operations");
-        let (found, _) = written(&blocks_of_files(place.path(), 1 << 20)?);
-        anyhow::ensure!(found == expected, "{percent} %: {found} different places");
-    }
-    Ok(())
-}
-
-fn appends() -> anyhow::Result<()> {
-    for sharing in ["", "--shared"] {
-        let place = TempMount::new("tmpfs", "")?;
-        let flags = format!("--access append --threads 4 --size 512KiB --keep {sharing}");
-        let document = measure("file", place.path(), &flags)?;
-        let blocks = blocks_of_files(place.path(), 512 << 10)?;
-        let expected = only_run(&document)?.operations as usize;
-        let found = written(&blocks);
-        anyhow::ensure!(
-            found == (expected, expected) && expected == blocks.len(),
-            "{sharing}: {expected} operations, {found:?} of {} blocks",
-            blocks.len()
-        );
-    }
-    Ok(())
-}
-
-fn shared_file() -> anyhow::Result<()> {
-    // In order each thread has a part; at random each goes over all.
-    for (access, operations) in [("write", 256), ("random-write", 4 * 256)] {
-        let place = TempMount::new("tmpfs", "")?;
-        let flags =
-            format!("--access {access} --shared --threads 4 --size 1MiB --initial sparse --keep");
-        let document = measure("file", place.path(), &flags)?;
-        let done = only_run(&document)?.operations;
-        anyhow::ensure!(done == operations, "{access}: {done} operations");
-        let files = work_files(place.path()).len();
-        anyhow::ensure!(files == 1, "{access}: {files} files");
-        let (found, _) = written(&blocks_of_files(place.path(), 1 << 20)?);
-        anyhow::ensure!(found == 256, "{access}: {found} of 256 blocks");
     }
     Ok(())
 }
@@ -275,34 +166,4 @@ fn payload_and_btrfs() -> anyhow::Result<()> {
     anyhow::ensure!(random >= (16 << 20) / 100 * 98, "{random} bytes");
     anyhow::ensure!(constant < 4 << 20, "of one byte, {constant} bytes");
     Ok(())
-}
-
-fn kept_and_reused() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let inodes = |flags: &str| -> anyhow::Result<BTreeSet<u64>> {
-        measure(
-            "file",
-            place.path(),
-            &format!("--size 256KiB --threads 3 {flags}"),
-        )?;
-        let files = work_files(place.path());
-        let inode = |path: &std::path::PathBuf| Ok(std::fs::metadata(path)?.ino());
-        files.iter().map(inode).collect()
-    };
-    inodes("")?;
-    ensure_removed(place.path())?;
-    let kept = inodes("--keep")?;
-    anyhow::ensure!(kept.len() == 3, "kept: {kept:?}");
-    anyhow::ensure!(inodes("--keep --reuse")? == kept, "not reused");
-    anyhow::ensure!(
-        inodes("--keep --reuse --access read")? == kept,
-        "not reused to read"
-    );
-    let larger = inodes("--keep --reuse --size 512KiB");
-    anyhow::ensure!(
-        larger.is_err() || larger? != kept,
-        "reused with another length"
-    );
-    inodes("--reuse")?;
-    ensure_removed(place.path())
 }
