@@ -223,12 +223,15 @@ fn fewer_transactions_than_threads_are_done_by_each_thread() {
 #[test]
 fn a_file_run_counts_what_it_did_and_leaves_nothing() {
     let target = directory();
-    let line = "file DIR --size 256KiB --threads 2 --sync fsync --sync-every 4 --repeat 2 --verify";
+    let line = "file DIR --size 256KiB --threads 2 --sync fsync --sync-every 4 --repeat 2 \
+                --verify --think 1ms";
     let (document, summary) = measured(line, target.path());
     assert_eq!(document.runs.len(), 2);
     for run in &document.runs {
         assert_eq!(run.state, RunState::Complete);
         assert_eq!((run.operations, run.bytes), (128, 512 << 10));
+        // Pauses are no part of an operation, but of the time.
+        assert!(run.elapsed_ns >= 63_000_000);
         let verification = run.verification.as_ref().expect("verified");
         assert_eq!(verification.wrong, 0);
         let syncs = run.latencies.iter().find(|l| l.step.name() == "sync");
@@ -264,12 +267,16 @@ fn every_output_holds_the_same_result() {
          --log DIR/r.csv --seconds DIR/s.csv",
         name(target.path())
     );
+    std::fs::write(out.path().join("r.json"), "what was there before").expect("write");
     let output = iostep(&line, out.path());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = std::fs::read(out.path().join("r.json")).expect("the result");
     assert_eq!(text(&written), text(&output.stdout).trim_end());
     let page = std::fs::read_to_string(out.path().join("r.html")).expect("the page");
     assert!(page.trim_end().ends_with("</html>"));
+    for foreign in ["src=\"http", "href=\"http", "@import", "fetch("] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
     let log = std::fs::read_to_string(out.path().join("r.csv")).expect("the log");
     let mut lines = log.lines();
     assert_eq!(lines.next(), Some("run,thread,end_ns,latency_ns,sync_ns"));
@@ -300,19 +307,20 @@ fn every_output_holds_the_same_result() {
 #[test]
 fn csv_has_a_line_for_each_run_and_quiet_says_nothing() {
     let target = directory();
-    let three = |flag: &str| {
-        let line = format!("bench file DIR --size 64KiB --repeat 3 {flag}");
-        iostep(&line, target.path())
-    };
-    let csv = three("--csv");
-    assert_eq!(
-        text(&csv.stdout).lines().count(),
-        4,
-        "{}",
-        text(&csv.stdout)
-    );
-    let quiet = three("--quiet");
-    assert_eq!((quiet.status.code(), text(&quiet.stdout)), (Some(0), ""));
+    for workload in ["file DIR --size 64KiB", "sqlite DIR --transactions 20"] {
+        let three = |flag: &str| {
+            let line = format!("bench {workload} --repeat 3 {flag}");
+            iostep(&line, target.path())
+        };
+        let csv = three("--csv");
+        assert_eq!((csv.status.code(), text(&csv.stderr)), (Some(0), ""));
+        let lines = text(&csv.stdout).lines();
+        let fields: Vec<usize> = lines.map(|line| line.split(',').count()).collect();
+        assert!(fields[0] > 1);
+        assert_eq!(fields, [fields[0]; 4], "{}", text(&csv.stdout));
+        let quiet = three("--quiet");
+        assert_eq!((quiet.status.code(), text(&quiet.stdout)), (Some(0), ""));
+    }
 }
 
 /// True once the threads of a run have begun.
@@ -642,6 +650,7 @@ fn two_results_are_compared_and_a_worse_one_fails_if_asked() {
         ("DIR/fast.json DIR/slow.json --fail-above 40", 1),
         ("DIR/fast.json DIR/slow.json --fail-above 60", 0),
         ("DIR/slow.json DIR/fast.json --fail-above 5", 0),
+        ("DIR/fast.json DIR/fast.json --fail-above 0.001", 0),
         // Both wrote the same, and five runs tell of the rest.
         (
             "DIR/fast.json DIR/slow.json --fail-on written,flushes,p99",
@@ -658,6 +667,7 @@ fn two_results_are_compared_and_a_worse_one_fails_if_asked() {
     ] {
         let output = iostep(&format!("compare {line}"), out.path());
         assert_eq!(output.status.code(), Some(status), "{line}");
+        assert!(!output.stdout.is_empty(), "{line}");
     }
     let output = iostep("compare DIR/fast.json DIR/slow.json --json", out.path());
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -705,22 +715,28 @@ fn a_result_that_is_none_is_an_error_of_one_line() {
     let out = directory();
     let path = out.path().join("r.json");
     let document = iostep_analyze::bench::fixture::write_fdatasync(1);
+    document
+        .write(&out.path().join("good.json"))
+        .expect("write");
     let whole = serde_json::to_vec(&document).expect("JSON");
     assert!(matches!(document.job, Job::File(_)));
     for content in [
         &whole[..whole.len() / 2],
         b"",
         b"[]",
+        b"{}",
         b"{\"schema_version\": 99}",
         b"\xff",
     ] {
         std::fs::write(&path, content).expect("write");
-        let error = refused("compare DIR DIR", &path, 2);
-        assert!(
-            error.starts_with(&format!("iostep: {}: ", path.display())),
-            "{error}"
-        );
-        assert_eq!(error.lines().count(), 1, "{error}");
+        for files in [
+            "DIR/r.json DIR/good.json --json",
+            "DIR/good.json DIR/r.json",
+        ] {
+            let error = refused(&format!("compare {files}"), out.path(), 2);
+            let begins = error.starts_with(&format!("iostep: {}: ", path.display()));
+            assert!(begins && error.lines().count() == 1, "{error}");
+        }
     }
     let missing = refused("compare DIR/a DIR/b", Path::new("/nowhere"), 2);
     assert!(missing.starts_with("iostep: /nowhere/a: "), "{missing}");

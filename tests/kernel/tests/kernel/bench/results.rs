@@ -1,9 +1,9 @@
-//! What is printed and written: one JSON document, tables, a log, and comparisons.
+//! What is printed and written: one JSON document, tables and a log.
 
 use std::path::Path;
 
 use anyhow::Context;
-use iostep_kernel_tests::iostep::{self, Outcome};
+use iostep_kernel_tests::iostep;
 use iostep_lab::Kind;
 use iostep_model::bench::{Document, Step};
 use serde_json::Value;
@@ -16,32 +16,14 @@ use crate::case::Case;
 pub fn cases() -> Vec<Case> {
     vec![
         Case::new("--json prints one document and no stray line", TMPFS, json),
-        Case::new("--csv prints rows of equal length", TMPFS, csv),
         Case::new("a failed run is printed as JSON, too", TMPFS, failed_json),
-        Case::new(
-            "the file of a result is what --json prints",
-            TMPFS,
-            output_file,
-        ),
         Case::new("the log has every operation", TMPFS, log),
-        Case::new("the page is whole and loads nothing", TMPFS, page),
         Case::new(
             "a result that cannot be written is an error",
             TMPFS,
             no_output,
         ),
         Case::new("every repetition is in the result", TMPFS, repetitions),
-        Case::new(
-            "a result does not differ from itself",
-            TMPFS,
-            compare_with_itself,
-        ),
-        Case::new(
-            "a slower result fails --fail-above",
-            TMPFS,
-            compare_with_slower,
-        ),
-        Case::new("compare refuses what is no result", TMPFS, compare_rubbish),
         Case::new(
             "the profile runs the original's buttons",
             ground_needs(Kind::Ext4, &[]),
@@ -72,40 +54,12 @@ fn json() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn csv() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    for (workload, flags) in WORKLOADS {
-        let outcome = attempt(workload, place.path(), &format!("{flags} --csv"))?.success()?;
-        let lines: Vec<&str> = outcome.stdout.lines().collect();
-        anyhow::ensure!(lines.len() >= 2, "{}", outcome.stdout);
-        let fields: Vec<usize> = lines.iter().map(|line| line.split(',').count()).collect();
-        let equal = fields.iter().all(|count| *count == fields[0] && *count > 1);
-        anyhow::ensure!(equal, "{}", outcome.stdout);
-        anyhow::ensure!(outcome.stderr.is_empty(), "{flags}: {}", outcome.stderr);
-    }
-    Ok(())
-}
-
 fn failed_json() -> anyhow::Result<()> {
     let place = TempMount::new("tmpfs", "")?;
     // Before anything ran there is nothing to print.
     let outcome = attempt("file", place.path(), "--transfer direct --json")?.status(4)?;
     anyhow::ensure!(outcome.stdout.is_empty(), "{}", outcome.stdout);
     anyhow::ensure!(outcome.stderr.lines().count() == 1, "{}", outcome.stderr);
-    Ok(())
-}
-
-fn output_file() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let path = place.path().join("result.json");
-    std::fs::write(&path, "what was there before")?;
-    let flags = format!("--size 64KiB --json -o {}", path.display());
-    let outcome = attempt("file", place.path(), &flags)?.success()?;
-    let printed: Value = serde_json::from_str(&outcome.stdout)?;
-    let written: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
-    anyhow::ensure!(printed == written, "they differ");
-    let names = std::fs::read_dir(place.path())?.count();
-    anyhow::ensure!(names == 1, "{names} files: something temporary is left");
     Ok(())
 }
 
@@ -154,21 +108,6 @@ fn log() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn page() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let path = place.path().join("page.html");
-    for (workload, flags) in WORKLOADS {
-        let flags = format!("{flags} --html {}", path.display());
-        measure(workload, place.path(), &flags)?;
-        let text = std::fs::read_to_string(&path)?;
-        anyhow::ensure!(text.trim_end().ends_with("</html>"), "{flags}: cut off");
-        for foreign in ["src=\"http", "href=\"http", "@import", "fetch("] {
-            anyhow::ensure!(!text.contains(foreign), "{flags}: {foreign}");
-        }
-    }
-    Ok(())
-}
-
 fn no_output() -> anyhow::Result<()> {
     let place = TempMount::new("tmpfs", "")?;
     for flag in ["-o", "--html", "--log"] {
@@ -205,67 +144,6 @@ fn repetitions() -> anyhow::Result<()> {
     )?;
     let runs = document.runs.len();
     anyhow::ensure!((3..=7).contains(&runs), "{runs} runs");
-    Ok(())
-}
-
-fn compare(files: [&Path; 2], flags: &str) -> anyhow::Result<Outcome> {
-    let mut words = vec![Path::new("compare"), files[0], files[1]];
-    words.extend(flags.split_whitespace().map(Path::new));
-    iostep::run(words)
-}
-
-fn written(place: &Path, name: &str, flags: &str) -> anyhow::Result<std::path::PathBuf> {
-    let path = place.join(name);
-    measure("file", place, &format!("{flags} -o {}", path.display()))?;
-    Document::read(&path)?;
-    Ok(path)
-}
-
-fn compare_with_itself() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let path = written(place.path(), "a.json", "--size 1MiB --repeat 4")?;
-    let outcome = compare([&path, &path], "--fail-above 0.001")?.success()?;
-    anyhow::ensure!(!outcome.stdout.is_empty(), "nothing is printed");
-    let outcome = compare([&path, &path], "--json")?.success()?;
-    serde_json::from_str::<Value>(&outcome.stdout)?;
-    Ok(())
-}
-
-fn compare_with_slower() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let fast = written(place.path(), "fast.json", "--size 256KiB --repeat 5")?;
-    // The pause is no part of an operation, but of the throughput.
-    let slow = written(
-        place.path(),
-        "slow.json",
-        "--size 256KiB --repeat 5 --think 2ms",
-    )?;
-    let outcome = compare([&fast, &slow], "--fail-above 5")?.status(1)?;
-    println!("{}", outcome.stdout);
-    compare([&slow, &fast], "--fail-above 5")?.success()?;
-    Ok(())
-}
-
-fn compare_rubbish() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let good = written(place.path(), "good.json", "--size 64KiB")?;
-    let text = std::fs::read_to_string(&good)?;
-    for (content, object) in [
-        ("".to_owned(), "bad.json"),
-        ("{}".to_owned(), "bad.json"),
-        (text[..text.len() / 2].to_owned(), "bad.json"),
-        (
-            text.replace("\"schema_version\": ", "\"schema_version\": 999"),
-            "999",
-        ),
-    ] {
-        let bad = place.path().join("bad.json");
-        std::fs::write(&bad, content)?;
-        compare([&good, &bad], "")?.refused(&[1, 2, 4], object)?;
-        compare([&bad, &good], "--json")?.refused(&[1, 2, 4], object)?;
-    }
-    let missing = place.path().join("missing.json");
-    compare([&good, &missing], "")?.refused(&[1, 2], "missing.json")?;
     Ok(())
 }
 
