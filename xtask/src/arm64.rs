@@ -23,7 +23,16 @@ const NOT_EMULATED: [(&str, &[&str]); 5] = [
         ],
     ),
     ("driver", &[""]),
-    ("file", &["psync::a_sync_follows", "work_files::direct_"]),
+    (
+        "file",
+        &[
+            "psync::a_sync_follows",
+            "verify::a_read_that_brings",
+            "verify::one_changed_bit",
+            "verify::what_nobody_touched",
+            "work_files::direct_",
+        ],
+    ),
     ("open_files", &[""]),
     (
         "transactions",

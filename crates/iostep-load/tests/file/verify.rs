@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use iostep_load::engine::{Observer, Progress};
 use iostep_model::bench::{
-    Access, FileJob, InitialContent, RunState, Sharing, Transfer, Verification,
+    Access, Engine, FileJob, InitialContent, RunState, Sharing, Transfer, Verification,
 };
 use iostep_model::manifest::Counters;
 
@@ -55,6 +55,11 @@ fn verify_meddled(job: &FileJob, at: u32, meddle: impl Fn(&std::fs::File)) -> Ve
 /// Every way of working that can be verified.
 fn all_ways() -> Vec<FileJob> {
     let base = job("/nowhere".as_ref());
+    let ways = [
+        (Transfer::Buffered, Engine::Psync, 1),
+        (Transfer::Mmap, Engine::Psync, 1),
+        (Transfer::Buffered, Engine::Uring, 4),
+    ];
     let mut jobs = Vec::new();
     for access in Access::ALL.iter().copied() {
         for (threads, sharing) in [
@@ -62,7 +67,7 @@ fn all_ways() -> Vec<FileJob> {
             (4, Sharing::OwnFile),
             (4, Sharing::SharedFile),
         ] {
-            for transfer in [Transfer::Buffered, Transfer::Mmap] {
+            for (transfer, engine, depth) in ways {
                 let tears = access == Access::RandomWrite && sharing == Sharing::SharedFile;
                 if transfer == Transfer::Mmap && (tears || access == Access::Append) {
                     continue;
@@ -72,6 +77,8 @@ fn all_ways() -> Vec<FileJob> {
                     threads,
                     sharing,
                     transfer,
+                    engine,
+                    depth,
                     ..base.clone()
                 });
             }
@@ -116,22 +123,22 @@ fn one_changed_bit_anywhere_is_found() {
 
 #[test]
 fn a_read_that_brings_another_record_is_found_at_once() {
-    let job = FileJob {
-        access: Access::RandomRead,
-        ..job("/nowhere".as_ref())
-    };
-    let found = verify_meddled(&job, 0, |file| {
-        file.write_all_at(&(7 * 4096u64).to_le_bytes(), 3 * 4096 + 16)
-            .expect("a write");
-    });
-    // Once by the thread and once in the end.
-    assert_eq!((found.compared, found.wrong), (32, 2));
-    let expected = "at 12288: expected what was there before, found the stamp of file 0 at 28672";
-    assert!(
-        found.examples.iter().all(|e| e.contains(expected)),
-        "{:?}",
-        found.examples
-    );
+    let is_random_read = |job: &FileJob| job.access == Access::RandomRead && job.threads == 1;
+    for job in all_ways().into_iter().filter(is_random_read) {
+        let found = verify_meddled(&job, 0, |file| {
+            file.write_all_at(&(7 * 4096u64).to_le_bytes(), 3 * 4096 + 16)
+                .expect("a write");
+        });
+        // Once by the thread and once in the end.
+        assert_eq!((found.compared, found.wrong), (32, 2), "{job:?}");
+        let expected =
+            "at 12288: expected what was there before, found the stamp of file 0 at 28672";
+        assert!(
+            found.examples.iter().all(|e| e.contains(expected)),
+            "{:?}",
+            found.examples
+        );
+    }
 }
 
 #[test]

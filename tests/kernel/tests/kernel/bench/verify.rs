@@ -1,20 +1,13 @@
 //! --verify passes where nothing is wrong, and finds what somebody else wrote.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::process::Command;
+use std::os::unix::fs::FileExt;
 
 use anyhow::Context;
-use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::bench::{Run, Verification};
 
-use super::database::{only_table, sqlite3};
-use super::{
-    DEVICE, Disk, Ground, TMPFS, document, ground_needs, measure, only_run, start, wait_for,
-    work_files,
-};
-use crate::bad_input::TempMount;
+use super::{DEVICE, Disk, Ground, document, ground_needs, measure, only_run, start, wait_for};
 use crate::case::Case;
 
 /// Every test of this file.
@@ -26,29 +19,9 @@ pub fn cases() -> Vec<Case> {
             every_mode_passes,
         ),
         Case::new(
-            "--verify passes for every journal and operation",
-            TMPFS,
-            every_journal_passes,
-        ),
-        Case::new(
-            "--verify finds a record that somebody else wrote",
-            TMPFS,
-            foreign_record,
-        ),
-        Case::new(
-            "--verify finds a single bit in what is read",
-            TMPFS,
-            foreign_bit,
-        ),
-        Case::new(
             "--verify finds what somebody else wrote to a device",
             DEVICE,
             foreign_device_record,
-        ),
-        Case::new(
-            "--verify finds a row that somebody else changed",
-            [TMPFS, &[Requirement::Program("sqlite3")]].concat(),
-            foreign_row,
         ),
     ]
 }
@@ -106,22 +79,6 @@ fn every_mode_passes() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn every_journal_passes() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    for journal in ["delete", "truncate", "persist", "wal", "memory", "off"] {
-        for operation in ["insert", "update", "delete", "read", "mix"] {
-            let flags = format!(
-                "--journal {journal} --operation {operation} --keys random --transactions 40 \
-                 --rows 60 --tables 2 --databases 2 --verify"
-            );
-            let document = measure("sqlite", place.path(), &flags)?;
-            let found = verified(only_run(&document)?)?;
-            anyhow::ensure!(found.wrong == 0 && found.compared > 0, "{flags}: {found:?}");
-        }
-    }
-    Ok(())
-}
-
 /// Fails unless exactly one record is wrong and is told.
 fn ensure_one_wrong(outcome: iostep_kernel_tests::iostep::Outcome) -> anyhow::Result<String> {
     let outcome = outcome.status(1)?;
@@ -130,42 +87,6 @@ fn ensure_one_wrong(outcome: iostep_kernel_tests::iostep::Outcome) -> anyhow::Re
     println!("    {found:?}");
     anyhow::ensure!(found.wrong == 1, "{found:?}");
     found.examples.first().cloned().context("no example")
-}
-
-fn foreign_record() -> anyhow::Result<()> {
-    for flags in ["", "--transfer mmap", "--engine uring"] {
-        let place = TempMount::new("tmpfs", "")?;
-        let flags = format!("--size 1MiB --initial sparse --think 2ms --verify {flags}");
-        let running = start("file", place.path(), &flags)?;
-        let path = place.path().join("iostep-bench/file-0");
-        // Ten records are written, so the third will not be again.
-        wait_for(&running, "ten records", || {
-            path.metadata().is_ok_and(|found| found.blocks() >= 10 * 8)
-        })?;
-        let file = File::options().write(true).open(&path)?;
-        file.write_all_at(&[0x11; 4096], 2 * 4096)?;
-        let example = ensure_one_wrong(running.finish()?)?;
-        anyhow::ensure!(example.contains("8192"), "{flags}: {example}");
-    }
-    Ok(())
-}
-
-fn foreign_bit() -> anyhow::Result<()> {
-    for flags in ["", "--transfer mmap", "--engine uring --depth 2"] {
-        let place = TempMount::new("tmpfs", "")?;
-        let flags = format!("--access read --size 1MiB --think 2ms --verify {flags}");
-        let running = start("file", place.path(), &flags)?;
-        let path = place.path().join("iostep-bench/file-0");
-        let file = File::options().read(true).write(true).open(&path)?;
-        let mut byte = [0];
-        let last = (1 << 20) - 100;
-        file.read_exact_at(&mut byte, last)?;
-        file.write_all_at(&[byte[0] ^ 4], last)?;
-        let example = ensure_one_wrong(running.finish()?)?;
-        let record = (1 << 20) - 4096;
-        anyhow::ensure!(example.contains(&record.to_string()), "{flags}: {example}");
-    }
-    Ok(())
 }
 
 fn foreign_device_record() -> anyhow::Result<()> {
@@ -188,30 +109,4 @@ fn foreign_device_record() -> anyhow::Result<()> {
     let example = ensure_one_wrong(running.finish()?)?;
     anyhow::ensure!(example.contains("8192"), "{example}");
     Ok(())
-}
-
-fn foreign_row() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    let flags = "--journal wal --transactions 400 --think 2ms --verify";
-    let running = start("sqlite", place.path(), flags)?;
-    let database = work_files(place.path())
-        .into_iter()
-        .next()
-        .context("no database")?;
-    let table = only_table(&database)?;
-    wait_for(&running, "ten rows", || {
-        let count = sqlite3(&database, &format!("SELECT count(*) FROM {};", table.name));
-        count.is_ok_and(|count| count.trim().parse().is_ok_and(|rows: u64| rows >= 10))
-    })?;
-    let change = format!(
-        "UPDATE {0} SET {1} = zeroblob(100) WHERE rowid = (SELECT min(rowid) FROM {0});",
-        table.name, table.value
-    );
-    let status = Command::new("sqlite3")
-        .args(["-cmd", ".timeout 5000"])
-        .arg(&database)
-        .arg(change)
-        .status()?;
-    anyhow::ensure!(status.success(), "sqlite3: {status}");
-    ensure_one_wrong(running.finish()?).map(drop)
 }
