@@ -231,6 +231,8 @@ fn a_checkpoint_stands_apart_and_comes_as_often_as_asked() {
     let run = run_well(&wal(CheckpointPolicy::Pages(1)));
     assert_eq!(steps(&run, Step::Checkpoint), 20 + 1);
     assert_eq!(steps(&run, Step::Transaction), 20);
+    let run = run_well(&wal(CheckpointPolicy::Pages(100_000)));
+    assert!(steps(&run, Step::Checkpoint) <= 1);
     let run = run_well(&wal(CheckpointPolicy::Never));
     assert_eq!(steps(&run, Step::Checkpoint), 0);
     let times = |step| {
@@ -279,14 +281,17 @@ fn settings_are_those_that_were_asked_for() {
 #[test]
 fn databases_go_unless_they_are_kept() {
     let directory = directory();
-    let job = SqliteJob {
-        keep: false,
-        journal: Journal::Persist,
-        databases: 2,
-        ..job(directory.path())
-    };
-    run_well(&job);
-    assert!(!directory.path().join("iostep-bench").exists());
+    for journal in [Journal::Delete, Journal::Persist, Journal::Wal] {
+        let job = SqliteJob {
+            keep: false,
+            journal,
+            databases: 2,
+            threads: 2,
+            ..job(directory.path())
+        };
+        run_well(&job);
+        assert!(!directory.path().join("iostep-bench").exists());
+    }
 }
 
 #[test]
