@@ -370,6 +370,22 @@ fn a_signal_ends_the_run_and_keeps_what_was_measured() {
     }
 }
 
+#[test]
+fn a_signal_is_heard_while_rows_are_made() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let target = directory();
+        // Enough of them that making them takes seconds.
+        let line = "bench sqlite DIR --operation read --rows 2000000";
+        let child = started(line, target.path());
+        let database = target.path().join("iostep-bench/sqlite-0-0.db");
+        until("the database", || database.exists());
+        kill_process(Pid::from_child(&child), signal).expect("a signal");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert_eq!(names(target.path()), [""; 0]);
+    }
+}
+
 /// The matrix of a directory, whose results come beside it.
 const MATRIX: &str = "bench run DIR/jobs.toml --results DIR --json";
 
@@ -461,28 +477,6 @@ fn an_interrupted_matrix_ends_its_cell_and_marks_what_is_partial() {
     assert_eq!(slow["summary"]["runs"][0]["state"], "interrupted");
     assert_eq!(rows[5]["file"], Value::Null);
     assert_eq!(names(target.path()), [""; 0]);
-}
-
-#[test]
-fn a_cell_that_fails_does_not_end_the_matrix() {
-    let (target, results) = (directory(), directory());
-    let jobs = results.path().join("jobs.toml");
-    let jobs_text = format!(
-        "[[job]]\nworkload = 'file'\ntarget = '{}'\nsize = [5000, '64KiB']\n",
-        target.path().display()
-    );
-    std::fs::write(&jobs, jobs_text).expect("write");
-    let output = iostep(&format!("{MATRIX} --html DIR/all.html"), results.path());
-    assert_eq!(output.status.code(), Some(1));
-    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
-    let complete: Vec<_> = rows.iter().map(|row| &row["complete"]).collect();
-    assert_eq!(complete, [false, true]);
-    let error = text(&output.stderr);
-    assert!(error.contains("file-1 size=5000: 5000 bytes"), "{error}");
-    let page = std::fs::read_to_string(results.path().join("all.html"));
-    let page = page.expect("a page of what there is");
-    assert!(page.contains("write of 4 KiB by 1 thread"), "{page}");
-    assert_eq!(times(results.path()).len(), 1);
 }
 
 /// A file of jobs that all have this target, in the directory of [`MATRIX`].
@@ -615,6 +609,28 @@ fn a_cell_that_was_cut_short_is_done_again_whole() {
         );
         assert_eq!(names(target.path()), [""; 0]);
     }
+}
+
+#[test]
+fn a_cell_that_fails_does_not_end_the_matrix() {
+    let (target, results) = (directory(), directory());
+    let jobs = results.path().join("jobs.toml");
+    let jobs_text = format!(
+        "[[job]]\nworkload = 'file'\ntarget = '{}'\nsize = [5000, '64KiB']\n",
+        target.path().display()
+    );
+    std::fs::write(&jobs, jobs_text).expect("write");
+    let output = iostep(&format!("{MATRIX} --html DIR/all.html"), results.path());
+    assert_eq!(output.status.code(), Some(1));
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let complete: Vec<_> = rows.iter().map(|row| &row["complete"]).collect();
+    assert_eq!(complete, [false, true]);
+    let error = text(&output.stderr);
+    assert!(error.contains("file-1 size=5000: 5000 bytes"), "{error}");
+    let page = std::fs::read_to_string(results.path().join("all.html"));
+    let page = page.expect("a page of what there is");
+    assert!(page.contains("write of 4 KiB by 1 thread"), "{page}");
+    assert_eq!(times(results.path()).len(), 1);
 }
 
 #[test]

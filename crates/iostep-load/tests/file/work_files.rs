@@ -8,7 +8,7 @@ use iostep_load::Error;
 use iostep_load::engine::{Observer, Progress};
 use iostep_load::file::Bench;
 use iostep_model::bench::{
-    Access, FileJob, Files, InitialContent, PageCache, PayloadKind, Sharing, Transfer,
+    Access, Engine, FileJob, Files, InitialContent, PageCache, PayloadKind, Sharing, Transfer,
 };
 use iostep_model::manifest::Counters;
 
@@ -48,18 +48,21 @@ fn work_files_and_their_directory_are_nobody_elses() {
 fn a_link_in_place_of_the_directory_is_refused() {
     let (dir, elsewhere) = (tempfile::tempdir(), tempfile::tempdir());
     let (dir, elsewhere) = (dir.expect("a directory"), elsewhere.expect("a directory"));
-    symlink(elsewhere.path(), dir.path().join("iostep-bench")).expect("a link");
-    let refusal = refusal(&job(dir.path()));
-    assert!(
-        refusal.contains("iostep-bench: it is not a directory of ours"),
-        "{refusal}"
-    );
-    assert_eq!(
-        std::fs::read_dir(elsewhere.path())
-            .expect("a listing")
-            .count(),
-        0
-    );
+    let link = dir.path().join("iostep-bench");
+    symlink(elsewhere.path(), &link).expect("a link");
+    let victim = elsewhere.path().join("file-0");
+    std::fs::write(&victim, vec![7; 65536]).expect("a file");
+    for files in [Files::Fresh, Files::Reuse] {
+        let refusal = refusal(&FileJob {
+            files,
+            ..job(dir.path())
+        });
+        let expected = "iostep-bench: it is not a directory of ours";
+        assert!(refusal.contains(expected), "{refusal}");
+        assert_eq!(std::fs::read(&victim).expect("the victim"), vec![7; 65536]);
+        assert_eq!(std::fs::read_dir(&elsewhere).expect("a listing").count(), 1);
+        assert!(link.is_symlink());
+    }
 }
 
 #[test]
@@ -115,20 +118,28 @@ fn a_directory_that_cannot_be_is_named_with_what_to_do() {
 
 #[test]
 fn too_little_space_is_found_before_anything_is_written() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let job = FileJob {
-        file_bytes: 1 << 60,
-        threads: 4,
-        ..job(dir.path())
-    };
-    let error = run(&job).expect_err("no space");
-    assert!(matches!(error, Error::Refused { .. }));
-    let text = error.to_string();
-    assert!(
-        text.contains(&format!("{} bytes are needed and ", 1u64 << 62)),
-        "{text}"
-    );
-    assert_eq!(std::fs::read_dir(dir.path()).expect("a listing").count(), 0);
+    for (access, initial) in [
+        (Access::Write, InitialContent::Written),
+        (Access::Write, InitialContent::Allocated),
+        (Access::Write, InitialContent::Sparse),
+        (Access::Append, InitialContent::Written),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let job = FileJob {
+            file_bytes: 1 << 60,
+            threads: 4,
+            access,
+            initial,
+            ..job(dir.path())
+        };
+        let error = run(&job).expect_err("no space");
+        assert!(matches!(error, Error::Refused { .. }));
+        let text = error.to_string();
+        let expected = format!("{} bytes are needed and ", 1u64 << 62);
+        assert!(text.contains(&expected), "{text}");
+        assert!(text.contains(" bytes are free"), "{text}");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a listing").count(), 0);
+    }
 }
 
 #[test]
@@ -303,15 +314,22 @@ fn a_kept_file_of_one_seed_is_the_same_every_time() {
 #[test]
 fn direct_transfers_are_refused_where_there_is_nothing_but_memory() {
     let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
-    let job = FileJob {
-        transfer: Transfer::Direct,
-        ..job(dir.path())
-    };
-    let error = run(&job).expect_err("a refusal");
-    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
-    let expected = "O_DIRECT is not supported by tmpfs; choose --transfer buffered";
-    assert!(error.to_string().ends_with(expected), "{error}");
-    assert_eq!(std::fs::read_dir(dir.path()).expect("a listing").count(), 0);
+    for (access, engine) in [
+        (Access::Write, Engine::Psync),
+        (Access::Read, Engine::Uring),
+    ] {
+        let job = FileJob {
+            access,
+            engine,
+            transfer: Transfer::Direct,
+            ..job(dir.path())
+        };
+        let error = run(&job).expect_err("a refusal");
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        let expected = "O_DIRECT is not supported by tmpfs; choose --transfer buffered";
+        assert!(error.to_string().ends_with(expected), "{error}");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a listing").count(), 0);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use iostep_model::bench::RunState;
+use iostep_model::bench::{FileJob, RunState, Target};
 
 use super::*;
 
@@ -86,9 +86,14 @@ fn a_directory_that_is_missing_a_link_or_open_to_others_is_refused() {
     let elsewhere = super::directory();
     let link = directory.path().join("iostep-bench");
     symlink(elsewhere.path(), &link).expect("a link");
-    let error = refusal(&job(directory.path()));
-    assert!(matches!(error, Error::Refused { .. }), "{error}");
-    assert_eq!(elsewhere.path().read_dir().expect("a directory").count(), 0);
+    for reuse in [false, true] {
+        let error = refusal(&SqliteJob {
+            reuse,
+            ..job(directory.path())
+        });
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(elsewhere.path().read_dir().expect("a directory").count(), 0);
+    }
 
     std::fs::remove_file(&link).expect("gone");
     std::fs::create_dir(&link).expect("a directory");
@@ -121,7 +126,12 @@ fn one_directory_has_one_run_at_a_time() {
     let bench = open(&job).expect("open");
     let error = refusal(&job);
     assert!(error.to_string().contains("another run uses it"), "{error}");
+    let files = FileJob::new(Target::Directory(directory.path().to_owned()));
+    let run_of_files = || iostep_load::file::Bench::open(&files, &GO_ON, &mut Quiet).map(|_| ());
+    let error = run_of_files().expect_err("it is taken");
+    assert!(error.to_string().contains("another run uses it"), "{error}");
     drop(bench);
+    run_of_files().expect("nobody else");
     run_well(&job);
 }
 

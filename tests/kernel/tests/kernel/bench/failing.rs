@@ -20,16 +20,10 @@ pub fn cases() -> Vec<Case> {
     remount.push(Requirement::Program("mount"));
     vec![
         Case::new(
-            "a full filesystem is found before anything is written",
-            TMPFS,
-            too_little_space,
-        ),
-        Case::new(
             "a filesystem that fills up ends the run at that operation",
             TMPFS,
             fills_up,
         ),
-        Case::new("a file that shrinks ends the run", TMPFS, file_shrinks),
         Case::new(
             "a mapping that finds no space ends the run and not the process",
             TMPFS,
@@ -56,7 +50,6 @@ pub fn cases() -> Vec<Case> {
             sync_error,
         ),
         Case::new("a read-only filesystem is refused", remount, read_only),
-        Case::new("O_DIRECT on a tmpfs is refused", TMPFS, direct_on_tmpfs),
         Case::new(
             "what a loop device cannot do is refused",
             ground_needs(Kind::Ext4, &[]),
@@ -83,30 +76,6 @@ fn failed(outcome: &iostep_kernel_tests::iostep::Outcome, reason: &str) -> anyho
 fn used_bytes(place: &Path) -> anyhow::Result<u64> {
     let found = rustix::fs::statvfs(place)?;
     Ok((found.f_blocks - found.f_bfree) * found.f_frsize)
-}
-
-fn too_little_space() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "size=4m")?;
-    for flags in [
-        "--size 8MiB",
-        "--size 1MiB --threads 5",
-        "--size 8MiB --access append",
-        "--size 8MiB --initial sparse",
-        "--size 8MiB --initial allocated",
-    ] {
-        let outcome = attempt("file", place.path(), flags)?.refused(&[1], "bytes are needed")?;
-        let needed = ["8388608", "5242880"];
-        anyhow::ensure!(
-            needed.iter().any(|bytes| outcome.stderr.contains(bytes)),
-            "{flags}: {}",
-            outcome.stderr
-        );
-        anyhow::ensure!(outcome.stderr.contains("4194304"), "{}", outcome.stderr);
-        ensure_removed(place.path())?;
-        let used = used_bytes(place.path())?;
-        anyhow::ensure!(used == 0, "{flags}: {used} bytes are used");
-    }
-    Ok(())
 }
 
 /// Fails unless the failed operation's number is that of its place: in order, the first record is
@@ -152,33 +121,6 @@ fn fills_up() -> anyhow::Result<()> {
         };
         anyhow::ensure!(ends, "{length} bytes, counted {counted}");
         ensure_number(&run)?;
-    }
-    Ok(())
-}
-
-fn file_shrinks() -> anyhow::Result<()> {
-    for flags in [
-        "",
-        "--transfer mmap",
-        "--engine uring --depth 2",
-        "--verify",
-    ] {
-        let place = TempMount::new("tmpfs", "")?;
-        let flags = format!("--access read --size 1MiB --think 1ms {flags}");
-        let running = start("file", place.path(), &flags)?;
-        let file = place.path().join("iostep-bench/file-0");
-        std::fs::File::options()
-            .write(true)
-            .open(file)?
-            .set_len(200 * 4096)?;
-        let run = failed(&running.finish()?, "")?;
-        let failure = &run.failures[0];
-        anyhow::ensure!(failure.operation == 201, "{flags}: {failure:?}");
-        anyhow::ensure!(
-            failure.attempt.contains("at 819200 of"),
-            "{flags}: {failure:?}"
-        );
-        ensure_removed(place.path())?;
     }
     Ok(())
 }
@@ -292,19 +234,6 @@ fn read_only() -> anyhow::Result<()> {
     anyhow::ensure!(status.success(), "mount: {status}");
     for workload in ["file", "sqlite"] {
         attempt(workload, place.path(), "")?.refused(&[1], "ead-only")?;
-    }
-    Ok(())
-}
-
-fn direct_on_tmpfs() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    for flags in [
-        "--transfer direct",
-        "--transfer direct --access read --engine uring",
-    ] {
-        attempt("file", place.path(), flags)?
-            .refused(&[4], "O_DIRECT is not supported by tmpfs")?;
-        ensure_removed(place.path())?;
     }
     Ok(())
 }

@@ -2,15 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use iostep_kernel_tests::iostep::Running;
-use iostep_lab::Kind;
 use iostep_model::bench::RunState;
 use rustix::process::Signal;
 
-use super::{
-    Ground, TMPFS, document, ensure_removed, ground_needs, only_run, start, threads_named,
-    wait_for, words,
-};
+use super::{TMPFS, document, ensure_removed, only_run, start, threads_named, wait_for};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -26,11 +21,6 @@ pub fn cases() -> Vec<Case> {
             "a signal is heard while threads pause",
             TMPFS,
             while_pausing,
-        ),
-        Case::new(
-            "a signal is heard while files are made",
-            ground_needs(Kind::Ext4, &[]),
-            while_preparing,
         ),
         Case::new(
             "a signal between repetitions keeps the whole ones",
@@ -89,20 +79,6 @@ fn while_pausing() -> anyhow::Result<()> {
         let state = only_run(&document)?.state;
         anyhow::ensure!(state == RunState::Interrupted, "{flags}: {state:?}");
         ensure_removed(place.path())?;
-    }
-    Ok(())
-}
-
-fn while_preparing() -> anyhow::Result<()> {
-    let ground = Ground::with(Kind::Ext4, 512 << 20, "")?;
-    for signal in [Signal::INT, Signal::TERM] {
-        let running = Running::start(words("file", ground.root(), "--size 300MiB"))?;
-        let file = ground.root().join("iostep-bench/file-0");
-        wait_for(&running, "the file", || file.exists())?;
-        running.signal(signal)?;
-        let outcome = running.finish()?.status(1)?;
-        println!("    {}", outcome.stderr.trim_end());
-        ensure_removed(ground.root())?;
     }
     Ok(())
 }

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use iostep_kernel_tests::iostep::Outcome;
-use iostep_model::bench::RunState;
 use rustix::process::Signal;
 
-use super::{TMPFS, attempt, brief, document, ensure_removed, measure, start, work_files};
+use super::{TMPFS, attempt, brief, ensure_removed, measure, start, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -18,11 +17,6 @@ const MINE: &[u8] = b"do not touch";
 /// Every test of this file.
 pub fn cases() -> Vec<Case> {
     vec![
-        Case::new(
-            "a work directory that leads elsewhere is refused",
-            TMPFS,
-            directory_is_a_link,
-        ),
         Case::new(
             "a work directory that is a file is refused",
             TMPFS,
@@ -48,7 +42,6 @@ pub fn cases() -> Vec<Case> {
             TMPFS,
             long_path,
         ),
-        Case::new("two runs do not share a work directory", TMPFS, two_runs),
         Case::new(
             "what a killed run left is no harm to the next",
             TMPFS,
@@ -68,28 +61,6 @@ fn ensure_orderly(outcome: &Outcome) -> anyhow::Result<()> {
     let known = matches!(outcome.code, Some(0..=2));
     anyhow::ensure!(known, "status {:?}: {}", outcome.code, outcome.stderr);
     anyhow::ensure!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
-    Ok(())
-}
-
-fn directory_is_a_link() -> anyhow::Result<()> {
-    for workload in ["file", "sqlite"] {
-        let place = TempMount::new("tmpfs", "")?;
-        let victim = place.path().join("victim");
-        fs::create_dir(&victim)?;
-        fs::write(victim.join("file-0"), MINE)?;
-        let target = place.path().join("target");
-        fs::create_dir(&target)?;
-        symlink(&victim, target.join("iostep-bench"))?;
-        for flags in ["", "--reuse --keep"] {
-            attempt(workload, &target, flags)?.refused(&[1], "iostep-bench")?;
-        }
-        let left = fs::read_dir(&victim)?.count();
-        anyhow::ensure!(left == 1, "{workload}: the victim has {left} files");
-        let content = fs::read(victim.join("file-0"))?;
-        anyhow::ensure!(content == MINE, "{workload}: the victim changed");
-        let link = fs::symlink_metadata(target.join("iostep-bench"))?;
-        anyhow::ensure!(link.is_symlink(), "{workload}: the link is gone");
-    }
     Ok(())
 }
 
@@ -233,23 +204,6 @@ fn strangers_stay() -> anyhow::Result<()> {
         }
         let left = work_files(place.path());
         anyhow::ensure!(left.len() == 1, "{workload}: {left:?} are left");
-    }
-    Ok(())
-}
-
-fn two_runs() -> anyhow::Result<()> {
-    let place = TempMount::new("tmpfs", "")?;
-    for first in ["file", "sqlite"] {
-        let running = start(first, place.path(), "--time 60")?;
-        for second in ["file", "sqlite"] {
-            let outcome = attempt(second, place.path(), "")?;
-            outcome.refused(&[1], "another run uses it")?;
-        }
-        running.signal(Signal::TERM)?;
-        let document = document(&running.finish()?.status(1)?)?;
-        let state = document.runs[0].state;
-        anyhow::ensure!(state == RunState::Interrupted, "{first}: {state:?}");
-        ensure_removed(place.path())?;
     }
     Ok(())
 }
