@@ -267,6 +267,14 @@ fn a_damaged_or_newer_trace_is_refused_with_the_place() {
         error.contains("trace schema 99; expected at most 1"),
         "{error}"
     );
+    std::fs::write(
+        &manifest,
+        whole_manifest.replace("\"kernel\"", "\"colonel\""),
+    )
+    .expect("edit");
+    assert!(refused(dir.path()).contains("DIR/manifest.json: damaged at "));
+    std::fs::remove_file(&manifest).expect("remove");
+    assert!(refused(dir.path()).contains("it has no manifest.json"));
 }
 
 /// A directory as a recorder leaves it while it runs.
