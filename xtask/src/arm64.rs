@@ -37,7 +37,6 @@ const NOT_EMULATED: [(&str, &[&str]); 5] = [
     (
         "transactions",
         &[
-            "fsync::with_fsync_every",
             "waldio::a_run_tells_the_layout",
             "waldio::every_option_and_shape",
         ],

@@ -1,6 +1,5 @@
 //! The SQLite generator, judged by an independent connection.
 
-mod fsync;
 mod locks;
 mod operations;
 mod other_library;
