@@ -1,8 +1,11 @@
 //! `iostep lab` as a user runs it, without storage: cells that mean nothing anywhere, lists, and
 //! what is refused.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -59,6 +62,18 @@ fn text(bytes: &[u8]) -> &str {
 
 fn count(path: &Path) -> usize {
     std::fs::read_dir(path).expect("a directory").count()
+}
+
+/// Every result, and when it was written.
+fn times(results: &Path) -> BTreeMap<PathBuf, SystemTime> {
+    let cells = std::fs::read_dir(results.join("cells")).expect("a directory");
+    cells
+        .map(|cell| {
+            let cell = cell.expect("an entry");
+            let modified = cell.metadata().and_then(|metadata| metadata.modified());
+            (cell.path(), modified.expect("a time"))
+        })
+        .collect()
 }
 
 #[test]
@@ -134,7 +149,38 @@ fn shards_are_parts_and_together_the_whole() {
     assert_eq!(parts, [2, 1, 1]);
     let all = bench.json(&["merge", "a", "b", "c", "--results", "all", "--json"]);
     assert_eq!(all.as_array().map(Vec::len), Some(4));
-    assert_eq!(count(&bench.path("all").join("cells")), 4);
+    // Whoever goes on there has nothing left to do.
+    let before = times(&bench.path("all"));
+    assert_eq!(before.len(), 4);
+    bench.run("all", &[]);
+    assert_eq!(times(&bench.path("all")), before);
+}
+
+#[test]
+fn what_was_done_is_not_done_again_unless_it_is_asked_for_elsewhere() {
+    let bench = Bench::new(LAB);
+    bench.run("out", &["--shard", "1/2"]);
+    let before = times(&bench.path("out"));
+    assert_eq!(before.len(), 2);
+    bench.run("out", &[]);
+    let after = times(&bench.path("out"));
+    assert_eq!(after.len(), 4);
+    assert!(before.iter().all(|(path, time)| after[path] == *time));
+
+    let cell = after.keys().next().expect("a result");
+    let key = cell.file_stem().and_then(OsStr::to_str).expect("a key");
+    let run = ["run", "out/lab.json", "--results", "again", "--cells", key];
+    let output = bench.lab(&run);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let again: Vec<PathBuf> = times(&bench.path("again")).into_keys().collect();
+    assert_eq!(
+        again,
+        [bench.path("again/cells").join(format!("{key}.json"))]
+    );
+
+    std::fs::write(bench.path("test.toml"), format!("name = 'other'\n{LAB}")).expect("written");
+    let run = ["run", "test.toml", "--results", "out"];
+    bench.refused(&run, "holds results of the lab test, not of other");
 }
 
 #[test]

@@ -20,12 +20,6 @@ pub fn cases() -> Vec<Case> {
     let terminal = [LOOP, &[Requirement::Program("script")]].concat();
     vec![
         Case::new(
-            "what was done is not done again, and another lab is refused",
-            LOOP,
-            resumed,
-        ),
-        Case::new("shards are merged to the whole", LOOP, sharded),
-        Case::new(
             "repetitions are counted, and the report is JSON and a page",
             LOOP,
             repeated,
@@ -53,54 +47,6 @@ fn times(results: &Path) -> anyhow::Result<BTreeMap<PathBuf, std::time::SystemTi
         all.insert(entry.path(), entry.metadata()?.modified()?);
     }
     Ok(all)
-}
-
-fn resumed() -> anyhow::Result<()> {
-    let bench = Bench::new(QUICK)?;
-    bench.run("out", &["--shard", "1/2"])?.status(0)?;
-    let before = times(&bench.path("out"))?;
-    anyhow::ensure!(before.len() == 2, "{before:?}");
-    bench.run("out", &[])?.status(0)?;
-    let after = times(&bench.path("out"))?;
-    anyhow::ensure!(after.len() == 4, "{after:?}");
-    for (path, time) in &before {
-        anyhow::ensure!(
-            after.get(path) == Some(time),
-            "{} was written again",
-            path.display()
-        );
-    }
-    let lab = bench.path("out").join("lab.json");
-    let key = bench.read("out")?[2].cell.key.clone();
-    let mut words = ["lab", "run"].map(PathBuf::from).to_vec();
-    words.extend([lab, "--results".into(), bench.path("again")]);
-    words.extend(["--cells", &key].map(PathBuf::from));
-    iostep::run(words)?.status(0)?;
-    let again = bench.read("again")?;
-    anyhow::ensure!(again.len() == 1 && again[0].cell.key == key, "{again:?}");
-    std::fs::write(bench.lab(), format!("name='other'\n{QUICK}"))?;
-    let refused = bench.run("out", &[])?;
-    refused.refused(&[2], "holds results of the lab test, not of other")?;
-    Ok(())
-}
-
-fn sharded() -> anyhow::Result<()> {
-    let bench = Bench::new(QUICK)?;
-    for (shard, results) in [("1/2", "a"), ("2/2", "b")] {
-        bench.run(results, &["--shard", shard])?.status(0)?;
-    }
-    let mut words = ["lab", "merge"].map(PathBuf::from).to_vec();
-    words.extend([bench.path("a"), bench.path("b")]);
-    words.extend(["--results".into(), bench.path("all")]);
-    iostep::run(words)?.status(0)?;
-    let all = bench.read("all")?;
-    anyhow::ensure!(all.len() == 4, "{} results", all.len());
-    all.iter().try_for_each(ensure_complete)?;
-    // Whoever goes on in the merged directory has nothing left to do.
-    let before = times(&bench.path("all"))?;
-    bench.run("all", &[])?.status(0)?;
-    anyhow::ensure!(times(&bench.path("all"))? == before, "a cell ran again");
-    Ok(())
 }
 
 fn repeated() -> anyhow::Result<()> {

@@ -22,11 +22,6 @@ pub fn cases() -> Vec<Case> {
             tmpfs,
             while_waiting_for_time,
         ),
-        Case::new(
-            "a signal ends a wait for a lock",
-            tmpfs,
-            while_waiting_for_a_lock,
-        ),
         Case::new("a signal keeps the whole runs", tmpfs, while_repeating),
         Case::new(
             "a signal is heard while files are made",
@@ -42,13 +37,13 @@ struct Ground {
 }
 
 impl Ground {
-    fn new(threads: u32, initial: &str, calls: &[&str]) -> anyhow::Result<Ground> {
+    fn new(initial: &str, calls: &[&str]) -> anyhow::Result<Ground> {
         let ground = Ground {
             place: TempMount::new("tmpfs", "")?,
             directory: tempfile::tempdir()?,
         };
         let calls: Vec<String> = calls.iter().map(|call| (*call).to_owned()).collect();
-        written_trace(&ground.trace(), threads, initial, &calls)?;
+        written_trace(&ground.trace(), 1, initial, &calls)?;
         Ok(ground)
     }
 
@@ -88,7 +83,6 @@ impl Ground {
 fn while_waiting_for_time() -> anyhow::Result<()> {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let ground = Ground::new(
-            1,
             "",
             &[
                 "0 10 t1 mkdir path=\"/made\" mode=0700 = 0",
@@ -109,42 +103,8 @@ fn while_waiting_for_time() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two open files of one file: the first takes the lock and keeps it.
-fn while_waiting_for_a_lock() -> anyhow::Result<()> {
-    let flock = "lock=2 of=file wait";
-    let range = "lock=1 of=description offset=0 size=0 wait";
-    for lock in [flock, range] {
-        let call = if lock == flock { "flock" } else { "fcntl" };
-        let first = format!("40 10 t1 {call} h1 {lock} = 0");
-        let second = format!("60 10 t2 {call} h2 {lock} = 0");
-        let ground = Ground::new(
-            2,
-            "",
-            &[
-                "0 10 t1 openat path=\"/a\" flags=O_RDWR|O_CREAT mode=0600 = h1",
-                "20 10 t2 openat path=\"/a\" flags=O_RDWR mode=000 = h2",
-                &first,
-                &second,
-                "80 10 t1 mkdir path=\"/locked\" mode=0700 = 0",
-            ],
-        )?;
-        let running = ground.start(&["--timing", "fast"])?;
-        ground.wait_for("locked")?;
-        // The other thread needs a moment for its lock, which it gets only after 10 s.
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        running.signal(Signal::INT)?;
-        let runs = ground.runs(running.finish()?)?;
-        anyhow::ensure!(runs.len() == 1, "{} runs", runs.len());
-        let totals = &runs[0]["totals"];
-        anyhow::ensure!(totals["done"] == 4, "{totals}");
-        anyhow::ensure!(totals["differing"] == 0, "waited for the lock: {totals}");
-    }
-    Ok(())
-}
-
 fn while_repeating() -> anyhow::Result<()> {
     let ground = Ground::new(
-        1,
         "",
         &[
             "0 10 t1 mkdir path=\"/made\" mode=0700 = 0",
@@ -177,7 +137,7 @@ fn while_preparing() -> anyhow::Result<()> {
         )
     };
     let initial: String = (0..20).map(file).collect();
-    let ground = Ground::new(1, &initial, &["0 10 t1 mkdir path=\"/made\" mode=0700 = 0"])?;
+    let ground = Ground::new(&initial, &["0 10 t1 mkdir path=\"/made\" mode=0700 = 0"])?;
     let running = ground.start(&[])?;
     ground.wait_for("0")?;
     running.signal(Signal::INT)?;
