@@ -22,11 +22,6 @@ pub fn cases() -> Vec<Case> {
     needs.push(Requirement::Btf);
     vec![
         Case::new(
-            "a full disk ends the trace and not the command",
-            needs.clone(),
-            full,
-        ),
-        Case::new(
             "a trace goes into the directory it made, whatever is at its name",
             needs.clone(),
             swapped,
@@ -48,62 +43,6 @@ pub fn cases() -> Vec<Case> {
             private,
         ),
     ]
-}
-
-/// A tmpfs of its own, for the trace.
-pub struct Small(tempfile::TempDir);
-
-impl Small {
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    pub fn new(size: &str) -> anyhow::Result<Small> {
-        let directory = tempfile::tempdir()?;
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", size, "none"])
-            .arg(directory.path())
-            .status()?;
-        ensure!(mounted.success(), "no tmpfs");
-        Ok(Small(directory))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
-fn full() -> anyhow::Result<()> {
-    let stage = Stage::new(Kind::Ext4, &[], "")?;
-    let small = Small::new("size=200k")?;
-    let trace = small.0.path().join("t");
-    let alive = small.0.path().with_extension("alive");
-    let script = format!(
-        "for i in $(seq 2000); do dd if=/dev/zero of={0}/f bs=4k count=4 conv=fsync,notrunc \
-         2>/dev/null; done; echo yes > {1}",
-        stage.root().display(),
-        alive.display()
-    );
-    let outcome = traced(stage.root(), &trace, &script)?.status(1)?;
-    let survived = fs::read_to_string(&alive);
-    let _ = fs::remove_file(&alive);
-    ensure!(survived? == "yes\n", "the command was ended");
-    for words in ["the command goes on", "is kept", "No space left"] {
-        ensure!(outcome.stderr.contains(words), "{}", outcome.stderr);
-    }
-    let copy = tempfile::tempdir()?;
-    let copy = copy.path().join("t");
-    let copied = Command::new("cp")
-        .arg("-r")
-        .args([&trace, &copy])
-        .status()?;
-    ensure!(copied.success(), "nothing was kept");
-    let report = iostep::run(["report", "--json", copy.to_str().context("a name")?])?;
-    let report: serde_json::Value = serde_json::from_str(&report.stdout)?;
-    ensure!(report.is_object(), "{report}");
-    Ok(())
 }
 
 fn swapped() -> anyhow::Result<()> {

@@ -307,17 +307,23 @@ fn full_disk() -> anyhow::Result<()> {
     let script = format!("{words} && touch {}", done.display());
     let command = ["sh", "-c", &script].map(str::to_owned);
     let outcome = iostep::run(ground.stage.trace(&output, &[], &command))?;
-    outcome.refused(&[1], "o space left")?;
-    wait_until("the command to end by itself", || done.exists())?;
-    if output.exists() {
-        let names: Vec<String> = std::fs::read_dir(&output)?
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
-        println!("    kept: {names:?}");
-        let whole = ["events.log", "manifest.json"];
-        let half = names.iter().find(|name| !whole.contains(&name.as_str()));
-        anyhow::ensure!(half.is_none(), "a half-written {half:?} was left");
+    let outcome = outcome.refused(&[1], "No space left")?;
+    for words in ["the command goes on", "is kept"] {
+        anyhow::ensure!(outcome.stderr.contains(words), "{}", outcome.stderr);
     }
+    wait_until("the command to end by itself", || done.exists())?;
+    let kept = ground.output();
+    std::fs::create_dir(&kept)?;
+    for entry in std::fs::read_dir(&output)? {
+        let name = entry?.file_name();
+        let whole = name == "events.log" || name == "manifest.json";
+        anyhow::ensure!(whole, "a half-written {name:?} was left");
+        std::fs::copy(output.join(&name), kept.join(&name))?;
+    }
+    // Where there is room it is a trace.
+    let report = iostep::run([Path::new("report"), "--json".as_ref(), &kept])?;
+    let report: serde_json::Value = serde_json::from_str(&report.stdout)?;
+    anyhow::ensure!(report.is_object(), "{report}");
     Ok(())
 }
 

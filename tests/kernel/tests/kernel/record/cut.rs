@@ -9,7 +9,7 @@ use iostep_kernel_tests::requirement::Requirement;
 use iostep_model::syscall::{Operation, Recording, text};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::careful::Small;
+use crate::bad_input::TempMount;
 use crate::case::Case;
 use crate::faults::wait_until;
 
@@ -72,7 +72,7 @@ fn are_the_first(made: &[u64]) -> bool {
 
 fn full() -> anyhow::Result<()> {
     for way in WAYS {
-        let (small, place) = (Small::new("size=300k")?, tempfile::tempdir()?);
+        let (small, place) = (TempMount::new("tmpfs", "size=300k")?, tempfile::tempdir()?);
         let trace = small.path().join("trace");
         let script = format!(
             "cd {}; for i in $(seq 3000); do true > $i; done; echo yes > alive",
@@ -133,7 +133,7 @@ fn is_dead(process: &str) -> bool {
 
 fn standard_output() -> anyhow::Result<()> {
     for way in WAYS {
-        let (small, place) = (Small::new("size=300k")?, tempfile::tempdir()?);
+        let (small, place) = (TempMount::new("tmpfs", "size=300k")?, tempfile::tempdir()?);
         let run = |steps: u32| {
             let script = format!(
                 "cd {}; for i in $(seq {steps}); do true > $i; done",
