@@ -1,7 +1,6 @@
 //! `iostep phone`, with adb's own client and a server of adb that the test is: the phone is a directory
 //! of this machine.
 
-#[path = "phone/server.rs"]
 mod server;
 
 use std::fs;
@@ -17,10 +16,9 @@ use serde_json::Value;
 use server::Phone;
 use tempfile::TempDir;
 
+use crate::{OLD, PATIENCE, said};
+
 const IOSTEP: &str = env!("CARGO_BIN_EXE_iostep");
-/// How long what must happen is waited for.
-const PATIENCE: Duration = Duration::from_secs(120);
-const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/old-0.1");
 
 /// A desk with a phone.
 struct Desk {
@@ -121,10 +119,6 @@ impl Desk {
 fn script_at(path: &Path, script: &str) {
     fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("a script");
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn succeeded(output: &Output) -> String {

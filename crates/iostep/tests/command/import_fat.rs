@@ -6,6 +6,8 @@ use std::process::Command;
 use iostep_model::table::Trace;
 use iostep_model::{Class, Evidence, FileType, store};
 
+use crate::{name, said};
+
 const SECTOR_BYTES: usize = 512;
 /// The partition's place on the traced disk.
 const OFFSET_SECTORS: u64 = 2048;
@@ -21,12 +23,7 @@ fn run(program: &str, arguments: &[&str]) {
         .args(arguments)
         .output()
         .unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program}: {said}");
-}
-
-fn text_of(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    assert!(output.status.success(), "{program}: {}", said(&output));
 }
 
 /// A sector that says which file's it is, and which of the file.
@@ -46,13 +43,13 @@ fn make_image(directory: &Path) -> Vec<u8> {
     let image = directory.join("image");
     let file = std::fs::File::create(&image).expect("an image");
     file.set_len(64 << 20).expect("its size");
-    run("mkfs.fat", &["-F", "32", &text_of(&image)]);
-    for (name, sectors) in FILES {
-        let content: Vec<u8> = (0..sectors).flat_map(|n| stamp(name, n)).collect();
+    run("mkfs.fat", &["-F", "32", name(&image)]);
+    for (file, sectors) in FILES {
+        let content: Vec<u8> = (0..sectors).flat_map(|n| stamp(file, n)).collect();
         let from = directory.join("content");
         std::fs::write(&from, content).expect("a file");
-        let to = format!("::{name}");
-        run("mcopy", &["-i", &text_of(&image), &text_of(&from), &to]);
+        let to = format!("::{file}");
+        run("mcopy", &["-i", name(&image), name(&from), &to]);
     }
     std::fs::read(&image).expect("the image")
 }
@@ -71,13 +68,12 @@ fn imported(directory: &Path, text: &str) -> Trace {
     let (input, image) = (directory.join("text"), directory.join("image"));
     std::fs::write(&input, text).expect("the text");
     let trace = directory.join("trace");
-    let output = Command::new(env!("CARGO_BIN_EXE_iostep"))
-        .args(["import", &text_of(&input), "--image", &text_of(&image)])
-        .args(["--output", &text_of(&trace), "--offset", "1048576"])
+    let output = crate::iostep()
+        .args(["import", name(&input), "--image", name(&image)])
+        .args(["--output", name(&trace), "--offset", "1048576"])
         .output()
         .expect("run iostep");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    assert!(output.status.success(), "{}", said(&output));
     store::read(&trace).expect("read the trace")
 }
 

@@ -1,31 +1,20 @@
 //! `iostep fleet` as a user runs it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Output;
 
 use iostep_model::{fixture, store};
 use tempfile::TempDir;
 
+use crate::{OLD, json, name, names, text};
+
 fn fleet(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_iostep"))
+    crate::iostep()
         .arg("fleet")
         .args(arguments)
         .output()
         .expect("the binary runs")
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
-}
-
-fn name(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 fn trace(dir: &TempDir, requests: usize) -> PathBuf {
@@ -35,16 +24,16 @@ fn trace(dir: &TempDir, requests: usize) -> PathBuf {
     path
 }
 
-fn old(name: &str) -> String {
-    format!("{}/tests/old-0.1/{name}", env!("CARGO_MANIFEST_DIR"))
-}
-
 #[test]
 fn traces_and_results_old_ones_too_are_added_once_and_counted() {
     let dir = TempDir::new().expect("a directory");
     let lake = dir.path().join("lake");
     let trace = trace(&dir, 60);
-    let (ext4, sqlite, file) = (old("ext4"), old("sqlite.json"), old("file.json"));
+    let (ext4, sqlite, file) = (
+        format!("{OLD}/ext4"),
+        format!("{OLD}/sqlite.json"),
+        format!("{OLD}/file.json"),
+    );
     let arguments = [
         "add",
         name(&trace),
@@ -94,7 +83,7 @@ fn what_cannot_be_added_is_refused_by_name_and_changes_nothing() {
         name(&broken),
         name(&letter),
         "/nowhere",
-        &old("calls.trace"),
+        &format!("{OLD}/calls.trace"),
     ] {
         let output = fleet(&["add", input, name(&lake)]);
         assert_eq!(
@@ -135,7 +124,12 @@ impl Asked {
     fn new() -> Asked {
         let dir = TempDir::new().expect("a directory");
         let lake = dir.path().join("lake");
-        json(&fleet(&["add", &old("ext4"), name(&lake), "--json"]));
+        json(&fleet(&[
+            "add",
+            &format!("{OLD}/ext4"),
+            name(&lake),
+            "--json",
+        ]));
         Asked { dir, lake }
     }
 
@@ -153,7 +147,7 @@ impl Asked {
             "LAKE" => name(&self.lake).to_owned(),
             other => other.to_owned(),
         };
-        Command::new(env!("CARGO_BIN_EXE_iostep"))
+        crate::iostep()
             .arg("fleet")
             .args(arguments.iter().map(is_lake))
             .env("IOSTEP_FLEET_ENGINE", &program)
@@ -292,13 +286,9 @@ fn what_the_engine_says_and_what_it_leaves_out_is_told() {
         assert!(said.contains(expected), "{engine}: {said}");
         assert!(output.stdout.is_empty(), "{engine}");
     }
-    let left = fs::read_dir(asked.dir.path()).expect("a directory");
-    let left = left.map(|entry| entry.expect("an entry").file_name().into_string());
-    let mut left: Vec<String> = left.map(|name| name.expect("UTF-8")).collect();
-    left.sort();
-    assert_eq!(left, ["engine", "lake", "request"]);
+    assert_eq!(names(asked.dir.path()), ["engine", "lake", "request"]);
 
-    let output = Command::new(env!("CARGO_BIN_EXE_iostep"))
+    let output = crate::iostep()
         .args(["fleet", "sql", name(&asked.lake), "SELECT 1"])
         .env("IOSTEP_FLEET_ENGINE", "/nowhere/engine")
         .output()

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::SystemTime;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::{json, text};
 
 /// Four cells that no machine can run.
 const LAB: &str = "title = 'Nothing'\n[[cells]]\nworkload = 'sqlite'\nswitches = ['E', 'F+E']\n\
@@ -29,7 +31,7 @@ impl Bench {
 
     /// Runs `iostep lab` there.
     fn lab(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_iostep"))
+        crate::iostep()
             .arg("lab")
             .args(arguments)
             .current_dir(self.0.path())
@@ -38,9 +40,7 @@ impl Bench {
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.lab(arguments);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        json(&self.lab(arguments))
     }
 
     fn run(&self, results: &str, flags: &[&str]) {
@@ -54,10 +54,6 @@ impl Bench {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(object), "{arguments:?}: {error}");
     }
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
 }
 
 fn count(path: &Path) -> usize {

@@ -2,7 +2,7 @@
 //! around or forges a line of what a command says, whichever command shows it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use iostep_model::event::Marker;
 use iostep_model::fixture;
@@ -58,7 +58,7 @@ impl Place {
     }
 
     fn output(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_iostep"))
+        crate::iostep()
             .args(arguments)
             .current_dir(self.0.path())
             .output()

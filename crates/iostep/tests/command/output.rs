@@ -8,11 +8,9 @@ use iostep_model::bench::Document;
 use iostep_model::syscall::Recording;
 use iostep_model::syscall::text as recording;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long something that will surely come may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::{PATIENCE, json, said};
 
 const STRACE: &str = "\
 100 1700000000.000000 execve(\"/bin/app\", [\"app\", \"-x\"], 0x1 /* 9 vars */) = 0 <0.000100>
@@ -30,7 +28,7 @@ fn place() -> TempDir {
 }
 
 fn command(place: &TempDir, line: &str) -> Command {
-    let mut iostep = Command::new(env!("CARGO_BIN_EXE_iostep"));
+    let mut iostep = crate::iostep();
     iostep.args(line.split(' ')).current_dir(place);
     iostep.env("NO_COLOR", "1").stdin(Stdio::null());
     iostep
@@ -41,15 +39,6 @@ fn iostep(place: &TempDir, line: &str) -> Output {
     let output = command(place, line).output().expect("the binary runs");
     assert!(output.status.success(), "{line}: {}", said(&output));
     output
-}
-
-/// What is on standard error.
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).expect("nothing but JSON")
 }
 
 /// What is on standard output, as a recording.

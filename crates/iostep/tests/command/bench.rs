@@ -10,11 +10,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::{PATIENCE, name, names, text};
 
 /// A command line with a directory in place of `DIR`.
 fn command(line: &str, directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_iostep"));
+    let mut command = crate::iostep();
     command.args(
         line.split(' ')
             .map(|word| word.replace("DIR", name(directory))),
@@ -36,31 +36,8 @@ fn measured(line: &str, directory: &Path) -> (Document, Value) {
     (document.expect("a document"), value["summary"].clone())
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
-}
-
-fn name(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
 fn directory() -> TempDir {
     TempDir::new().expect("a directory")
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).expect("list");
-    let mut names: Vec<String> = entries
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
-    names.sort();
-    names
 }
 
 /// Waits until something is so.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::Mutex;
 
 use iostep_model::bench::Document;
@@ -10,6 +10,8 @@ use iostep_serve::client::{Client, Fault};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::{OLD, json, said};
 
 /// A server as a process, which ends with the test.
 struct Server {
@@ -19,7 +21,7 @@ struct Server {
 
 impl Server {
     fn start(place: &Path) -> Server {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_iostep"))
+        let mut process = crate::iostep()
             .args([
                 "serve",
                 "--data",
@@ -59,7 +61,7 @@ impl Drop for Server {
 }
 
 fn iostep(place: &TempDir, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_iostep"))
+    crate::iostep()
         .args(arguments)
         .current_dir(place)
         .env("NO_COLOR", "1")
@@ -68,12 +70,6 @@ fn iostep(place: &TempDir, arguments: &[&str]) -> Output {
         .stdin(Stdio::null())
         .output()
         .expect("the binary runs")
-}
-
-fn json(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    serde_json::from_slice(&output.stdout).expect("nothing but JSON")
 }
 
 /// Results of both generators, measured here.
@@ -101,8 +97,7 @@ fn measure(place: &TempDir) {
     ];
     for job in jobs {
         let output = iostep(place, job);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        assert!(output.status.success(), "{}", said(&output));
     }
 }
 
@@ -113,7 +108,6 @@ fn bench_brings_its_result_and_keeps_it_where_the_server_is_away() {
         let job = ["bench", "file", ".", "--size=64KiB", "--json"];
         iostep(&place, &[&job[..], more].concat())
     };
-    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     let mut server = Server::start(place.path());
     let output = bench(&["-o", "sent.json", "--submit", &server.url]);
     assert!(json(&output)["result"].is_object());
@@ -224,9 +218,9 @@ fn what_cannot_be_taken_says_so_by_its_status() {
     forged["result"]["runs"][0]["elapsed_ns"] = 1.into();
     std::fs::write(place.path().join("forged.json"), forged.to_string()).expect("a file");
     let output = submit("forged.json", &server.url);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("elapsed_ns of its seconds are"), "{said}");
+    let error = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("elapsed_ns of its seconds are"), "{error}");
     assert_eq!(submit("missing.json", &server.url).status.code(), Some(2));
     assert_eq!(
         submit("file.json", "https://localhost").status.code(),
@@ -240,9 +234,9 @@ fn what_cannot_be_taken_says_so_by_its_status() {
         &place,
         &["serve", "--data", "data", "--listen", "127.0.0.1:0"],
     );
-    let said = String::from_utf8_lossy(&second.stderr);
-    assert_eq!(second.status.code(), Some(2), "{said}");
-    assert!(said.contains("another server uses this store"), "{said}");
+    let error = said(&second);
+    assert_eq!(second.status.code(), Some(2), "{error}");
+    assert!(error.contains("another server uses this store"), "{error}");
 }
 
 #[test]
@@ -427,13 +421,11 @@ fn results_of_earlier_programs_are_taken_and_those_of_later_ones_are_refused_by_
     let place = tempfile::tempdir().expect("a directory");
     let server = Server::start(place.path());
     let client = Client::new(&server.url, [9; 32]).expect("a URL");
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old-0.1");
     for name in ["file.json", "sqlite.json", "waldio.json"] {
-        let path = old.join(name);
+        let path = Path::new(OLD).join(name);
         let to = ["submit", path.to_str().expect("UTF-8"), "--to", &server.url];
         let output = iostep(&place, &to);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {said}");
+        assert!(output.status.success(), "{name}: {}", said(&output));
         let mut later: Value =
             serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON");
         later["result"]["schema_version"] = 99.into();

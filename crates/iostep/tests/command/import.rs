@@ -8,6 +8,8 @@ use iostep_model::table::{Segment, Trace};
 use iostep_model::{Class, Evidence, store};
 use tempfile::TempDir;
 
+use crate::iostep;
+
 const BLOCK_BYTES: u64 = 1024;
 const IMAGE_BYTES: u64 = 16 << 20;
 /// The partition's place on the traced disk.
@@ -84,10 +86,6 @@ impl Case {
         assert!(output.status.success(), "{}", said(&output));
         store::read(&self.path("trace")).expect("read the trace")
     }
-}
-
-fn iostep() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_iostep"))
 }
 
 fn said(output: &Output) -> String {

@@ -3,7 +3,7 @@
 //! versions can be held against the same files:
 //!
 //! ```sh
-//! IOSTEP_BINARY=old/iostep cargo test --package iostep --test golden
+//! IOSTEP_BINARY=old/iostep cargo test --package iostep --test command golden
 //! ```
 
 use std::path::Path;
@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use insta::{Settings, assert_snapshot};
 use tempfile::TempDir;
+
+use crate::{copy_of, said};
 
 /// A golden file and the command line whose standard output it holds, or what it wrote to `page`.
 const PRINTED: [(&str, &str); 28] = [
@@ -58,13 +60,7 @@ ENOENT (No such file or directory) <0.000010>
 ";
 
 fn input() -> TempDir {
-    let directory = TempDir::new().expect("a directory");
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/input/.");
-    let copied = Command::new("cp")
-        .args(["-r", "--no-preserve=mode"])
-        .args([&golden, directory.path()])
-        .status();
-    assert!(copied.expect("cp runs").success());
+    let directory = copy_of("golden/input");
     std::fs::write(directory.path().join("app.strace"), STRACE).expect("written");
     directory
 }
@@ -81,8 +77,7 @@ fn printed(directory: &Path, name: &str, line: &str) -> String {
         .stdin(Stdio::null())
         .output()
         .expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{line}: {said}");
+    assert!(output.status.success(), "{line}: {}", said(&output));
     let page = directory.join("page");
     let is_written = name.ends_with(".html") || name == "cleaned.trace";
     let printed = match is_written {
@@ -118,7 +113,7 @@ fn without_scripts(page: &str) -> String {
 fn what_is_printed_of_stored_results_is_what_was_printed_of_them() {
     let directory = input();
     let mut settings = Settings::clone_current();
-    settings.set_snapshot_path("golden");
+    settings.set_snapshot_path("../golden");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {

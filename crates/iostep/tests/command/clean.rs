@@ -1,10 +1,12 @@
 //! `iostep clean`, `iostep trace-info` and what `iostep replay` refuses, from the command line: what they say, and when they refuse.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::text;
 
 /// A text of strace -f -ttt -T, and what a trace of it holds.
 const TEXT: &str = "\
@@ -44,7 +46,7 @@ impl Place {
 
     /// Runs the command there.
     fn iostep(&self, arguments: &[&str]) -> Output {
-        let mut iostep = Command::new(env!("CARGO_BIN_EXE_iostep"));
+        let mut iostep = crate::iostep();
         iostep.args(arguments).current_dir(&self.directory);
         iostep.env("NO_COLOR", "1").output().expect("iostep")
     }
@@ -53,13 +55,9 @@ impl Place {
     fn good(&self, arguments: &[&str]) -> String {
         let output = self.iostep(arguments);
         let (code, error) = (output.status.code(), text(&output.stderr));
-        assert_eq!((code, error.as_str()), (Some(0), ""), "{arguments:?}");
-        text(&output.stdout)
+        assert_eq!((code, error), (Some(0), ""), "{arguments:?}");
+        text(&output.stdout).to_owned()
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn json(text: &str) -> Value {

@@ -1,8 +1,7 @@
 //! Files of iostep 0.1, read by today's program (old-0.1/README.md says how they were made), and
 //! files of a version that is not there yet.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use iostep_model::bench::{Document, Step};
 use iostep_model::lab::CellResult;
@@ -11,19 +10,14 @@ use iostep_model::{Operation, store};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::{copy_of, json, said};
+
 /// A copy of the old files.
 struct Old(TempDir);
 
 impl Old {
     fn new() -> Old {
-        let old = Old(TempDir::new().expect("a directory"));
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old-0.1/.");
-        let copied = Command::new("cp")
-            .args(["-r", "--no-preserve=mode"])
-            .args([from.as_path(), old.0.path()])
-            .status();
-        assert!(copied.expect("cp runs").success());
-        old
+        Old(copy_of("old-0.1"))
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -31,7 +25,7 @@ impl Old {
     }
 
     fn run(&self, line: &str) -> Output {
-        let output = Command::new(env!("CARGO_BIN_EXE_iostep"))
+        let output = crate::iostep()
             .args(line.split(' '))
             .current_dir(self.0.path())
             .output();
@@ -40,10 +34,7 @@ impl Old {
 
     /// What a line prints, as JSON.
     fn json(&self, line: &str) -> Value {
-        let output = self.run(line);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{line}: {error}");
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        json(&self.run(line))
     }
 
     /// What is written in a file.
@@ -61,7 +52,7 @@ impl Old {
 
     fn refused(&self, line: &str, words: &str) {
         let output = self.run(line);
-        let error = String::from_utf8_lossy(&output.stderr);
+        let error = said(&output);
         assert_eq!(output.status.code(), Some(2), "{line}: {error}");
         assert!(error.contains(words), "{line}: {error}");
     }

@@ -11,26 +11,20 @@ use iostep_model::table::Trace;
 use iostep_model::{spool, store};
 use tempfile::TempDir;
 
+use crate::{name, text};
+
 fn iostep(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_iostep"))
+    crate::iostep()
         .arg("report")
         .args(arguments)
         .output()
         .expect("the binary runs")
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
-}
-
 fn stored(trace: &Trace) -> TempDir {
     let dir = TempDir::new().expect("a directory");
     store::write(dir.path(), trace).expect("write");
     dir
-}
-
-fn name(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 fn lossy() -> Trace {
@@ -200,7 +194,7 @@ fn an_output_that_cannot_be_written_is_named() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let dir = stored(&fixture::sqlite_on_ext4(20_000));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_iostep"))
+    let mut child = crate::iostep()
         .args(["report", name(dir.path()), "--events"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -381,7 +375,7 @@ fn a_part_of_a_trace_says_what_it_leaves_out() {
 /// Runs a command of iostep with the files of `dir` in place of `DIR`.
 fn command(dir: &Path, words: &str) -> Output {
     let words = words.replace("DIR", name(dir));
-    Command::new(env!("CARGO_BIN_EXE_iostep"))
+    crate::iostep()
         .args(words.split(' '))
         .output()
         .expect("the binary runs")
@@ -527,9 +521,7 @@ fn what_cannot_be_written_or_run_is_known_before_anything_is_done() {
 fn durations_and_sizes_are_written_alike() {
     let missing = "/nowhere";
     let wrong = |words: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_iostep"))
-            .args(words)
-            .output();
+        let output = crate::iostep().args(words).output();
         text(&output.expect("the binary runs").stderr).to_owned()
     };
     for duration in ["1", "1s", "5m", "250ms", "1.5"] {
