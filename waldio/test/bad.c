@@ -21,14 +21,6 @@ static void onLog(void *pUnused, int rc, const char *z){
     zMessage[0] = 0; rcMessage = 0; \
   }while(0)
 
-static int byte19(const char *zName){
-  int c;
-  FILE *f = fopen(zName, "rb");
-  CHECK( f!=0 && fseek(f, 19, SEEK_SET)==0 );
-  c = getc(f);
-  fclose(f);
-  return c;
-}
 static unsigned long long filesHash(const char *zDb){
   static const char *const az[] = { "", "-wal" };
   unsigned long long h = 1469598103934665603ull;
@@ -54,9 +46,9 @@ static void create(int szPage){
     "INTEGER PRIMARY KEY, b); INSERT INTO t VALUES(1,1);"
     "PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO t VALUES(2,zeroblob(3000))", szPage);
   CHECK_INT( testShell("cp b.db c.db; cp b.db-wal c.db-wal; cp b.db-shm c.db-shm"), 0 );
-  CHECK_INT( byte19("c.db"), 0x57 );
+  CHECK_INT( testByte19("c.db"), 0x57 );
   sqlite3_close(db);
-  CHECK_INT( byte19("b.db"), 2 );
+  CHECK_INT( testByte19("b.db"), 2 );
 }
 static void checkRows(const char *zUri, int n){
   sqlite3 *db = testOpen(zUri);
@@ -183,14 +175,14 @@ static void inReadOnly(void){
   sqlite3 *db;
   testBegin("read-only directory, closed database");
   refused("file:ro/b.db?vfs=waldio", "ro/b.db", SQLITE_READONLY_DIRECTORY);
-  CHECK_INT( byte19("ro/b.db"), 2 );
+  CHECK_INT( testByte19("ro/b.db"), 2 );
   refused("file:ro/b.db?vfs=unix", "ro/b.db", SQLITE_READONLY_DIRECTORY);
   checkRows("file:ro/b.db?vfs=waldio&immutable=1", 2);
   testBegin("read-only directory, closed database with a log that was kept");
   db = testOpen("file:ro/d.db?vfs=waldio");
   CHECK( testTry(db, "SELECT * FROM t")!=SQLITE_OK );
   sqlite3_close(db);
-  CHECK_INT( byte19("ro/d.db"), 2 );
+  CHECK_INT( testByte19("ro/d.db"), 2 );
   testBegin("read-only directory, crashed database");
   refused("file:ro/c.db?vfs=waldio", "ro/c.db", SQLITE_CANTOPEN);
 }
@@ -422,9 +414,9 @@ static void noDatabase(void){
     CHECK( f!=0 && fwrite(a, sizeof(a), 1, f)==1 && fclose(f)==0 );
     db = testOpen("file:x.db?vfs=waldio");
     CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_NOTADB );
-    CHECK_INT( byte19("x.db"), az[i] );
+    CHECK_INT( testByte19("x.db"), az[i] );
     sqlite3_close(db);
-    CHECK_INT( byte19("x.db"), az[i] );
+    CHECK_INT( testByte19("x.db"), az[i] );
   }
 }
 

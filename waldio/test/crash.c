@@ -422,13 +422,6 @@ static void checkEarly(void){
 
 /******************************** A state ***********************************/
 
-static u64 iRandom;
-static unsigned rnd(unsigned n){
-  u64 x = iRandom += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x>>30))*0xbf58476d1ce4e5b9ull;
-  return (unsigned)((x ^ (x>>27))>>32)%n;
-}
-
 static void apply(int fd, int i){
   const Entry *p = &aEntry[i];
   if( p->eType<=LOG_FUA ){

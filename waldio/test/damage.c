@@ -8,29 +8,6 @@
 
 #define NCOMMIT 24
 
-static unsigned char *readFile(const char *zName, long *pn){
-  FILE *f = fopen(zName, "rb");
-  unsigned char *a;
-  long n;
-  CHECK( f!=0 );
-  CHECK( fseek(f, 0, SEEK_END)==0 );
-  n = ftell(f);
-  rewind(f);
-  a = malloc((size_t)n+1);
-  CHECK( a!=0 && (long)fread(a, 1, (size_t)n, f)==n );
-  fclose(f);
-  *pn = n;
-  return a;
-}
-/* A file that is truncated, not deleted, is flushed by ext4 when closed. */
-static void writeFile(const char *zName, const unsigned char *a, long n){
-  FILE *f;
-  CHECK( unlink(zName)==0 || errno==ENOENT );
-  f = fopen(zName, "wb");
-  CHECK( f!=0 && (long)fwrite(a, 1, (size_t)n, f)==n );
-  CHECK( fclose(f)==0 );
-}
-
 /* A database in the middle of its life: a checkpointed part, and NCOMMIT
 ** commits in a restarted log with older frames behind. */
 static void makeCrashed(int cLayout, int szPage){
@@ -85,15 +62,15 @@ static void truncated(int cLayout, int szPage){
   unsigned char *aDb, *aWal;
   int nBefore = -1;
   makeCrashed(cLayout, szPage);
-  aDb = readFile("x.db", &nDb);
-  aWal = readFile("x.db-wal", &nWal);
+  aDb = testRead("x.db", &nDb);
+  aWal = testRead("x.db-wal", &nWal);
   for(n=0; n<=nWal && nBefore<NCOMMIT; n+=512){
     int nGot;
     testBegin("layout %c, page size %d, log cut at %ld",
               cLayout, szPage, n);
     unlink("d.db-shm");
-    writeFile("d.db", aDb, nDb);
-    writeFile("d.db-wal", aWal, n);
+    testWrite("d.db", aDb, nDb);
+    testWrite("d.db-wal", aWal, n);
     nGot = openDamaged();
     CHECK( nGot>=(n ? 0 : -1) && nGot<=NCOMMIT && nGot>=nBefore );
     if( n==0 ) CHECK_INT( nGot, -1 );             /* Refused: its log is lost */
@@ -108,8 +85,8 @@ static void flipped(int cLayout, int szPage){
   long nDb, nWal, i;
   unsigned char *aDb, *aWal;
   makeCrashed(cLayout, szPage);
-  aDb = readFile("x.db", &nDb);
-  aWal = readFile("x.db-wal", &nWal);
+  aDb = testRead("x.db", &nDb);
+  aWal = testRead("x.db-wal", &nWal);
   /* All of the label, and prime steps through the rest. */
   for(i=0; i<4096+70*(szPage+512); i += i<64 ? 1 : i<4096 ? 1009 : 211){
     int nGot;
@@ -117,8 +94,8 @@ static void flipped(int cLayout, int szPage){
               cLayout, szPage, i);
     unlink("d.db-shm");
     aWal[i] ^= (unsigned char)(1 << (i%8));
-    writeFile("d.db", aDb, nDb);
-    writeFile("d.db-wal", aWal, nWal);
+    testWrite("d.db", aDb, nDb);
+    testWrite("d.db-wal", aWal, nWal);
     nGot = openDamaged();
     CHECK( nGot<=NCOMMIT );
     if( i<64 ) CHECK( nGot<=0 );
@@ -131,15 +108,6 @@ static void flipped(int cLayout, int szPage){
 static void setNumber(unsigned char *a, unsigned v){
   a[0] = (unsigned char)(v>>24); a[1] = (unsigned char)(v>>16);
   a[2] = (unsigned char)(v>>8); a[3] = (unsigned char)v;
-}
-static unsigned crc32c(const unsigned char *a, int n){
-  unsigned c = 0xffffffff;
-  int i;
-  for(; n>0; n--, a++){
-    c ^= *a;
-    for(i=0; i<8; i++) c = (c>>1) ^ ((c & 1) ? 0x82f63b78 : 0);
-  }
-  return ~c;
 }
 
 /* A log that says of itself what is not true, with a CRC that fits: any page
@@ -154,8 +122,8 @@ static void hostile(int cLayout, int szPage){
   unsigned char *aDb, *aWal, *aCopy;
   unsigned i, x = 7;
   makeCrashed(cLayout, szPage);
-  aDb = readFile("x.db", &nDb);
-  aWal = readFile("x.db-wal", &nWal);
+  aDb = testRead("x.db", &nDb);
+  aWal = testRead("x.db-wal", &nWal);
   aCopy = malloc((size_t)nWal);
   CHECK( aCopy!=0 );
   for(i=0; i<3*nNumber*nNumber; i++){
@@ -167,13 +135,13 @@ static void hostile(int cLayout, int szPage){
     if( i%5 ) setNumber(aCopy+8, aNumber[i%nNumber]);
     if( i%7 ) setNumber(aCopy+44, aNumber[i/nNumber%nNumber]);
     aCopy[40] = (unsigned char)(i%3 ? i%6 : aWal[40]);
-    setNumber(aCopy+60, crc32c(aCopy, 60));
+    setNumber(aCopy+60, testCrc32c(aCopy, 60));
     for(j=0; j<20 && i%11==0; j++){
       x = x*1664525u + 1013904223u;
       aCopy[4096 + (long)(x>>8)%(nWal-4096)] = (unsigned char)x;
     }
-    writeFile("d.db", aDb, nDb);
-    writeFile("d.db-wal", aCopy, nWal);
+    testWrite("d.db", aDb, nDb);
+    testWrite("d.db-wal", aCopy, nWal);
     nGot = openDamaged();
     CHECK( nGot<=NCOMMIT );
   }
@@ -185,11 +153,11 @@ static void hostile(int cLayout, int szPage){
 /* Put bytes of its own into the tail of every page. */
 static void fillTails(const char *zName, int szPage){
   long n, i;
-  unsigned char *a = readFile(zName, &n);
+  unsigned char *a = testRead(zName, &n);
   for(i=0; i<n; i++){
     if( i%szPage>=szPage-24 ) a[i] = (unsigned char)(1 + i/szPage*31 + i%24);
   }
-  writeFile(zName, a, n);
+  testWrite(zName, a, n);
   free(a);
 }
 
@@ -203,8 +171,8 @@ static void backup(sqlite3 *pTo, sqlite3 *pFrom){
 /* The tails of database and source are the same, page by page. */
 static void sameTails(const char *zName, int szPage){
   long n1, n2, i;
-  unsigned char *a1 = readFile(zName, &n1);
-  unsigned char *a2 = readFile("s.db", &n2);
+  unsigned char *a1 = testRead(zName, &n1);
+  unsigned char *a2 = testRead("s.db", &n2);
   CHECK( n1>=n2 );
   for(i=0; i<n2; i++){
     if( i%szPage>=szPage-24 ) CHECK_INT( a1[i], a2[i] );
@@ -277,7 +245,7 @@ static void unknownVersion(void){
   testBegin("a log of an unknown version");
   makeCrashed('W', 1024);
   CHECK_INT( testShell("cp x.db d.db"), 0 );
-  a = readFile("x.db-wal", &n);
+  a = testRead("x.db-wal", &n);
   a[4] = 0; a[5] = 0x2d; a[6] = 0xe2; a[7] = 0x19;        /* 3007001 */
   for(i=0; i<24; i+=4){
     x = (a[3] & 1) ? (unsigned)a[i]<<24 | a[i+1]<<16 | a[i+2]<<8 | a[i+3]
@@ -288,7 +256,7 @@ static void unknownVersion(void){
     a[24+i] = (unsigned char)(s1>>(24-8*i));
     a[28+i] = (unsigned char)(s2>>(24-8*i));
   }
-  writeFile("d.db-wal", a, n);
+  testWrite("d.db-wal", a, n);
   free(a);
   CHECK_INT( testShell("cp d.db-wal keep"), 0 );
   db = testOpen("file:d.db?vfs=waldio");

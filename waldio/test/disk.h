@@ -107,13 +107,6 @@ static struct Disk {
   sqlite3_vfs *pReal;
 } disk = { PTHREAD_MUTEX_INITIALIZER, {{"",0}}, 0, 0, 0, 0, 1, 0 };
 
-static unsigned rndOf(unsigned long long *p, unsigned n){
-  unsigned long long x = *p += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x>>30))*0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x>>27))*0x94d049bb133111ebull;
-  return (unsigned)((x ^ (x>>31))>>32)%n;
-}
-
 /* Add to the record; the mutex is held.  Returns the operation's number. */
 static int record(int eOp, int iNode, const void *pData, sqlite3_int64 n,
                   sqlite3_int64 iOfst){

@@ -42,24 +42,7 @@ static void put4(u8 *a, u32 v){
   a[0] = (u8)(v>>24); a[1] = (u8)(v>>16); a[2] = (u8)(v>>8); a[3] = (u8)v;
 }
 
-static UNUSED u8 *readFile(const char *zName, long *pn){
-  FILE *f = fopen(zName, "rb");
-  u8 *a;
-  CHECK( f!=0 && fseek(f, 0, SEEK_END)==0 );
-  *pn = ftell(f);
-  rewind(f);
-  a = malloc((size_t)*pn+1);
-  CHECK( a!=0 && fread(a, 1, (size_t)*pn, f)==(size_t)*pn );
-  fclose(f);
-  return a;
-}
-static UNUSED void writeFile(const char *zName, const u8 *a, long n){
-  FILE *f = fopen(zName, "wb");
-  CHECK( f!=0 && fwrite(a, 1, (size_t)n, f)==(size_t)n );
-  CHECK( fclose(f)==0 );
-}
-
-/* The same with a file in memory. */
+/* A file in memory, as testRead has one. */
 static u8 *getFile(const char *zName, long *pn){
   const Inode *p = diskGet(zName);
   u8 *a;
@@ -94,16 +77,6 @@ static void bytes(const Log *p, long iOfst, u8 *a, long n){
   memset(a+nThere, 0, (size_t)(n-nThere));
 }
 
-static u32 crc32c(const u8 *a, int n){
-  u32 c = ~0u;
-  while( n-- > 0 ){
-    int i;
-    c ^= *a++;
-    for(i=0; i<8; i++) c = c & 1 ? c>>1 ^ 0x82f63b78 : c>>1;
-  }
-  return ~c;
-}
-
 /* wal.c: sums of 32-bit words, of the byte order the magic tells. */
 static void checksum(const u8 *a, long n, int bBig, u32 *s){
   long i;
@@ -135,7 +108,7 @@ static void decodeLog(Log *p, const u8 *a, long n){
   bytes(p, 0, b, 64);
   if( get4(b)!=0x377f0682 && get4(b)!=0x377f0683 ) return;
   if( get4(b+4)==3007000 ) p->eKind = STOCK;
-  if( get4(b+4)!=0x57414c31 || get4(b+60)!=crc32c(b, 60) ) return;
+  if( get4(b+4)!=0x57414c31 || get4(b+60)!=testCrc32c(b, 60) ) return;
   if( memcmp(b+32, "waldio 2", 8)!=0 ){
     p->eKind = OTHER;
     return;
@@ -395,7 +368,7 @@ int LLVMFuzzerTestOneInput(const u8 *aIn, size_t nIn){
     put4(a, 0x377f0682 | (a[3] & 1));
     put4(a+4, 0x57414c31);
     memcpy(a+32, "waldio 2", 8);
-    put4(a+60, crc32c(a, 60));
+    put4(a+60, testCrc32c(a, 60));
   }
   if( aIn[1] & FIX_FRAMES ) fixFrames(a, n);
   run(a, n, aIn[0], aIn[1]);
@@ -404,12 +377,6 @@ int LLVMFuzzerTestOneInput(const u8 *aIn, size_t nIn){
 }
 
 /***************************** Real logs ************************************/
-
-static u32 iRandom = 20150708;
-static u32 rnd(u32 n){
-  iRandom = iRandom*1664525u + 1013904223u;
-  return (iRandom>>8)%n;
-}
 
 /* A row: random, repeated, or longer than a page. */
 static void setRow(sqlite3 *db, const char *zSql, int i, int szPage){
@@ -609,7 +576,7 @@ static void corpus(const char *zDir){
       u8 *a = realInput(i, b ? 512 : 0, &n);
       snprintf(zName, sizeof(zName), "%s%s/%d-%s", zDir[0]=='/' ? "" : "../../",
                zDir, i, b ? "padded" : "embedded");
-      writeFile(zName, a, n);
+      testWrite(zName, a, n);
       free(a);
     }
   }
@@ -629,7 +596,7 @@ int main(int argc, char **argv){
       u8 *a;
       snprintf(zName, sizeof(zName), "%s%s", argv[i][0]=='/' ? "" : "../../",
                argv[i]);
-      a = readFile(zName, &n);
+      a = testRead(zName, &n);
       testBegin("input %.200s", argv[i]);
       LLVMFuzzerTestOneInput(a, (size_t)n);
       free(a);

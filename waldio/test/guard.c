@@ -24,19 +24,6 @@ static unsigned long long filesHash(const char *zDb){
   return h;
 }
 
-static int byte19(const char *zDb){
-  int c;
-  FILE *f = fopen(zDb, "rb");
-  CHECK( f!=0 && fseek(f, 19, SEEK_SET)==0 );
-  c = getc(f);
-  fclose(f);
-  return c;
-}
-static long fileSize(const char *zName){
-  struct stat st;
-  return stat(zName, &st)==0 ? (long)st.st_size : -1;
-}
-
 /* Run x in a child process and return its exit status. */
 static int child(int (*x)(void*), void *pArg){
   int st = 0;
@@ -131,16 +118,16 @@ static void live(void){
   stockRefused("g.db");
   testBegin("live, checkpointed");
   testExec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
-  CHECK_INT( byte19("g.db"), 0x56 );
+  CHECK_INT( testByte19("g.db"), 0x56 );
   stockRefused("g.db");
   testBegin("live, log restarted without page 1");
   addRow(db, &n);
   stockRefused("g.db");
   testBegin("closed");
   sqlite3_close(db);
-  CHECK_INT( byte19("g.db"), 2 );
-  CHECK( fileSize("g.db-shm")<0 );
-  CHECK( fileSize("g.db-wal")>=65536 );
+  CHECK_INT( testByte19("g.db"), 2 );
+  CHECK( testSize("g.db-shm")<0 );
+  CHECK( testSize("g.db-wal")>=65536 );
   stockAccepted(&n);
   testBegin("opened again after stock SQLite");
   db = testOpen("file:g.db?vfs=waldio");
@@ -150,14 +137,14 @@ static void live(void){
   stockRefused("g.db");
   testBegin("journal_mode=delete");
   CHECK_STR( testText(db, "PRAGMA journal_mode=delete"), "delete" );
-  CHECK_INT( byte19("g.db"), 1 );
-  CHECK( fileSize("g.db-wal")<0 );
+  CHECK_INT( testByte19("g.db"), 1 );
+  CHECK( testSize("g.db-wal")<0 );
   stockAccepted(&n);
   testBegin("journal_mode=waldio again");
   CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
   addRow(db, &n);
   checkRows(db, n);
-  CHECK_INT( byte19("g.db"), 0x57 );
+  CHECK_INT( testByte19("g.db"), 0x57 );
   stockRefused("g.db");
   sqlite3_close(db);
   stockAccepted(&n);
@@ -170,10 +157,10 @@ static void unused(void){
   testBegin("journal_mode=waldio and no transaction");
   testExec(db, "INSERT INTO t VALUES(1,1); PRAGMA journal_mode=delete");
   CHECK_STR( testText(db, "PRAGMA journal_mode=waldio"), "waldio" );
-  CHECK_INT( byte19("g.db"), 0x56 );
-  CHECK( fileSize("g.db-wal")<0 );
+  CHECK_INT( testByte19("g.db"), 0x56 );
+  CHECK( testSize("g.db-wal")<0 );
   sqlite3_close(db);
-  CHECK_INT( byte19("g.db"), 2 );
+  CHECK_INT( testByte19("g.db"), 2 );
   stockAccepted(&n);
 }
 
@@ -190,18 +177,18 @@ static void opened(void){
   addRow(db, &n);
   sqlite3_close(db);
   testBegin("opened, and a crash");
-  CHECK( fileSize("g.db-wal")>0 );
+  CHECK( testSize("g.db-wal")>0 );
   CHECK_INT( child(openAndDie, 0), 7 );
-  CHECK_INT( byte19("g.db"), 0x56 );
+  CHECK_INT( testByte19("g.db"), 0x56 );
   db = testOpen("file:g.db?vfs=unix");
   CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_NOTADB );
   sqlite3_close(db);
   (void)unlink("g.db-wal");
   db = testOpen("file:g.db?vfs=waldio");
   checkRows(db, n);
-  CHECK_INT( byte19("g.db"), 0x56 );
+  CHECK_INT( testByte19("g.db"), 0x56 );
   addRow(db, &n);
-  CHECK_INT( byte19("g.db"), 0x57 );
+  CHECK_INT( testByte19("g.db"), 0x57 );
   sqlite3_close(db);
   stockAccepted(&n);
 }
@@ -215,7 +202,7 @@ static int needDie(void *pArg){
     sqlite3 *db2 = testOpen("file:g.db?vfs=waldio");
     testExec(db, "INSERT INTO t VALUES(1,1)");
     testExec(db2, "PRAGMA synchronous=OFF; PRAGMA wal_checkpoint(TRUNCATE)");
-    CHECK_INT( byte19("g.db"), 0x56 );
+    CHECK_INT( testByte19("g.db"), 0x56 );
     testExec(db2, "INSERT INTO t VALUES(2,2)");
   }else if( strcmp(zWhat, "copied in part")==0 ){
     sqlite3 *db2 = testOpen("file:g.db?vfs=waldio");
@@ -238,7 +225,7 @@ static void needed(void){
     sqlite3_close(db);
     testBegin("a log that is needed, %s", azWhat[i]);
     CHECK_INT( child(needDie, (void*)azWhat[i]), 7 );
-    CHECK_INT( byte19("g.db"), 0x57 );
+    CHECK_INT( testByte19("g.db"), 0x57 );
     CHECK_INT( unlink("g.db-wal"), 0 );
     db = testOpen("file:g.db?vfs=waldio");
     CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
@@ -246,7 +233,7 @@ static void needed(void){
     db = testOpen("file:g.db?vfs=waldio&waldio_lost_log=1&mode=ro");
     CHECK_INT( testTry(db, "SELECT * FROM t"), SQLITE_CANTOPEN );
     sqlite3_close(db);
-    CHECK( fileSize("g.db-wal")<0 );
+    CHECK( testSize("g.db-wal")<0 );
   }
 }
 
@@ -272,7 +259,7 @@ static void stockBegan(void){
                SQLITE_OK );
     testExec(db, "INSERT INTO t VALUES(1,1); PRAGMA user_version=3");
     sqlite3_close(db);
-    CHECK( fileSize("g.db-wal")>0 );
+    CHECK( testSize("g.db-wal")>0 );
     CHECK_INT( child(stockLogDie, (void*)az[i]), 7 );
     db = testOpen("file:g.db?vfs=unix");
     testTry(db, "SELECT * FROM t");
@@ -395,7 +382,7 @@ static void shared(void){
   CHECK_STR( testText(db, "SELECT reason FROM waldio_stat"),
              "another connection uses the stock log" );
   CHECK( strncmp(testText(db, "PRAGMA journal_mode=waldio"), "error: ", 7)==0 );
-  CHECK_INT( byte19("g.db"), 2 );
+  CHECK_INT( testByte19("g.db"), 2 );
   CHECK( write(aPipe[3], &c, 1)==1 );
   CHECK( waitpid(pid, &st, 0)==pid );
   CHECK_INT( st, 0 );
@@ -440,14 +427,14 @@ static void attached(void){
   testExec(db, "ATTACH 'file:h.db?vfs=waldio' AS h");
   CHECK_STR( testText(db, "PRAGMA h.journal_mode=waldio"), "waldio" );
   testExec(db, "CREATE TABLE h.u(a); INSERT INTO u VALUES(1)");
-  CHECK_INT( byte19("h.db"), 0x57 );
+  CHECK_INT( testByte19("h.db"), 0x57 );
   CHECK_STR( testText(db, "SELECT count(*) FROM waldio_stat"), "2" );
   CHECK_STR( testText(db, "PRAGMA h.waldio_layout"), "T" );
   testExec(db, "PRAGMA journal_mode=delete");
-  CHECK_INT( byte19("h.db"), 1 );
-  CHECK( fileSize("h.db-wal")<0 );
-  CHECK_INT( byte19("g.db"), 1 );
-  CHECK( fileSize("g.db-wal")<0 );
+  CHECK_INT( testByte19("h.db"), 1 );
+  CHECK( testSize("h.db-wal")<0 );
+  CHECK_INT( testByte19("g.db"), 1 );
+  CHECK( testSize("g.db-wal")<0 );
   sqlite3_close(db);
 }
 

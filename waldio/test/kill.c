@@ -30,13 +30,6 @@ static const char *const azMode[] = {
 };
 #define NMODE 5
 
-static unsigned long long iRandom;
-static unsigned rnd(unsigned n){
-  unsigned long long x = iRandom += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x>>30))*0xbf58476d1ce4e5b9ull;
-  return (unsigned)((x ^ (x>>27))>>32)%n;
-}
-
 /* How the workers of a round do it. */
 static struct Round {
   int bMixed;                     /* Each process has another mode, layout */

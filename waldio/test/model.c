@@ -29,12 +29,6 @@ struct Run {
   int iCrash;                     /* Copies made */
 };
 
-static unsigned long long iRandom;
-static unsigned rnd(unsigned n){
-  iRandom ^= iRandom<<13; iRandom ^= iRandom>>7; iRandom ^= iRandom<<17;
-  return (unsigned)((iRandom>>20)%n);
-}
-
 /* Length and bytes of the blob of a value. */
 static int blobSize(int iVal, int szPage){
   unsigned n = (unsigned)iVal*2654435761u>>16;

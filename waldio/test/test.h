@@ -94,6 +94,63 @@ static UNUSED const char *testLayout(int cLayout){
        : "&waldio_reserve=0&waldio_padding=512";
 }
 
+/* The byte of a database's header that says who reads it; its length, or -1. */
+static UNUSED int testByte19(const char *zName){
+  int c;
+  FILE *f = fopen(zName, "rb");
+  CHECK( f!=0 && fseek(f, 19, SEEK_SET)==0 );
+  c = getc(f);
+  fclose(f);
+  return c;
+}
+static UNUSED long testSize(const char *zName){
+  struct stat st;
+  return stat(zName, &st)==0 ? (long)st.st_size : -1;
+}
+
+/* All of a file, to be freed. */
+static UNUSED unsigned char *testRead(const char *zName, long *pn){
+  FILE *f = fopen(zName, "rb");
+  unsigned char *a;
+  CHECK( f!=0 && fseek(f, 0, SEEK_END)==0 );
+  *pn = ftell(f);
+  rewind(f);
+  a = malloc((size_t)*pn+1);
+  CHECK( a!=0 && (long)fread(a, 1, (size_t)*pn, f)==*pn );
+  fclose(f);
+  return a;
+}
+/* A file that is truncated, not deleted, is flushed by ext4 when closed. */
+static UNUSED void testWrite(const char *zName, const unsigned char *a, long n){
+  FILE *f;
+  CHECK( unlink(zName)==0 || errno==ENOENT );
+  f = fopen(zName, "wb");
+  CHECK( f!=0 && (long)fwrite(a, 1, (size_t)n, f)==n );
+  CHECK( fclose(f)==0 );
+}
+
+static UNUSED unsigned testCrc32c(const unsigned char *a, int n){
+  unsigned c = 0xffffffff;
+  int i;
+  for(; n>0; n--, a++){
+    c ^= *a;
+    for(i=0; i<8; i++) c = (c>>1) ^ ((c & 1) ? 0x82f63b78 : 0);
+  }
+  return ~c;
+}
+
+/* A random number below n: splitmix64, with a state of one's own or the program's. */
+static UNUSED unsigned rndOf(unsigned long long *p, unsigned n){
+  unsigned long long x = *p += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x>>30))*0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x>>27))*0x94d049bb133111ebull;
+  return (unsigned)((x ^ (x>>31))>>32)%n;
+}
+static UNUSED unsigned long long iRandom;
+static UNUSED unsigned rnd(unsigned n){
+  return rndOf(&iRandom, n);
+}
+
 /* The threads of this process. */
 static UNUSED int testThreads(void){
   DIR *p = opendir("/proc/self/task");

@@ -11,19 +11,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-static long fileSize(const char *zName){
-  struct stat st;
-  return stat(zName, &st)==0 ? (long)st.st_size : -1;
-}
-static int byte19(const char *zName){
-  int c;
-  FILE *f = fopen(zName, "rb");
-  CHECK( f!=0 && fseek(f, 19, SEEK_SET)==0 );
-  c = getc(f);
-  fclose(f);
-  return c;
-}
-
 static sqlite3 *create(const char *zUri){
   sqlite3 *db;
   CHECK_INT( testShell("rm -f u.db* v.db*"), 0 );
@@ -86,7 +73,7 @@ static void options(void){
                           " WHERE x.reason IS NULL AND x.handles=1"), "1" );
   testBegin("no recycling");
   sqlite3_close(db);
-  CHECK( fileSize("u.db-wal")<0 );
+  CHECK( testSize("u.db-wal")<0 );
   plain("u.db", 2);
 }
 
@@ -174,7 +161,7 @@ static void extended(void){
   /* The zeros are among the bytes written. */
   CHECK_STR( testText(db, "SELECT bytes>=2*131072+frames*slot FROM waldio_stat"),
              "1" );
-  CHECK( fileSize("u.db-wal")>=524288 );
+  CHECK( testSize("u.db-wal")>=524288 );
   sqlite3_close(db);
   plain("u.db", 41);
 }
@@ -191,7 +178,7 @@ static void stock(const char *zUri, const char *zName, const char *zReason){
   testExec(db, "DROP TABLE IF EXISTS t; CREATE TABLE t(a); INSERT INTO t VALUES(1)");
   CHECK_STR( testText(db, "PRAGMA waldio_layout"), "stock" );
   CHECK_STR( testText(db, "SELECT reason FROM waldio_stat"), zReason );
-  CHECK_INT( byte19(zName), 2 );
+  CHECK_INT( testByte19(zName), 2 );
   plain(zName, 1);
   sqlite3_close(db);
 }
@@ -227,9 +214,9 @@ static void persistent(void){
     CHECK_INT( sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &bOn),
                SQLITE_OK );
     sqlite3_close(db);
-    CHECK( fileSize("u.db-wal")>0 );
-    CHECK_INT( fileSize("u.db-shm")>0, i );
-    CHECK_INT( byte19("u.db"), 2 );
+    CHECK( testSize("u.db-wal")>0 );
+    CHECK_INT( testSize("u.db-shm")>0, i );
+    CHECK_INT( testByte19("u.db"), 2 );
     plain("u.db", 1);
   }
 }
@@ -250,7 +237,7 @@ static void exclusive(void){
     }
   }
   CHECK_STR( testText(db, "PRAGMA waldio_layout"), "W" );
-  CHECK( fileSize("u.db-shm")<0 );
+  CHECK( testSize("u.db-shm")<0 );
   CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal"), 0 );
   testExec(db, "PRAGMA locking_mode=NORMAL; INSERT INTO t(b) VALUES(1)");
   sqlite3_close(db);
@@ -291,7 +278,7 @@ static void limited(void){
   testExec(db, "PRAGMA journal_size_limit=100000");
   for(i=0; i<300; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(3000))");
   testExec(db, "PRAGMA wal_checkpoint(RESTART); INSERT INTO t(b) VALUES(1)");
-  CHECK( fileSize("u.db-wal")<=200000 );
+  CHECK( testSize("u.db-wal")<=200000 );
   for(i=0; i<50; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(3000))");
   sqlite3_close(db);
   plain("u.db", 352);
@@ -380,12 +367,12 @@ static void truncatedByAnother(void){
   int i;
   testBegin("zeros written ahead in a log that another connection truncated");
   for(i=0; i<60; i++) testExec(db, "INSERT INTO t(b) VALUES(randomblob(3000))");
-  CHECK( fileSize("u.db-wal")>2*65536 );
+  CHECK( testSize("u.db-wal")>2*65536 );
   testExec(db2, "PRAGMA journal_size_limit=4096; PRAGMA wal_checkpoint;"
            "INSERT INTO t(b) VALUES(1)");
-  CHECK( fileSize("u.db-wal")<65536 );
+  CHECK( testSize("u.db-wal")<65536 );
   testExec(db, "INSERT INTO t(b) VALUES(1)");
-  CHECK( fileSize("u.db-wal")>=65536 );
+  CHECK( testSize("u.db-wal")>=65536 );
   sqlite3_close(db2);
   sqlite3_close(db);
 }
@@ -439,7 +426,7 @@ static void keptMode(void){
   testBegin("chmod of an open database");
   CHECK_INT( chmod("u.db", 0640), 0 );
   sqlite3_close(db);
-  CHECK( fileSize("u.db-wal")<0 );
+  CHECK( testSize("u.db-wal")<0 );
   testBegin("chmod, and frames in a stock log");
   db = testOpen("file:u.db?vfs=unix");
   testExec(db, "INSERT INTO t VALUES(4,4)");
@@ -508,7 +495,7 @@ static void confined(const char *zHow){
   sqlite3 *db = create("file:u.db?vfs=waldio");
   testBegin("commits within %s", zHow);
   CHECK_INT( testShell("cp u.db v.db && cp u.db-wal v.db-wal"), 0 );
-  CHECK_INT( byte19("v.db"), 0x57 );
+  CHECK_INT( testByte19("v.db"), 0x57 );
   sqlite3_close(db);
   pid = fork();
   CHECK( pid>=0 );
