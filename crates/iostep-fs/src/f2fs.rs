@@ -138,6 +138,13 @@ pub(crate) fn layout(source: &dyn ReadAt) -> Result<Found> {
     }
     let main = u64::from(le32(&superblock, MAIN_START.1));
     let source_blocks = size(source)? >> log_block_bytes;
+    if main == end && main > source_blocks && le64(&superblock, 36) > source_blocks {
+        return Err(Error::Unsupported {
+            kind: Kind::F2fs,
+            found: format!("metadata up to block {main}, on several devices"),
+            expected: format!("all of it on the first one, which has {source_blocks} blocks"),
+        });
+    }
     if main != end || main > source_blocks {
         let expected = format!("block {end} of {source_blocks}");
         return Err(field(MAIN_START.0).corrupt(main, expected));
@@ -215,6 +222,18 @@ mod tests {
             let error = layout(&bytes).expect_err(name).to_string();
             assert!(error.contains(name), "{error}");
         }
+    }
+
+    #[test]
+    fn metadata_that_goes_on_on_another_device_is_not_called_broken() {
+        let mut bytes = image();
+        // `block_count`.
+        set(&mut bytes, 36, 1 << 20);
+        assert!(layout(&bytes).is_ok());
+        bytes.truncate(14 << 20);
+        let error = layout(&bytes).expect_err("too short").to_string();
+        let expected = "found metadata up to block 4096, on several devices";
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]

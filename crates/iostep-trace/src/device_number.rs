@@ -1,5 +1,8 @@
 //! Numbers of block devices.
 
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
 /// A block device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceNumber {
@@ -13,6 +16,13 @@ impl DeviceNumber {
             major: rustix::fs::major(rdev),
             minor: rustix::fs::minor(rdev),
         }
+    }
+
+    /// The number of the device that a path leads to; `None` if it leads to no block device.
+    pub(crate) fn of_node(path: &Path) -> Option<DeviceNumber> {
+        let metadata = std::fs::metadata(path).ok()?;
+        let is_device = metadata.file_type().is_block_device();
+        is_device.then(|| DeviceNumber::of(metadata.rdev()))
     }
 
     /// The kernel's own `dev_t` (`MKDEV`, include/linux/kdev_t.h), which is not user space's.

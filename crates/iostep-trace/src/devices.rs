@@ -1,8 +1,7 @@
-//! The block devices of a mounted filesystem: one, or several of btrfs, or one for the journal.
+//! The block devices of a mounted filesystem: one, or several of btrfs or f2fs, or one for the journal.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use iostep_model::disk;
@@ -11,19 +10,20 @@ use procfs::process::MountInfo;
 
 use crate::device_number::DeviceNumber;
 use crate::error::{Error, Result};
+use crate::f2fs;
 
 /// A device, and what of the filesystem lies on it.
 pub(crate) type Part = (DeviceNumber, Holds);
 
 /// The devices of the filesystem that is mounted there; `path` is for error texts.
 ///
-/// Errors: `Unsupported` for one without a block device.
+/// Errors: `Unsupported` for one without a block device, or with one that is not found.
 pub(crate) fn of_mount(path: &Path, mount: &MountInfo) -> Result<Vec<Part>> {
     let number = DeviceNumber::parse(&mount.majmin).filter(|number| number.major != 0);
     let source = mount.mount_source.as_deref().unwrap_or("none");
     // btrfs has a number of its own, which is no device's.
     let own = match mount.fs_type.as_str() {
-        "btrfs" => number_of(Path::new(source)),
+        "btrfs" => DeviceNumber::of_node(Path::new(source)),
         _ => number,
     };
     let own = own.ok_or_else(|| {
@@ -36,32 +36,41 @@ pub(crate) fn of_mount(path: &Path, mount: &MountInfo) -> Result<Vec<Part>> {
             ),
         )
     })?;
-    Ok(all_of(own, &mount.fs_type, &mount.super_options))
+    all_of(own, mount)
 }
 
 /// The mounted filesystem that a device is a part of, with all its devices.
+///
+/// Errors: as those of [`of_mount`], if the filesystem is mounted from this device.
 pub(crate) fn mount_on(
     number: DeviceNumber,
     mounts: &[MountInfo],
-) -> Option<(&MountInfo, Vec<Part>)> {
-    mounts.iter().find_map(|mount| {
-        let parts = of_mount(&mount.mount_point, mount).ok()?;
-        let has_it = parts.iter().any(|(part, _)| *part == number);
-        has_it.then_some((mount, parts))
-    })
+) -> Result<Option<(&MountInfo, Vec<Part>)>> {
+    for mount in mounts {
+        match of_mount(&mount.mount_point, mount) {
+            Ok(parts) if parts.iter().any(|(part, _)| *part == number) => {
+                return Ok(Some((mount, parts)));
+            }
+            Err(error) if DeviceNumber::parse(&mount.majmin) == Some(number) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
-fn all_of(own: DeviceNumber, kind: &str, options: &HashMap<String, Option<String>>) -> Vec<Part> {
+fn all_of(own: DeviceNumber, mount: &MountInfo) -> Result<Vec<Part>> {
     let mut all = vec![(own, Holds::Filesystem)];
-    let others: Vec<Part> = match kind {
+    let others: Vec<Part> = match mount.fs_type.as_str() {
         "btrfs" => with(Holds::Filesystem, btrfs_devices(Path::new("/sys"), own)),
         "ext3" | "ext4" => with(Holds::Journal, ext4_journal(own)),
         "xfs" => {
-            let option = |name| number_of(Path::new(options.get(name)?.as_deref()?));
+            let options = &mount.super_options;
+            let option = |name| DeviceNumber::of_node(Path::new(options.get(name)?.as_deref()?));
             let mut parts: Vec<Part> = with(Holds::Journal, option("logdev"));
             parts.extend(with(Holds::Filesystem, option("rtdev")));
             parts
         }
+        "f2fs" => with(Holds::Filesystem, f2fs::other_devices(own, mount)?),
         _ => Vec::new(),
     };
     for part in others {
@@ -69,18 +78,12 @@ fn all_of(own: DeviceNumber, kind: &str, options: &HashMap<String, Option<String
             all.push(part);
         }
     }
-    all
+    Ok(all)
 }
 
 fn with(holds: Holds, numbers: impl IntoIterator<Item = DeviceNumber>) -> Vec<Part> {
     let parts = numbers.into_iter().map(|number| (number, holds));
     parts.collect()
-}
-
-fn number_of(node: &Path) -> Option<DeviceNumber> {
-    let metadata = fs::metadata(node).ok()?;
-    let is_device = metadata.file_type().is_block_device();
-    is_device.then(|| DeviceNumber::of(metadata.rdev()))
 }
 
 /// The devices of the btrfs that one belongs to (fs/btrfs/sysfs.c).

@@ -20,6 +20,7 @@ mod device_mapper;
 pub mod device_number;
 mod devices;
 pub mod error;
+pub mod f2fs;
 #[cfg(feature = "bpf")]
 pub mod fault;
 #[cfg(feature = "bpf")]

@@ -308,6 +308,26 @@ fn disks_first(mut found: Vec<Layer>) -> Vec<Layer> {
     order.into_iter().map(|at| found[at].clone()).collect()
 }
 
+/// Of several devices `above`, the first is taken for the one that the filesystem's layout is of: it
+/// cannot be followed where one of the others is a disk, and it is not.
+pub(crate) fn refuse_another_order(layers: &mut [Layer], above: &[(DeviceNumber, Holds)]) {
+    let mut all = layers.iter();
+    let first = all.find(|layer| layer.traced.holds == Holds::Filesystem);
+    let first = first.map(|layer| (layer.number, layer.traced.device.name.clone()));
+    let Some(((begins_on, _), (number, disk))) = above.first().zip(first) else {
+        return;
+    };
+    if let Some(layer) = layers
+        .iter_mut()
+        .find(|layer| layer.number == *begins_on && number != *begins_on)
+    {
+        layer.refusal = Some(format!(
+            "the filesystem begins on it, which is made of others, and goes on on {disk}, a disk; \
+             iostep follows several devices of a filesystem that are disks, or are all made of others"
+        ));
+    }
+}
+
 fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path, hardware: &[Disk]) -> Device {
     let flag = |name| Some(queue_text(disk, name)?.parse::<u8>().ok()? == 1);
     Device {
@@ -338,7 +358,8 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(Error::io(path, "read"))
 }
 
-fn read_number(path: &Path) -> Option<u64> {
+/// What a file of sysfs has, as a number.
+pub(crate) fn read_number(path: &Path) -> Option<u64> {
     read(path).ok()?.trim().parse().ok()
 }
 

@@ -12,7 +12,7 @@ use crate::device_number::DeviceNumber;
 use crate::devices::{self, Part};
 use crate::error::{Error, Result};
 use crate::mounts;
-use crate::stack::{Layer, Sysfs};
+use crate::stack::{self, Layer, Sysfs};
 
 /// Where a filesystem is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Target {
     /// A device on which others lie means those, and one of a filesystem's several means all.
     ///
     /// Errors: `Io` if the path is not there; `Unsupported` for a filesystem without a block
-    /// device of its own (tmpfs, overlay, network).
+    /// device of its own (tmpfs, overlay, network), or with others that are not found.
     pub fn resolve(path: &Path) -> Result<Target> {
         let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
         let mounts = mounts::all()?;
@@ -73,7 +73,11 @@ impl Target {
     }
 
     fn of(above: &[Part], mount: Option<Mount>) -> Result<Target> {
-        let layers = Sysfs::own().stack(above)?;
+        let mut layers = Sysfs::own().stack(above)?;
+        // Each device of a btrfs has its superblocks at the same places.
+        if mount.as_ref().is_some_and(|mount| mount.kind != "btrfs") {
+            stack::refuse_another_order(&mut layers, above);
+        }
         let first = layers
             .first()
             .ok_or_else(|| Error::unsupported("the target", "no device was found"))?;
@@ -167,7 +171,7 @@ fn on_device(
     let mut found = None;
     let above = Sysfs::own().above(number)?;
     for number in &above {
-        match devices::mount_on(*number, mounts) {
+        match devices::mount_on(*number, mounts)? {
             Some((mount, devices)) => {
                 found = Some(mount);
                 all.extend(devices);

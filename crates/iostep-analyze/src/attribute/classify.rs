@@ -281,7 +281,9 @@ impl<'a> Classifier<'a> {
             }
             Content::F2fsMeta => {
                 let reserved = self.layout.class_of(self.layout.block_of(sector));
-                f2fs::metadata(bytes, reserved, queue.operation)
+                let filesystem = self.manifest.filesystem.as_ref();
+                let has_layout = filesystem.is_some_and(|it| !it.layout.is_empty());
+                f2fs::metadata(bytes, has_layout, reserved, queue.operation)
             }
             Content::BlockMap { file } => Segment {
                 file: match self.own_file(*file) {

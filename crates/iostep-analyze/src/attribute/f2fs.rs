@@ -60,11 +60,19 @@ impl Nodes {
 
 /// A page of the metadata's own inode, by what the layout reserves its place for. In the main area
 /// that inode holds blocks that garbage collection moves without looking into them: those of
-/// encrypted and compressed files (`move_data_block`, fs/f2fs/gc.c).
-pub(super) fn metadata(bytes: u32, reserved: Option<Class>, operation: Operation) -> Segment {
+/// encrypted and compressed files (`move_data_block`, fs/f2fs/gc.c). Without a layout nothing tells
+/// the one from the other.
+pub(super) fn metadata(
+    bytes: u32,
+    has_layout: bool,
+    reserved: Option<Class>,
+    operation: Operation,
+) -> Segment {
     match reserved {
         Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
-        None if operation.is_write() => Segment::of(bytes, Class::FileData, Evidence::PageCache),
+        None if has_layout && operation.is_write() => {
+            Segment::of(bytes, Class::FileData, Evidence::PageCache)
+        }
         // Recovery reads nodes this way.
         None => Segment::of(bytes, Class::OtherMetadata, Evidence::PageCache),
     }
@@ -136,10 +144,16 @@ mod tests {
 
     #[test]
     fn metadata_outside_its_areas_is_moved_data() {
-        let class = |reserved, operation| metadata(4096, reserved, operation).class;
+        let class = |reserved, operation| metadata(4096, true, reserved, operation).class;
         let checkpoint = Some(Class::Checkpoint);
         assert_eq!(class(checkpoint, Operation::Write), Class::Checkpoint);
         assert_eq!(class(None, Operation::Write), Class::FileData);
         assert_eq!(class(None, Operation::Read), Class::OtherMetadata);
+    }
+
+    #[test]
+    fn metadata_is_no_data_where_no_layout_tells() {
+        let piece = metadata(4096, false, None, Operation::Write);
+        assert_eq!(piece.class, Class::OtherMetadata);
     }
 }

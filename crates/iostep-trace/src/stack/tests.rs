@@ -209,6 +209,27 @@ fn what_cannot_be_followed_is_refused_by_name() {
 }
 
 #[test]
+fn a_filesystem_that_begins_above_a_disk_and_goes_on_on_one_is_refused() {
+    let tree = laptop().device("sda", "8:0", &["mq/"]);
+    let [volume, disk] = ["253:1", "8:0"].map(|number| (number, Holds::Filesystem));
+    let refused = |above: [(&str, Holds); 2]| {
+        let mut stack = tree.stack(&above).expect("found");
+        let above = above.map(|(n, holds)| (DeviceNumber::parse(n).expect("a number"), holds));
+        refuse_another_order(&mut stack, &above);
+        let mut checks = stack.iter().map(Layer::check_followed);
+        checks.find_map(Result::err).map(|error| error.to_string())
+    };
+    let error = refused([volume, disk]).expect("refused");
+    assert!(
+        error.starts_with("dm-1: ") && error.contains("on sda"),
+        "{error}"
+    );
+    assert_eq!(refused([disk, volume]), None);
+    assert_eq!(refused([volume, ("253:2", Holds::Filesystem)]), None);
+    assert_eq!(refused([volume, ("8:0", Holds::Journal)]), None);
+}
+
+#[test]
 fn the_chosen_scheduler_is_the_one_in_brackets() {
     assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
     assert_eq!(chosen("none"), "none");

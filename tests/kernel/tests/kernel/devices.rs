@@ -22,30 +22,40 @@ use crate::stage;
 
 /// Large enough for two copies of btrfs's metadata.
 const IMAGE_BYTES: u64 = 320 << 20;
+/// Small enough for [`FILL`] to leave no room on it.
+const SMALL_BYTES: u64 = 64 << 20;
+/// f2fs uses its first device first.
+const FILL: &str = "dd if=/dev/zero of=fill bs=1M count=64 2> /dev/null && sync";
 const FILES: u32 = 8;
 const BLOCKS: u64 = 24;
 
 /// A filesystem on two devices.
 #[derive(Clone, Copy)]
-struct Pair {
+struct Pair<'a> {
     kind: Kind,
     /// Makes it of `$1` and `$2`.
-    mkfs: &'static str,
+    mkfs: &'a str,
     /// Mount options; `$2` stands for the second device.
     mount: &'static str,
+    /// The length of the first device.
+    first_bytes: u64,
+    /// What is done in the filesystem before.
+    before: &'static str,
     /// What is traced: `$1`, `$2`, or the mount point if it is empty.
     named: &'static str,
     /// The second device holds nothing but the log.
     has_log: bool,
 }
 
-const PAIRS: [(&str, Pair); 3] = [
+const PAIRS: [(&str, Pair<'static>); 3] = [
     (
         "both devices of a mirrored btrfs are traced if one is named",
         Pair {
             kind: Kind::Btrfs,
             mkfs: "mkfs.btrfs -q -f -d raid1 -m raid1 $1 $2",
             mount: "nodiscard",
+            first_bytes: IMAGE_BYTES,
+            before: "",
             named: "$2",
             has_log: false,
         },
@@ -57,6 +67,8 @@ const PAIRS: [(&str, Pair); 3] = [
             mkfs: "mkfs.ext4 -q -b 4096 -O journal_dev $2 &&
                 mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0 -J device=$2 $1",
             mount: "",
+            first_bytes: IMAGE_BYTES,
+            before: "",
             named: "",
             has_log: true,
         },
@@ -67,32 +79,73 @@ const PAIRS: [(&str, Pair); 3] = [
             kind: Kind::Xfs,
             mkfs: "mkfs.xfs -q -f -l logdev=$2,size=64m $1",
             mount: "logdev=$2",
+            first_bytes: IMAGE_BYTES,
+            before: "",
             named: "$1",
             has_log: true,
         },
     ),
 ];
 
-/// Every test of this file.
+const F2FS: Pair<'static> = Pair {
+    kind: Kind::F2fs,
+    mkfs: "mkfs.f2fs -q -f -c $2 $1",
+    mount: "nodiscard",
+    first_bytes: SMALL_BYTES,
+    before: FILL,
+    named: "",
+    has_log: false,
+};
+
+/// Every test of this file but those of f2fs.
 pub fn cases() -> Vec<Case> {
     let all = PAIRS.into_iter().map(|(name, pair)| {
-        let mut needs = stage::requirements(pair.kind);
-        needs.push(Requirement::Btf);
+        let needs = requirements(pair.kind);
         Case::new(name, needs, move || traced(pair))
     });
     all.collect()
 }
 
-fn traced(pair: Pair) -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let image = || {
-        LoopImage::create(&Options {
-            bytes: IMAGE_BYTES,
-            ..Options::default()
+/// Those of f2fs.
+pub fn cases_of_f2fs() -> Vec<Case> {
+    let mut all: Vec<Case> = [("", "mount"), ("$1", "first"), ("$2", "second")]
+        .into_iter()
+        .map(|(named, what)| {
+            let name = format!("both devices of an f2fs are traced if its {what} is named");
+            let pair = Pair { named, ..F2FS };
+            Case::new(name, requirements(Kind::F2fs), move || traced(pair))
         })
-    };
-    let disks = [image()?, image()?];
+        .collect();
+    all.push(Case::new(
+        "an f2fs whose second device has another name is refused",
+        requirements(Kind::F2fs),
+        moved,
+    ));
+    all
+}
+
+fn requirements(kind: Kind) -> Vec<Requirement> {
+    let mut needs = stage::requirements(kind);
+    needs.push(Requirement::Btf);
+    needs
+}
+
+fn image(bytes: u64) -> anyhow::Result<LoopImage> {
+    Ok(LoopImage::create(&Options {
+        bytes,
+        ..Options::default()
+    })?)
+}
+
+fn traced(pair: Pair<'static>) -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let disks = [image(pair.first_bytes)?, image(IMAGE_BYTES)?];
     let mount = mounted(pair, &disks)?;
+    let status = Command::new("sh")
+        .args(["-c", pair.before])
+        .current_dir(mount.path())
+        .status()?;
+    anyhow::ensure!(status.success(), "{}: {status}", pair.before);
     let before = counted(&disks)?;
     let output = directory.path().join("run.iostep");
     record(pair, &disks, &mount, directory.path(), &output)?;
@@ -116,7 +169,56 @@ fn traced(pair: Pair) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn mounted(pair: Pair, disks: &[LoopImage; 2]) -> anyhow::Result<Mount> {
+/// The name that mkfs.f2fs was given leads elsewhere, or nowhere, while it is mounted.
+fn moved() -> anyhow::Result<()> {
+    let links = tempfile::Builder::new()
+        .prefix("iostep-")
+        .tempdir_in("/dev")?;
+    let name = links.path().join("second");
+    let directory = tempfile::tempdir()?;
+    let output = directory.path().join("run.iostep");
+    let output = output.to_string_lossy();
+    let trace = |what: &str| iostep::run(["trace", what, "-o", &output, "--", "true"]);
+    let lead_to = |disk: &LoopImage| {
+        let _ = std::fs::remove_file(&name);
+        std::os::unix::fs::symlink(disk.device(), &name)
+    };
+    let disks = [image(SMALL_BYTES)?, image(IMAGE_BYTES)?];
+    lead_to(&disks[1])?;
+    let mkfs = format!("mkfs.f2fs -q -f -c {} $1", name.display());
+    let mount = mounted(
+        Pair {
+            mkfs: &mkfs,
+            ..F2FS
+        },
+        &disks,
+    )?;
+    let first = disks[0].device().to_string_lossy().into_owned();
+    let refused = |what: &str, why: &str| -> anyhow::Result<()> {
+        let outcome = trace(what)?.status(4)?;
+        let said = format!("{first}: f2fs over several devices is followed by the paths");
+        let why = format!("{} {why}", name.display());
+        let named = outcome.stderr.contains(&said) && outcome.stderr.contains(&why);
+        anyhow::ensure!(named, "{}", outcome.stderr);
+        Ok(())
+    };
+    let point = mount.path().to_string_lossy().into_owned();
+    let [unused, small] = [image(IMAGE_BYTES)?, image(SMALL_BYTES)?];
+    lead_to(&unused)?;
+    refused(&point, "is not in use")?;
+    refused(&first, "is not in use")?;
+    lead_to(&small)?;
+    refused(&point, "has less than ")?;
+    lead_to(&disks[0])?;
+    refused(&point, "is the one that it is mounted from")?;
+    std::fs::remove_file(&name)?;
+    refused(&point, "is no block device")?;
+    lead_to(&disks[1])?;
+    trace(&point)?.success()?;
+    Ok(mount.unmount()?)
+}
+
+fn mounted(pair: Pair<'_>, disks: &[LoopImage; 2]) -> anyhow::Result<Mount> {
     let [first, second] = disks.each_ref().map(|disk| disk.device().to_string_lossy());
     let status = Command::new("sh")
         .args(["-c", pair.mkfs, "mkfs", &first, &second])
@@ -135,7 +237,7 @@ fn counted(disks: &[LoopImage; 2]) -> anyhow::Result<[Counters; 2]> {
 
 /// Traces a program that copies files of stamped blocks, one after the other.
 fn record(
-    pair: Pair,
+    pair: Pair<'_>,
     disks: &[LoopImage; 2],
     mount: &Mount,
     directory: &Path,

@@ -25,6 +25,7 @@ pub const OTHERS: [Scenario; 3] = [f2fs::ALL, nilfs2::ALL, fat::ALL];
 /// Every test of this file; with `IOSTEP_VARIANTS=all` those of every variant, too.
 pub fn cases() -> Vec<Case> {
     let mut all = f2fs::cases();
+    all.extend(devices::cases_of_f2fs());
     all.extend(batch_atomic::cases());
     all.extend(nilfs2::cases());
     all.extend(fat::cases());
