@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use iostep_model::disk::loop_status;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -96,7 +97,7 @@ impl LoopImage {
             .map_err(Error::io(&self.path, "inspect the image of"))?;
         // By path, not by our descriptor: the path is what a formatter is going to open.
         let bound = File::open(&self.path)
-            .and_then(|device| loop_device::status(&device).map_err(Into::into))
+            .and_then(|device| loop_status(&device).map_err(Into::into))
             .map_err(Error::io(&self.path, "read the status of"))?;
         if (bound.device, bound.inode) == (own.dev(), own.ino()) {
             return Ok(());
@@ -108,8 +109,8 @@ impl LoopImage {
     }
 
     fn check_direct_io(&self, wanted: bool) -> Result<()> {
-        let status = loop_device::status(&self.device)
-            .map_err(Error::io(&self.path, "read the status of"))?;
+        let status =
+            loop_status(&self.device).map_err(Error::io(&self.path, "read the status of"))?;
         if wanted && !status.direct_io {
             return Err(Error::Unsupported {
                 what: format!(

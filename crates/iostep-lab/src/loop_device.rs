@@ -1,28 +1,18 @@
 //! The ioctls of `/dev/loop-control` and `/dev/loopN` (include/uapi/linux/loop.h).
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use linux_raw_sys::loop_device::{
-    LOOP_CLR_FD, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, LOOP_GET_STATUS64, loop_config, loop_info64,
+    LOOP_CLR_FD, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, loop_config, loop_info64,
 };
 use rustix::io;
-use rustix::ioctl::{self, Getter, Ioctl, IoctlOutput, NoArg, Opcode, Setter};
+use rustix::ioctl::{self, Ioctl, IoctlOutput, NoArg, Opcode, Setter};
 
 /// `LO_FLAGS_AUTOCLEAR`: detach at the last close.
 const AUTOCLEAR: u32 = 4;
 /// `LO_FLAGS_DIRECT_IO`: go to the backing file past its page cache.
 const DIRECT_IO: u32 = 16;
-
-/// What a loop device is made of.
-pub(crate) struct Status {
-    /// Device of the backing file's filesystem.
-    pub device: u64,
-    /// Inode of the backing file.
-    pub inode: u64,
-    /// True if it goes past the backing file's page cache.
-    pub direct_io: bool,
-}
 
 /// `LOOP_CTL_GET_FREE`: the number is the call's own result.
 struct GetFree;
@@ -75,17 +65,6 @@ pub(crate) fn configure(
     };
     // SAFETY: LOOP_CONFIGURE reads one `loop_config`, which this is.
     unsafe { ioctl::ioctl(device, Setter::<LOOP_CONFIGURE, loop_config>::new(config)) }
-}
-
-/// What the device is bound to; `ENXIO` if to nothing.
-pub(crate) fn status(device: impl AsFd) -> io::Result<Status> {
-    // SAFETY: LOOP_GET_STATUS64 fills one `loop_info64`, which has no invalid values.
-    let info = unsafe { ioctl::ioctl(device, Getter::<LOOP_GET_STATUS64, loop_info64>::new()) }?;
-    Ok(Status {
-        device: info.lo_device,
-        inode: info.lo_inode,
-        direct_io: info.lo_flags & DIRECT_IO != 0,
-    })
 }
 
 /// Detaches now, or at the last close if the device is still held by others.

@@ -2,7 +2,10 @@
 //!
 //! No serial number is read, nor anything else that tells one piece from another of its kind.
 
+mod attribute;
+mod filesystem;
 mod health;
+mod loop_device;
 mod nvme;
 mod sysfs;
 
@@ -10,8 +13,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use attribute::node;
+pub use filesystem::{btrfs_devices, number_of};
 pub use health::Health;
-pub use sysfs::{Below, below, disks, node};
+pub use loop_device::{Status as LoopStatus, status as loop_status};
+pub use sysfs::{Below, below, disks, rotational};
 
 use crate::names::named;
 
@@ -107,18 +113,6 @@ pub fn each_once(disks: impl IntoIterator<Item = Disk>) -> Vec<Disk> {
         }
     }
     all
-}
-
-/// Whether anything below turns; `None` where some disk does not tell, or there is none.
-pub fn rotational(disks: &[Disk]) -> Option<bool> {
-    match disks {
-        [] => None,
-        disks if disks.iter().any(|disk| disk.rotational == Some(true)) => Some(true),
-        disks => disks
-            .iter()
-            .all(|disk| disk.rotational.is_some())
-            .then_some(false),
-    }
 }
 
 /// Reads the disks' health before a run.

@@ -2,7 +2,7 @@
 //!
 //! The data goes one way: a probe writes [`event::Event`]s into a [`spool`], `iostep-analyze`
 //! turns the spool into the tables of [`table`], and [`store`] keeps these as Parquet beside the
-//! [`manifest`]. Nothing here looks at a kernel but [`host`] and [`disk`], which say where it was.
+//! [`manifest`]. Nothing here looks at a kernel but [`host`], [`disk`] and [`mountinfo`], which say where it was.
 //!
 //! Units, always: `*_bytes` are bytes, `sector` counts 512-byte sectors from the start of the
 //! whole disk, `*_ns` are nanoseconds of `CLOCK_MONOTONIC` unless the name says `wall`.
@@ -23,6 +23,7 @@ pub mod identity;
 mod json;
 pub mod lab;
 pub mod manifest;
+pub mod mountinfo;
 pub mod name_service;
 mod names;
 pub mod operation;

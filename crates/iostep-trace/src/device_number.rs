@@ -1,7 +1,8 @@
 //! Numbers of block devices.
 
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+
+use iostep_model::disk;
 
 /// A block device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,9 +21,7 @@ impl DeviceNumber {
 
     /// The number of the device that a path leads to; `None` if it leads to no block device.
     pub(crate) fn of_node(path: &Path) -> Option<DeviceNumber> {
-        let metadata = std::fs::metadata(path).ok()?;
-        let is_device = metadata.file_type().is_block_device();
-        is_device.then(|| DeviceNumber::of(metadata.rdev()))
+        disk::number_of(Path::new("/"), path).map(DeviceNumber::of)
     }
 
     /// The kernel's own `dev_t` (`MKDEV`, include/linux/kdev_t.h), which is not user space's.

@@ -61,7 +61,7 @@ pub(crate) fn mount_on(
 fn all_of(own: DeviceNumber, mount: &MountInfo) -> Result<Vec<Part>> {
     let mut all = vec![(own, Holds::Filesystem)];
     let others: Vec<Part> = match mount.fs_type.as_str() {
-        "btrfs" => with(Holds::Filesystem, btrfs_devices(Path::new("/sys"), own)),
+        "btrfs" => with(Holds::Filesystem, btrfs_devices(own)),
         "ext3" | "ext4" => with(Holds::Journal, ext4_journal(own)),
         "xfs" => {
             let options = &mount.super_options;
@@ -86,22 +86,9 @@ fn with(holds: Holds, numbers: impl IntoIterator<Item = DeviceNumber>) -> Vec<Pa
     parts.collect()
 }
 
-/// The devices of the btrfs that one belongs to (fs/btrfs/sysfs.c).
-fn btrfs_devices(sysfs: &Path, number: DeviceNumber) -> Vec<DeviceNumber> {
-    let entries = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
-    for filesystem in entries(sysfs.join("fs/btrfs")) {
-        let mut devices: Vec<DeviceNumber> = entries(filesystem.path().join("devices"))
-            .filter_map(|entry| {
-                let number = fs::read_to_string(entry.path().join("dev")).ok()?;
-                DeviceNumber::parse(&number)
-            })
-            .collect();
-        if devices.contains(&number) {
-            devices.sort_by_key(|device| (device.major, device.minor));
-            return devices;
-        }
-    }
-    Vec::new()
+fn btrfs_devices(own: DeviceNumber) -> impl Iterator<Item = DeviceNumber> {
+    let all = disk::btrfs_devices(Path::new("/sys"), own.user_number());
+    all.into_iter().map(DeviceNumber::of)
 }
 
 /// Fields of ext4's superblock (fs/ext4/ext4.h).
@@ -169,19 +156,5 @@ mod tests {
         // Its own.
         bytes[0xe0] = 8;
         assert_eq!(journal_in(&bytes), None);
-    }
-
-    #[test]
-    fn one_device_of_a_btrfs_stands_for_all() {
-        let root = tempfile::tempdir().expect("a directory");
-        for (name, number) in [("loop1", "7:1"), ("loop0", "7:0")] {
-            let dir = root.path().join("fs/btrfs/some-uuid/devices").join(name);
-            fs::create_dir_all(&dir).expect("made");
-            fs::write(dir.join("dev"), format!("{number}\n")).expect("written");
-        }
-        let loops = [0, 1].map(|minor| DeviceNumber { major: 7, minor });
-        assert_eq!(btrfs_devices(root.path(), loops[1]), loops);
-        let other = DeviceNumber { major: 7, minor: 5 };
-        assert!(btrfs_devices(root.path(), other).is_empty());
     }
 }

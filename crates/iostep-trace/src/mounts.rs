@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use iostep_model::manifest::MountPlace;
+use iostep_model::mountinfo::{self, Mounted, unescaped};
 use procfs::process::{MountInfo, Process};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
@@ -71,7 +72,11 @@ impl Superblock {
         let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)
             .map_err(Error::io(path, "look at"))?;
         let table = std::fs::read_to_string(MOUNTINFO).map_err(Error::io(MOUNTINFO, "read"))?;
-        let (kind, shown) = described(&table, stat.stx_mnt_id)
+        let Mounted {
+            kind,
+            options: shown,
+            ..
+        } = mountinfo::with_id(&table, stat.stx_mnt_id)
             .ok_or_else(|| Error::unsupported(path.display(), "no mount holds it"))?;
         let mut in_force = shown.join(",");
         if kind == "ext4" {
@@ -87,19 +92,6 @@ impl Superblock {
     }
 }
 
-/// The kind and the options of a mount's filesystem (proc_pid_mountinfo(5)).
-fn described(table: &str, mount_id: u64) -> Option<(String, Vec<String>)> {
-    let id = mount_id.to_string();
-    let line = table
-        .lines()
-        .find(|line| line.split(' ').next() == Some(&id))?;
-    let (_, filesystem) = line.split_once(" - ")?;
-    let mut fields = filesystem.split(' ');
-    let kind = unescaped(fields.next()?);
-    let options = fields.nth(1)?.split(',').map(unescaped);
-    Some((kind, options.collect()))
-}
-
 /// All options of ext4 on a device, separated by commas; nothing where it does not tell them
 /// (`ext4_seq_options_show`, fs/ext4/super.c).
 fn ext4_options(major: u32, minor: u32) -> String {
@@ -108,15 +100,6 @@ fn ext4_options(major: u32, minor: u32) -> String {
     let path = Path::new("/proc/fs/ext4").join(name).join("options");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().collect::<Vec<_>>().join(",")
-}
-
-/// The kernel writes blanks and backslashes as octal numbers (`mangle_path`, fs/seq_file.c).
-fn unescaped(text: &str) -> String {
-    [(" ", "040"), ("\t", "011"), ("\n", "012"), ("\\", "134")]
-        .into_iter()
-        .fold(text.to_owned(), |text, (sign, octal)| {
-            text.replace(&format!("\\{octal}"), sign)
-        })
 }
 
 #[cfg(test)]
@@ -146,25 +129,6 @@ mod tests {
             [("/@home", "/home"), ("/", "/top"), ("/a b", "/bind 2")]
         );
         assert!(same_filesystem(&infos, Path::new("/gone")).is_empty());
-    }
-
-    #[test]
-    fn options_are_those_of_the_mount_with_that_number() {
-        let table = "\
-7 1 7:0 / /mnt rw,noatime shared:1 - ext4 /dev/loop0 rw,nobarrier,stripe=4
-77 1 7:1 / /mnt/a\\040b rw - f2fs none rw,fsync_mode=posix
-78 1 0:5 / /proc rw - proc  rw";
-        let of = |id| described(table, id);
-        let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
-        let ext4 = words(["rw", "nobarrier", "stripe=4"]);
-        assert_eq!(of(7), Some(("ext4".to_owned(), ext4)));
-        assert_eq!(
-            of(77).map(|(kind, options)| (kind, options.len())),
-            Some(("f2fs".into(), 2))
-        );
-        // A source without a name.
-        assert_eq!(of(78), Some(("proc".to_owned(), vec!["rw".to_owned()])));
-        assert_eq!(of(8), None);
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Layer {
 
 /// Where the kernel tells of devices.
 pub(crate) struct Sysfs<'a> {
-    /// `/sys`.
+    /// The root of /sys, /dev and /proc: `/`.
     pub root: &'a Path,
     /// What the targets of a device mapper device are.
     pub target_types: fn(DeviceNumber) -> Result<Vec<String>>,
@@ -78,7 +78,7 @@ impl Sysfs<'static> {
     /// This machine's.
     pub fn own() -> Sysfs<'static> {
         Sysfs {
-            root: Path::new("/sys"),
+            root: Path::new("/"),
             target_types: |number| device_mapper::target_types(number.user_number()),
         }
     }
@@ -143,7 +143,7 @@ impl Sysfs<'_> {
 
     fn directory(&self, number: DeviceNumber) -> Result<PathBuf> {
         let DeviceNumber { major, minor } = number;
-        let link = self.root.join(format!("dev/block/{major}:{minor}"));
+        let link = self.root.join(format!("sys/dev/block/{major}:{minor}"));
         fs::canonicalize(&link).map_err(Error::io(&link, "find the device at"))
     }
 
@@ -155,9 +155,9 @@ impl Sysfs<'_> {
         };
         let disk = number_in(&disk_sysfs)?;
         let kind = self.kind(number, disk, &disk_sysfs);
-        let hardware = disk::disks(self.root, &sysfs);
+        let below = disk::below(self.root, &sysfs);
         let traced = TracedDevice {
-            device: describe(number, &sysfs, &disk_sysfs, &hardware),
+            device: describe(number, &sysfs, &disk_sysfs, disk::rotational(&below)),
             holds,
             made_of: Vec::new(),
             kind: kind.name,
@@ -167,7 +167,7 @@ impl Sysfs<'_> {
             number,
             disk,
             traced,
-            hardware,
+            hardware: disk::disks(&below),
             sysfs,
             disk_sysfs,
             refusal: kind.refusal,
@@ -328,7 +328,7 @@ pub(crate) fn refuse_another_order(layers: &mut [Layer], above: &[(DeviceNumber,
     }
 }
 
-fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path, hardware: &[Disk]) -> Device {
+fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path, rotational: Option<bool>) -> Device {
     let flag = |name| Some(queue_text(disk, name)?.parse::<u8>().ok()? == 1);
     Device {
         name: sysfs
@@ -344,8 +344,7 @@ fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path, hardware: &[Disk]) 
         volatile_write_cache: queue_text(disk, "write_cache").map(|text| text == "write back"),
         fua: flag("fua"),
         scheduler: queue_text(disk, "scheduler").map(|text| chosen(&text)),
-        // A loop device's own says nothing of the disk below its file.
-        rotational: disk::rotational(hardware).or_else(|| flag("rotational")),
+        rotational,
     }
 }
 

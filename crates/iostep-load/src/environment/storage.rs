@@ -19,8 +19,7 @@ pub fn warn(root: &Path, environment: &Environment, warnings: &mut Vec<Warning>)
     let Some(device) = &environment.device else {
         return;
     };
-    let sys = root.join("sys");
-    let below = disk::below(&sys, &sys.join("class/block").join(&device.name));
+    let below = disk::below(root, &root.join("sys/class/block").join(&device.name));
     for Below {
         name, backing_file, ..
     } in below
@@ -30,7 +29,8 @@ pub fn warn(root: &Path, environment: &Environment, warnings: &mut Vec<Warning>)
         } else if let Some(backing_file) = backing_file {
             warnings.push(Warning::LoopDevice {
                 device: name,
-                backing_file,
+                // A result is JSON, which has no other text than UTF-8.
+                backing_file: backing_file.to_string_lossy().into_owned().into(),
             });
         }
     }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::sysfs::{Place, node, text};
+use super::attribute::{node, text};
+use super::sysfs::Place;
 use super::{Bus, Disk, nvme};
 
 /// What a disk says of its wear, in its own units.

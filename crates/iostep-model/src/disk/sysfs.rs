@@ -1,18 +1,17 @@
 //! Disks as sysfs shows them (Documentation/ABI: stable/sysfs-block, testing/sysfs-driver-ufs;
 //! Documentation/driver-api/mmc/mmc-dev-attrs.rst; drivers/nvme/host/sysfs.c).
 //!
-//! Functions take the root of sysfs, `/sys` but for tests.
+//! `sys` is the root of sysfs, `/sys` but for tests; `root` that of /sys, /dev and /proc, `/`.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use super::attribute::{bytes, entries, node, number, text};
+use super::loop_device::{self, Status};
 use super::{Bus, Disk};
 use crate::SECTOR_BYTES;
-
-/// No attribute is longer than a page.
-const MOST_BYTES: u64 = 4096;
 
 /// A device on the way down to the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +21,31 @@ pub struct Below {
     /// Of a loop device, as the kernel names it.
     pub backing_file: Option<PathBuf>,
     directory: PathBuf,
-    is_disk: bool,
+    /// True if nothing is known that it is built upon.
+    is_lowest: bool,
+}
+
+impl Below {
+    /// True if it is hardware as far as the kernel tells.
+    fn is_disk(&self) -> bool {
+        self.is_lowest && !self.directory.join("loop").exists()
+    }
+
+    fn rotational(&self) -> Option<bool> {
+        // A loop device's own says nothing of what its file lies on.
+        let is_loop = self.directory.join("loop").exists();
+        flag(&self.directory, "rotational").filter(|_| !is_loop)
+    }
 }
 
 /// A device, by its directory in sysfs or a link to it, and all that it is built upon: partition,
 /// device mapper, md, loop devices' files. What cannot be read is left out.
-pub fn below(sys: &Path, device: &Path) -> Vec<Below> {
+pub fn below(root: &Path, device: &Path) -> Vec<Below> {
+    below_as(root, device, loop_device::ask)
+}
+
+/// The same; `ask` gives what a loop device at a node says of its file.
+pub(super) fn below_as(root: &Path, device: &Path, ask: fn(&Path) -> Option<Status>) -> Vec<Below> {
     let mut found: Vec<Below> = Vec::new();
     let mut next = vec![device.to_owned()];
     while let Some(device) = next.pop() {
@@ -37,19 +55,19 @@ pub fn below(sys: &Path, device: &Path) -> Vec<Below> {
         if found.iter().any(|known| known.directory == directory) {
             continue;
         }
+        let name = file_name(&directory);
         let mut lower = entries(&directory.join("slaves"));
         if directory.join("partition").exists() {
             lower.extend(directory.parent().map(Path::to_owned));
         }
-        let backing_file = text(&directory.join("loop/backing_file")).map(PathBuf::from);
-        lower.extend(
-            backing_file
-                .as_deref()
-                .and_then(|file| device_of(sys, file)),
-        );
+        let backing_file = backing_file(&directory);
+        if let Some(file) = &backing_file {
+            let status = node(root, &name).and_then(|node| ask(&node));
+            lower.extend(loop_device::lower(root, &directory, file, status));
+        }
         found.push(Below {
-            name: file_name(&directory),
-            is_disk: lower.is_empty() && backing_file.is_none(),
+            name,
+            is_lowest: lower.is_empty(),
             backing_file,
             directory,
         });
@@ -59,33 +77,29 @@ pub fn below(sys: &Path, device: &Path) -> Vec<Below> {
     found
 }
 
-/// The disks below a device, without their health; itself if it is one. Of a loop device over
-/// memory there is none.
-pub fn disks(sys: &Path, device: &Path) -> Vec<Disk> {
-    let found = below(sys, device).into_iter();
-    let disks = found.filter(|below| below.is_disk);
-    disks.map(|disk| describe(disk.directory)).collect()
+/// The file of a loop device, byte for byte: the kernel adds a line's end and nothing else.
+fn backing_file(directory: &Path) -> Option<PathBuf> {
+    let mut bytes = bytes(&directory.join("loop/backing_file"))?;
+    bytes.pop_if(|byte| *byte == b'\n');
+    (!bytes.is_empty()).then(|| OsString::from_vec(bytes).into())
 }
 
-/// The directory of the device of the filesystem that a file is on, or that it is itself.
-fn device_of(sys: &Path, file: &Path) -> Option<PathBuf> {
-    let found = fs::metadata(file)
-        .or_else(|_| fs::metadata(directory_of_deleted(file)?))
-        .ok()?;
-    let is_device = found.file_type().is_block_device();
-    let number = if is_device { found.rdev() } else { found.dev() };
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let directory = sys.join(format!("dev/block/{major}:{minor}"));
-    directory.exists().then_some(directory)
+/// The disks among what [`below`] found, without their health. Below a loop device over memory
+/// there is none.
+pub fn disks(found: &[Below]) -> Vec<Disk> {
+    let disks = found.iter().filter(|below| below.is_disk());
+    disks.map(|disk| describe(&disk.directory)).collect()
 }
 
-/// Where a file was that has no name any more; of one that lies in memory (memfd_create(2)), not
-/// the root, which the kernel puts before its name.
-fn directory_of_deleted(file: &Path) -> std::io::Result<&Path> {
-    let name = file.as_os_str().as_encoded_bytes();
-    let is_deleted = name.ends_with(b" (deleted)") && !name.starts_with(b"/memfd:");
-    let parent = file.parent().filter(|_| is_deleted);
-    parent.ok_or_else(|| std::io::ErrorKind::NotFound.into())
+/// Whether anything turns of what [`below`] found; `None` where the kernel does not tell it of all
+/// that is lowest, as of a loop device's file whose disk it does not tell.
+pub fn rotational(found: &[Below]) -> Option<bool> {
+    let lowest = found.iter().filter(|below| below.is_lowest);
+    let told: Vec<Option<bool>> = lowest.map(Below::rotational).collect();
+    if told.contains(&Some(true)) {
+        return Some(true);
+    }
+    (!told.is_empty() && !told.contains(&None)).then_some(false)
 }
 
 /// Where sysfs tells of a disk.
@@ -192,66 +206,33 @@ impl Place {
     }
 }
 
-fn describe(directory: PathBuf) -> Disk {
-    let place = Place::at(directory);
+fn describe(directory: &Path) -> Disk {
+    let place = Place::at(directory.to_owned());
     let bus = place.bus();
     let [vendor, model, firmware] = bus.map_or([None, None, None], |bus| place.names(bus));
-    let queue = |name: &str| text(&place.directory.join("queue").join(name));
-    let flag = |name: &str| match queue(name)?.as_str() {
-        "0" => Some(false),
-        "1" => Some(true),
-        _ => None,
-    };
-    let sectors = text(&place.directory.join("size")).and_then(|text| text.parse::<u64>().ok());
+    let sectors = number(&directory.join("size"));
     Disk {
-        name: file_name(&place.directory),
+        name: file_name(directory),
         bus,
         vendor,
         model,
         firmware,
         capacity_bytes: sectors.and_then(|sectors| sectors.checked_mul(SECTOR_BYTES)),
-        write_cache: queue("write_cache").and_then(|text| text.parse().ok()),
-        fua: flag("fua"),
-        rotational: flag("rotational"),
+        write_cache: text(&directory.join("queue/write_cache")).and_then(|text| text.parse().ok()),
+        fua: flag(directory, "fua"),
+        rotational: flag(directory, "rotational"),
         health_before: None,
         health_after: None,
     }
 }
 
-/// Where nodes lie: devtmpfs has them in the first, Android's ueventd makes them in the second.
-const NODES: [&str; 2] = ["dev", "dev/block"];
-
-/// The node of the block device with this name in sysfs, where `!` stands for a slash; `None` for
-/// what is no name. `root` is `/` but for tests.
-pub fn node(root: &Path, name: &str) -> Option<PathBuf> {
-    let mut parts = name.split('!');
-    if parts.any(|part| part.contains('/') || part.starts_with('.') || part.is_empty()) {
-        return None;
+/// `0` or `1` of a block device's `queue`.
+fn flag(directory: &Path, name: &str) -> Option<bool> {
+    match text(&directory.join("queue").join(name))?.as_str() {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
     }
-    let [usual, other] = NODES.map(|directory| root.join(directory).join(name.replace('!', "/")));
-    Some(match !usual.exists() && other.exists() {
-        true => other,
-        false => usual,
-    })
-}
-
-/// An attribute without the white space around it, wrong UTF-8 replaced; `None` if there is none,
-/// or it is empty.
-pub fn text(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).ok()?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    // A device may fill the field with zeros.
-    let text = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    entries.sort();
-    entries
 }
 
 fn file_name(path: &Path) -> String {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::loop_device::Status;
 use super::*;
 
 /// A root with a sysfs.
@@ -52,7 +53,12 @@ impl Root {
     }
 
     fn disks(&self, name: &str) -> Vec<Disk> {
-        disks(&self.sys(), &self.sys().join("class/block").join(name))
+        disks(&self.below(name))
+    }
+
+    /// What is below a device with that name. No loop device can be asked here.
+    fn below(&self, name: &str) -> Vec<Below> {
+        below(self.0.path(), &self.sys().join("class/block").join(name))
     }
 
     fn disk(&self, name: &str) -> Disk {
@@ -322,10 +328,13 @@ fn what_lies_on_several_disks_names_all_and_each_once() {
     let found = root.disks("dm-0");
     let names: Vec<&str> = found.iter().map(|disk| disk.name.as_str()).collect();
     assert_eq!(names, ["sda", "sdb"]);
-    assert_eq!(rotational(&found), Some(true));
-    assert_eq!(rotational(&found[..1]), Some(false));
-    assert_eq!(rotational(&[]), None);
     assert_eq!(found[0].bus, None);
+    let below = root.below("dm-0");
+    assert_eq!(rotational(&below), Some(true));
+    let sda = below.iter().position(|below| below.name == "sda");
+    let sda = sda.expect("it is there");
+    assert_eq!(rotational(&below[sda..=sda]), Some(false));
+    assert_eq!(rotational(&[]), None);
 }
 
 /// A loop device over a file, whose filesystem's device is made up.
@@ -351,17 +360,183 @@ fn below_a_loop_device_lies_what_its_file_lies_on_even_if_that_was_deleted() {
     let deleted = directory.path().join("#77 (deleted)");
     for shown in [&file, &deleted] {
         let root = looped(&file, shown.to_str().expect("of ASCII"));
-        let found = below(&root.sys(), &root.sys().join("class/block/loop3p1"));
-        let names: Vec<&str> = found.iter().map(|below| below.name.as_str()).collect();
-        assert_eq!(names, ["loop3p1", "loop3", "zram7"]);
+        let found = root.below("loop3p1");
+        assert_eq!(names(&found), ["loop3p1", "loop3", "zram7"]);
         assert_eq!(found[1].backing_file.as_ref(), Some(shown));
-        assert_eq!(rotational(&root.disks("loop3p1")), Some(true));
+        assert_eq!(rotational(&found), Some(true));
     }
     // In memory, wherever its name pretends to be; and gone.
     for shown in ["/memfd:img (deleted)", "/no/such/image"] {
         let root = looped(&file, shown);
         assert_eq!(root.disks("loop3p1"), []);
+        // The loop device's own is not its disk's.
+        assert_eq!(rotational(&root.below("loop3p1")), None);
     }
+}
+
+/// A file of a filesystem without a device's number, on every Linux.
+const ON_NO_DEVICE: &str = "/proc/version";
+
+/// Two disks of a btrfs, if `kind` says so, which what is mounted at /proc is taken for; and a loop
+/// device over a file of it.
+fn on_two_disks(kind: &str) -> Root {
+    let id = crate::mountinfo::id_of(ON_NO_DEVICE.as_ref()).expect("Linux 5.8");
+    let mut root = Root::new()
+        .put(
+            "../proc/self",
+            &[(
+                "mountinfo",
+                &format!("{id} 1 0:77 / / rw - {kind} /dev/sdb rw"),
+            )],
+        )
+        .put(
+            "devices/loop3",
+            &[
+                ("loop/backing_file", ON_NO_DEVICE),
+                ("queue/rotational", "0"),
+            ],
+        )
+        .link("class/block/loop3", "devices/loop3");
+    for (name, number, turns) in [("sdb", "8:16", "1"), ("sda", "8:0", "0")] {
+        let device = format!("devices/{name}");
+        root = root
+            .put(&device, &[("dev", number), ("queue/rotational", turns)])
+            .link(&format!("dev/block/{number}"), &device)
+            .link(&format!("class/block/{name}"), &device)
+            .link(&format!("fs/btrfs/some-uuid/devices/{name}"), &device);
+    }
+    root
+}
+
+fn names(found: &[Below]) -> Vec<&str> {
+    found.iter().map(|below| below.name.as_str()).collect()
+}
+
+#[test]
+fn below_a_file_on_btrfs_lie_all_its_devices() {
+    let root = on_two_disks("btrfs");
+    let found = root.below("loop3");
+    assert_eq!(names(&found), ["loop3", "sda", "sdb"]);
+    assert_eq!((disks(&found).len(), rotational(&found)), (2, Some(true)));
+    // Not in sysfs, as of a kernel without that directory: the one that was mounted.
+    fs::remove_dir_all(root.sys().join("fs")).expect("removed");
+    assert_eq!(names(&root.below("loop3")), ["loop3", "sdb"]);
+}
+
+#[test]
+fn below_a_file_on_what_does_not_tell_its_devices_nothing_is_known() {
+    for kind in ["overlay", "zfs", "tmpfs"] {
+        let root = on_two_disks(kind);
+        let found = root.below("loop3");
+        assert_eq!(names(&found), ["loop3"], "{kind}");
+        assert_eq!((disks(&found), rotational(&found)), (Vec::new(), None));
+    }
+}
+
+#[test]
+fn one_device_of_a_btrfs_stands_for_all() {
+    let root = on_two_disks("btrfs");
+    let [sda, sdb] = [0, 16].map(|minor| rustix::fs::makedev(8, minor));
+    assert_eq!(btrfs_devices(&root.sys(), sdb), [sda, sdb]);
+    assert!(btrfs_devices(&root.sys(), rustix::fs::makedev(8, 32)).is_empty());
+}
+
+#[test]
+fn a_source_names_a_device_by_its_node_or_by_its_name() {
+    let root = on_two_disks("btrfs");
+    let of = |source: &str| number_of(root.0.path(), source.as_ref());
+    assert_eq!(of("/dev/sdb"), Some(rustix::fs::makedev(8, 16)));
+    for source in ["none", "", "sdb", "/dev/sdq", "/sdb", "/dev/../devices/sdb"] {
+        assert_eq!(of(source), None, "{source:?}");
+    }
+    // No device's node.
+    fs::create_dir_all(root.0.path().join("dev/sdb")).expect("made");
+    assert_eq!(of("/dev/sdb"), None);
+}
+
+fn says(device: (u32, u32), own_device: (u32, u32)) -> Option<Status> {
+    let number = |(major, minor)| rustix::fs::makedev(major, minor);
+    Some(Status {
+        device: number(device),
+        own_device: number(own_device),
+        inode: 1,
+        direct_io: false,
+    })
+}
+
+#[test]
+fn what_a_loop_device_says_of_its_file_outweighs_the_files_name() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let below = |root: &Root, ask| {
+        let found = sysfs::below_as(root.0.path(), &root.sys().join("devices/loop3"), ask);
+        let names = found.into_iter().skip(1).map(|below| below.name);
+        names.collect::<Vec<_>>()
+    };
+    let shown = file.path().to_str().expect("of ASCII");
+    for shown in [shown, "/no/such/image"] {
+        let root = looped(file.path(), shown)
+            .put("devices/sda", &[("size", "8")])
+            .put("devices/sda/sda1", &[("partition", "1")])
+            .link("dev/block/8:0", "devices/sda")
+            .link("dev/block/8:1", "devices/sda/sda1");
+        // A file on a filesystem on it.
+        assert_eq!(below(&root, |_| says((8, 0), (0, 0))), ["sda"]);
+        // A device, whose node is on another filesystem.
+        assert_eq!(below(&root, |_| says((0, 6), (8, 1))), ["sda1", "sda"]);
+        // On btrfs, and the name leads to another filesystem here.
+        assert_eq!(below(&root, |_| says((0, 77), (0, 0))), [""; 0]);
+    }
+    let of_proc = |_: &Path| {
+        let device = fs::metadata(ON_NO_DEVICE).expect("it is there").dev();
+        let all = (rustix::fs::major(device), rustix::fs::minor(device));
+        says(all, all)
+    };
+    assert_eq!(below(&on_two_disks("btrfs"), of_proc), ["sda", "sdb"]);
+}
+
+#[test]
+fn without_the_right_to_ask_a_name_is_believed_unless_the_length_differs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("img");
+    fs::write(&file, [0; 8 * 512 + 100]).expect("written");
+    let shown = file.to_str().expect("of ASCII");
+    let below = |attributes: &[(&str, &str)]| {
+        let root = looped(&file, shown).put("devices/loop3", attributes);
+        names(&root.below("loop3p1")).contains(&"zram7")
+    };
+    assert!(below(&[("size", "8")]));
+    assert!(!below(&[("size", "9")]) && !below(&[("size", "0")]));
+    assert!(below(&[("size", "6"), ("loop/offset", "1024")]));
+    assert!(below(&[
+        ("size", "5"),
+        ("loop/offset", "1024"),
+        ("loop/sizelimit", "2560")
+    ]));
+    assert!(!below(&[
+        ("size", "8"),
+        ("loop/offset", "1024"),
+        ("loop/sizelimit", "0")
+    ]));
+}
+
+#[test]
+fn the_name_of_a_loop_devices_file_is_taken_byte_for_byte() {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory
+        .path()
+        .join(std::ffi::OsStr::from_bytes(b"\xff img \n"));
+    fs::write(&file, "").expect("written");
+    let root = looped(&file, "");
+    let shown = [file.as_os_str().as_bytes(), b"\n"].concat();
+    fs::write(root.sys().join("devices/loop3/loop/backing_file"), shown).expect("written");
+    let found = root.below("loop3p1");
+    assert_eq!(names(&found), ["loop3p1", "loop3", "zram7"]);
+    let kept = found[1].backing_file.clone().expect("a file");
+    assert_eq!(
+        kept.into_os_string().into_vec(),
+        file.into_os_string().into_vec()
+    );
 }
 
 #[test]
@@ -370,8 +545,7 @@ fn devices_that_are_built_upon_each_other_in_a_circle_end() {
         .link("devices/dm-0/slaves/dm-1", "devices/dm-1")
         .link("devices/dm-1/slaves/dm-0", "devices/dm-0")
         .link("class/block/dm-0", "devices/dm-0");
-    let found = below(&root.sys(), &root.sys().join("class/block/dm-0"));
-    assert_eq!(found.len(), 2);
+    assert_eq!(root.below("dm-0").len(), 2);
     assert_eq!(root.disks("dm-0"), []);
     assert_eq!(root.disks("sdq"), []);
 }

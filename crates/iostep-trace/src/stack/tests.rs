@@ -12,13 +12,13 @@ struct Tree {
 impl Tree {
     fn new() -> Tree {
         let root = tempfile::tempdir().expect("a directory");
-        fs::create_dir_all(root.path().join("dev/block")).expect("made");
+        fs::create_dir_all(root.path().join("sys/dev/block")).expect("made");
         Tree { root }
     }
 
     /// A device with its number and files: `path=content`, or a directory if it ends with `/`.
     fn device(self, path: &str, number: &str, files: &[&str]) -> Tree {
-        let directory = self.root.path().join("devices").join(path);
+        let directory = self.root.path().join("sys/devices").join(path);
         fs::create_dir_all(&directory).expect("made");
         fs::write(directory.join("dev"), format!("{number}\n")).expect("written");
         for file in files {
@@ -30,14 +30,18 @@ impl Tree {
                 false => fs::write(&place, content).expect("written"),
             }
         }
-        symlink(&directory, self.root.path().join("dev/block").join(number)).expect("linked");
+        symlink(
+            &directory,
+            self.root.path().join("sys/dev/block").join(number),
+        )
+        .expect("linked");
         self
     }
 
     /// `upper` is made of `lower`.
     fn on(self, upper: &str, lower: &str) -> Tree {
         for (of, list, other) in [(upper, "slaves", lower), (lower, "holders", upper)] {
-            let devices = self.root.path().join("devices");
+            let devices = self.root.path().join("sys/devices");
             let list = devices.join(of).join(list);
             fs::create_dir_all(&list).expect("made");
             let other = devices.join(other);
@@ -233,4 +237,21 @@ fn a_filesystem_that_begins_above_a_disk_and_goes_on_on_one_is_refused() {
 fn the_chosen_scheduler_is_the_one_in_brackets() {
     assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
     assert_eq!(chosen("none"), "none");
+}
+
+#[test]
+fn whether_a_loop_device_turns_is_its_disks_or_not_known() {
+    let own = ["mq/", "queue/rotational=0", "loop/backing_file=/no/such"];
+    let tree = Tree::new()
+        .device("loop0", "7:0", &own)
+        .device("dm-0", "253:0", &["dm/uuid=", "queue/rotational=0"])
+        .device("sda", "8:0", &["mq/", "queue/rotational=0"])
+        .on("dm-0", "loop0");
+    let turns = |number| {
+        let stack = tree.stack(&[(number, Holds::Filesystem)]).expect("found");
+        stack.last().map(|layer| layer.traced.device.rotational)
+    };
+    assert_eq!(turns("7:0"), Some(None));
+    assert_eq!(turns("253:0"), Some(None));
+    assert_eq!(turns("8:0"), Some(Some(false)));
 }

@@ -122,3 +122,13 @@ fn a_loop_device_is_told_with_its_file_and_what_is_below_that() {
         );
     }
 }
+
+#[test]
+fn a_name_that_is_no_utf8_is_told_all_the_same() {
+    let root = Root::new();
+    root.put("sys/devices/loop3/loop/backing_file", b"/images/\xff \n");
+    root.link("sys/class/block/loop3", "sys/devices/loop3");
+    let found = warnings(&root, None, "loop3");
+    let json = serde_json::to_string(&found).expect("JSON");
+    assert!(json.contains("/images/\u{fffd} "), "{json}");
+}

@@ -1,5 +1,6 @@
 //! Which disk a result names, beside what QEMU was told and its devices say, and beside lsblk.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
@@ -7,7 +8,7 @@ use iostep_kernel_tests::iostep;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::image::{LoopImage, Options};
 use iostep_lab::{Kind, Mount};
-use iostep_model::bench::Document;
+use iostep_model::bench::{Document, Environment};
 use iostep_model::disk::{Bus, Disk};
 use iostep_model::manifest::Manifest;
 
@@ -112,18 +113,37 @@ pub fn cases(needs: impl Fn(&[&'static str]) -> Vec<Requirement>) -> Vec<Case> {
         let needs = needs(&["mkfs.ext4", "dmsetup"]);
         Case::new(name, needs, move || deep(&told))
     });
-    let on_this = Case::new(
-        "the disk below a loop device of this machine is named",
-        vec![
-            Requirement::Root,
-            Requirement::Loop,
-            Requirement::Program("mkfs.ext4"),
-            Requirement::Program("findmnt"),
-            Requirement::Program("lsblk"),
-        ],
-        below_a_loop_device,
-    );
-    of_guests.into_iter().chain([on_this]).collect()
+    let on_this = |name: &str, programs: &[&'static str], run: fn() -> anyhow::Result<()>| {
+        let machine = [Requirement::Root, Requirement::Loop];
+        let programs = ["mkfs.ext4", "findmnt", "lsblk", "unshare"]
+            .iter()
+            .chain(programs);
+        let programs = programs.map(|program| Requirement::Program(program));
+        let filesystems = match name.contains("btrfs") {
+            true => vec![Requirement::Filesystem("btrfs")],
+            false => Vec::new(),
+        };
+        let needs = machine.into_iter().chain(programs).chain(filesystems);
+        Case::new(name, needs.collect::<Vec<Requirement>>(), run)
+    };
+    let on_this = [
+        on_this(
+            "the disk below a loop device of this machine is named",
+            &[],
+            below_a_loop_device,
+        ),
+        on_this(
+            "the disk below a loop device on btrfs on another is named",
+            &["mkfs.btrfs"],
+            below_a_btrfs,
+        ),
+        on_this(
+            "the disk below a loop device is not that of its file's name",
+            &[],
+            below_a_hidden_file,
+        ),
+    ];
+    of_guests.into_iter().chain(on_this).collect()
 }
 
 fn deep(told: &Told) -> anyhow::Result<()> {
@@ -184,28 +204,69 @@ fn qemu_version() -> anyhow::Result<String> {
 }
 
 fn below_a_loop_device() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let image = LoopImage::create(&Options {
-        bytes: 32 << 20,
-        ..Options::default()
-    })?;
-    iostep_lab::mkfs(Kind::Ext4, &image, iostep_lab::tool(Kind::Ext4).at_once)?;
-    let mount = Mount::new(Kind::Ext4, &image, "")?;
-    let output = directory.path().join("result.json");
-    let [place, file] = [mount.path(), &output].map(|path| path.to_string_lossy().into_owned());
-    let job = [
-        "bench", "file", &place, "--size", "64KiB", "-q", "-o", &file,
-    ];
-    iostep::run(job)?.success()?;
+    is_temporarys(&measured(&image(None)?, "true")?)
+}
+
+fn below_a_btrfs() -> anyhow::Result<()> {
+    let below = image(None)?;
+    iostep_lab::mkfs(Kind::Btrfs, &below, iostep_lab::tool(Kind::Btrfs).at_once)?;
+    let mount = Mount::new(Kind::Btrfs, &below, "")?;
+    let upper = image(Some(mount.path()))?;
+    let found = measured(&upper, "true")?;
+    drop(upper);
     mount.unmount()?;
-    let found = Document::read(&output)?.environment.disks;
+    is_temporarys(&found)
+}
+
+/// The file's directory lies in memory where the bench looks.
+fn below_a_hidden_file() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let image = image(Some(directory.path()))?;
+    let hide = format!("mount -t tmpfs none '{}'", directory.path().display());
+    is_temporarys(&measured(&image, &hide)?)
+}
+
+/// One in the directory, or in that for temporary files.
+fn image(directory: Option<&Path>) -> anyhow::Result<LoopImage> {
+    Ok(LoopImage::create(&Options {
+        directory: directory.map(Path::to_owned),
+        ..Options::default()
+    })?)
+}
+
+/// What a bench on ext4 on an image says of its place, which sees the mounts that `hide` makes.
+fn measured(image: &LoopImage, hide: &str) -> anyhow::Result<Environment> {
+    iostep_lab::mkfs(Kind::Ext4, image, iostep_lab::tool(Kind::Ext4).at_once)?;
+    let mount = Mount::new(Kind::Ext4, image, "")?;
+    let script = format!(r#"{hide} && exec "$0" bench file "$1" --size 64KiB --json"#);
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .arg(iostep::binary()?)
+        .arg(mount.path())
+        .output()?;
+    anyhow::ensure!(output.status.success(), "{output:?}");
+    mount.unmount()?;
+    Ok(Document::parse("output".as_ref(), &output.stdout)?.environment)
+}
+
+/// The disks are those of temporary files, as lsblk says, and the device turns if they do.
+fn is_temporarys(environment: &Environment) -> anyhow::Result<()> {
+    let found = &environment.disks;
     println!("    {found:?}");
+    let turns = environment
+        .device
+        .as_ref()
+        .and_then(|device| device.rotational);
     let temporary = std::env::temp_dir();
     let temporary = temporary.to_string_lossy();
-    let source = said("findmnt", &["-n", "-o", "SOURCE", "--target", &temporary])?;
+    let source = said(
+        "findmnt",
+        &["-n", "-v", "-o", "SOURCE", "--target", &temporary],
+    )?;
     // As overlay or tmpfs, which lie on no device of their own.
     if !source.starts_with("/dev/") {
-        anyhow::ensure!(found.is_empty(), "on {source}: {found:#?}");
+        let is_unknown = found.is_empty() && turns.is_none();
+        anyhow::ensure!(is_unknown, "on {source}: {environment:#?}");
         return Ok(());
     }
     let columns = ["-s", "-b", "-r", "-n", "-o", "TYPE,NAME,SIZE,ROTA", &source];
@@ -223,6 +284,8 @@ fn below_a_loop_device() -> anyhow::Result<()> {
     words.sort();
     let is_same = words == expected && !words.is_empty();
     anyhow::ensure!(is_same, "{words:?}, lsblk: {expected:?}");
+    let expected = found.iter().any(|disk| disk.rotational == Some(true));
+    anyhow::ensure!(turns == Some(expected), "{environment:#?}");
     Ok(())
 }
 
