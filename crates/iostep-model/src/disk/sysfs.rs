@@ -28,7 +28,8 @@ pub struct Below {
 impl Below {
     /// True if it is hardware as far as the kernel tells.
     fn is_disk(&self) -> bool {
-        self.is_lowest && !self.directory.join("loop").exists()
+        let is_built = |kind| self.directory.join(kind).exists();
+        self.is_lowest && !["loop", "dm", "md"].into_iter().any(is_built)
     }
 
     fn rotational(&self) -> Option<bool> {

@@ -540,6 +540,21 @@ fn the_name_of_a_loop_devices_file_is_taken_byte_for_byte() {
 }
 
 #[test]
+fn what_is_made_up_by_device_mapper_or_md_is_no_disk() {
+    for kind in ["dm", "md"] {
+        // As dm-zero and dm-error, and one whose parts cannot be read.
+        let root = Root::new()
+            .put(
+                "devices/it",
+                &[(&format!("{kind}/name"), "zero"), ("queue/rotational", "0")],
+            )
+            .link("class/block/it", "devices/it");
+        assert_eq!(root.disks("it"), []);
+        assert_eq!(rotational(&root.below("it")), Some(false));
+    }
+}
+
+#[test]
 fn devices_that_are_built_upon_each_other_in_a_circle_end() {
     let root = Root::new()
         .link("devices/dm-0/slaves/dm-1", "devices/dm-1")
