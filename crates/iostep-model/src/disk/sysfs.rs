@@ -13,6 +13,9 @@ use super::loop_device::{self, Status};
 use super::{Bus, Disk};
 use crate::SECTOR_BYTES;
 
+/// More block devices than any disk's belong to each other.
+const MOST_BLOCK_DEVICES: usize = 8;
+
 /// A device on the way down to the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Below {
@@ -120,8 +123,12 @@ impl Place {
     }
 
     fn at(directory: PathBuf) -> Place {
+        let above = |directory: &Path| fs::canonicalize(directory.join("device")).ok();
+        // A boot partition of an eMMC is a block device of a block device, which is the card's.
+        let next = |device: &PathBuf| above(device).filter(|_| subsystem(device) == "block");
+        let devices = std::iter::successors(above(&directory), next);
         Place {
-            device: fs::canonicalize(directory.join("device")).ok(),
+            device: devices.take(MOST_BLOCK_DEVICES).last(),
             directory,
         }
     }
@@ -139,8 +146,7 @@ impl Place {
 
     fn bus(&self) -> Option<Bus> {
         let device = self.device.as_deref()?;
-        let subsystem = fs::canonicalize(device.join("subsystem")).ok()?;
-        match file_name(&subsystem).as_str() {
+        match subsystem(device).as_str() {
             "nvme" | "nvme-subsystem" => Some(Bus::Nvme),
             "virtio" => Some(Bus::Virtio),
             "scsi" => Some(self.scsi_bus()),
@@ -225,6 +231,12 @@ fn describe(directory: &Path) -> Disk {
         health_before: None,
         health_after: None,
     }
+}
+
+/// What kind of device has this directory: `block`, `scsi`; empty if it does not tell.
+fn subsystem(directory: &Path) -> String {
+    let link = fs::canonicalize(directory.join("subsystem"));
+    link.map_or(String::new(), |link| file_name(&link))
 }
 
 /// `0` or `1` of a block device's `queue`.

@@ -284,6 +284,41 @@ fn cards_are_told_apart_and_the_soldered_one_says_how_worn_it_is() {
 }
 
 #[test]
+fn a_boot_partition_of_a_card_is_the_cards() {
+    let card = "devices/platform/soc/4744000.sdhci/mmc_host/mmc0/mmc0:0001";
+    let disk = format!("{card}/block/mmcblk0");
+    let root = Root::new()
+        .block(&disk, card, "bus/mmc", "122142720")
+        .block(
+            &format!("{disk}/mmcblk0boot0"),
+            &disk,
+            "class/block",
+            "8192",
+        )
+        .put(
+            card,
+            &[
+                ("type", "MMC"),
+                ("name", "DUTA42"),
+                ("life_time", "0x02 0x01"),
+            ],
+        );
+    let mut found = root.disks("mmcblk0boot0");
+    read_before(root.0.path(), &mut found);
+    let [boot] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(boot.name, "mmcblk0boot0");
+    assert_eq!((boot.bus, &boot.model), (Some(Bus::Emmc), &some("DUTA42")));
+    assert_eq!(boot.capacity_bytes, Some(8192 * 512));
+    let health = boot.health_before.as_ref();
+    assert_eq!(health.and_then(|health| health.life_time_a), Some(2));
+    // A tree that no kernel makes ends as well.
+    let root = Root::new().block("devices/a", "devices/a", "class/block", "8");
+    assert_eq!(root.disk("a").bus, None);
+}
+
+#[test]
 fn a_virtio_disk_has_only_a_number() {
     let device = "devices/pci0000:00/0000:00:02.0/virtio1";
     let root = Root::new()
