@@ -2,6 +2,7 @@
 //!
 //! No serial number is read, nor anything else that tells one piece from another of its kind.
 
+mod ata;
 mod attribute;
 mod filesystem;
 mod health;

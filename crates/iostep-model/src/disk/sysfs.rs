@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::attribute::{bytes, entries, node, number, text};
 use super::loop_device::{self, Status};
-use super::{Bus, Disk};
+use super::{Bus, Disk, ata};
 use crate::SECTOR_BYTES;
 
 /// More block devices than any disk's belong to each other.
@@ -194,9 +194,13 @@ impl Place {
         let read = |name: &str| text(&device?.join(name));
         match bus {
             Bus::Nvme => [self.nvme_vendor(), read("model"), read("firmware_rev")],
-            Bus::Scsi | Bus::Ata | Bus::Usb | Bus::Ufs => {
-                [read("vendor"), read("model"), read("rev")]
+            Bus::Ata => {
+                let [model, firmware] = device.map_or([None, None], ata::names);
+                // Without the page, their first 16 and 4 characters.
+                let [model, firmware] = [model.or(read("model")), firmware.or(read("rev"))];
+                [read("vendor"), model, firmware]
             }
+            Bus::Scsi | Bus::Usb | Bus::Ufs => [read("vendor"), read("model"), read("rev")],
             Bus::Emmc | Bus::Sd => [read("manfid"), read("name"), read("fwrev")],
             Bus::Virtio => [read("vendor"), None, None],
         }

@@ -190,6 +190,78 @@ fn a_unit_of_scsi_is_told_by_what_it_is_on() {
     }
 }
 
+/// A disk of ATA with a page of vital product data.
+fn ata(page: &[u8]) -> Disk {
+    let above = "devices/pci0000:00/0000:00:17.0/ata3";
+    let root = unit(Root::new(), above, "sda");
+    let device = format!("{above}/host0/target0:0:0/0:0:0:0");
+    fs::write(root.sys().join(device).join("vpd_pg89"), page).expect("written");
+    root.disk("sda")
+}
+
+/// The page "ATA Information" as libata makes it (`ata_scsiop_inq_89`).
+fn page(model: &str, firmware: &str) -> Vec<u8> {
+    let mut page = vec![0; 572];
+    page[..4].copy_from_slice(&[0, 0x89, 0x02, 0x38]);
+    page[8..36].copy_from_slice(b"linux   libata          3.00");
+    page[56] = 0xec;
+    let mut put = |at: usize, text: String| {
+        for (word, two) in text.as_bytes().chunks(2).enumerate() {
+            page[at + 2 * word] = two[1];
+            page[at + 2 * word + 1] = two[0];
+        }
+    };
+    put(80, format!("{:>20}", "S5Y1NX0R123456"));
+    put(106, format!("{firmware:<8}"));
+    put(114, format!("{model:<40}"));
+    page
+}
+
+#[test]
+fn an_ata_disk_is_told_by_all_characters_of_its_name() {
+    let [evo, qvo] =
+        ["EVO", "QVO"].map(|kind| page(&format!("ACME SSD 870 {kind} 1TB"), "SVT02B6Q"));
+    let [evo, qvo] = [ata(&evo), ata(&qvo)];
+    let names = (evo.model.clone(), evo.firmware.clone());
+    assert_eq!(names, (some("ACME SSD 870 EVO 1TB"), some("SVT02B6Q")));
+    assert_eq!(evo.vendor, some("ACME"));
+    assert!(!evo.is_like(&qvo));
+    let json = serde_json::to_string(&evo).expect("JSON");
+    assert!(!json.contains("S5Y1") && !json.contains("5SY1"), "{json}");
+}
+
+#[test]
+fn without_a_whole_page_an_ata_disk_has_scsis_fields() {
+    let whole = page("ACME SSD 870 EVO 1TB", "SVT02B6Q");
+    let with = |at: usize, byte: u8| {
+        let mut page = whole.clone();
+        page[at] = byte;
+        page
+    };
+    // Cut short, of another number or length, of another command.
+    let pages = [&whole[..0], &whole[..3], &whole[..57], &whole[..110]];
+    let pages = pages.into_iter().map(<[u8]>::to_vec);
+    let others = [with(1, 0x80), with(2, 0), with(56, 0xa1)];
+    for page in pages.chain(others) {
+        let disk = ata(&page);
+        let names = (disk.model, disk.firmware);
+        assert_eq!(
+            names,
+            (some("KM8V8001JM-B813"), some("0800")),
+            "{}",
+            page.len()
+        );
+    }
+    // Only as much of it as there is.
+    let disk = ata(&whole[..120]);
+    assert_eq!(
+        (disk.model, disk.firmware),
+        (some("KM8V8001JM-B813"), some("SVT02B6Q"))
+    );
+    let blank = page(" ", "\0\0");
+    assert_eq!(ata(&blank).model, some("KM8V8001JM-B813"));
+}
+
 #[test]
 fn a_ufs_is_told_by_its_driver_and_says_how_worn_it_is() {
     let above = "devices/platform/soc/1d84000.ufshc";
