@@ -1,5 +1,7 @@
 //! Where a recording was performed, and what each performance was.
 
+use iostep_model::disk::Disk;
+use iostep_model::manifest::Device;
 use serde::{Deserialize, Serialize};
 
 use super::{BlockIo, Summary};
@@ -11,6 +13,12 @@ pub struct Target {
     pub directory: String,
     /// The filesystem's type, if it could be found.
     pub filesystem: Option<String>,
+    /// Its device; `None` where it has none of its own, and in older results.
+    #[serde(default)]
+    pub device: Option<Device>,
+    /// The disks below that; empty where none is known, and in older results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
     /// Its replays, in their order.
     pub runs: Vec<Run>,
 }

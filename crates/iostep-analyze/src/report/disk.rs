@@ -1,7 +1,9 @@
 //! The hardware below, in words.
 
+use iostep_model::SECTOR_BYTES;
 use iostep_model::disk::{Disk, Health};
 use iostep_model::host::Android;
+use iostep_model::manifest::Device;
 use iostep_report::quantity::bytes;
 
 /// A disk: `nvme0n1: ACME SSD 980 (NVMe, vendor 0x144d, firmware 5B2Q, 931 GiB)`.
@@ -35,6 +37,27 @@ pub(crate) fn label(disk: &Disk) -> String {
 pub(crate) fn line(disks: &[Disk]) -> Option<String> {
     let labels: Vec<String> = disks.iter().map(label).collect();
     (!labels.is_empty()).then(|| labels.join("; "))
+}
+
+/// A device: `loop0 of 1 GiB, rotating, write cache volatile, FUA no, scheduler none`.
+pub(crate) fn device(device: &Device) -> String {
+    format!(
+        "{} of {}, {}, write cache {}, FUA {}, scheduler {}",
+        device.name,
+        bytes(device.sectors.saturating_mul(SECTOR_BYTES)),
+        either(device.rotational, "rotating", "not rotating"),
+        either(device.volatile_write_cache, "volatile", "none or safe"),
+        either(device.fua, "yes", "no"),
+        device.scheduler.as_deref().unwrap_or("unknown"),
+    )
+}
+
+fn either(known: Option<bool>, yes: &'static str, no: &'static str) -> &'static str {
+    match known {
+        Some(true) => yes,
+        Some(false) => no,
+        None => "unknown",
+    }
 }
 
 /// How worn the disks are that tell: `nvme0n1: 3 % of its life used before, 4 % of its life used

@@ -10,6 +10,7 @@ use iostep_report::plot::drawing;
 use iostep_report::quantity::Show as _;
 use iostep_report::quantity::{bytes, count, duration, percent, seconds};
 
+use super::disk;
 use super::syscalls::holes;
 use crate::replay::{self, Amounts, Quantiles, Row, Summary, Target};
 
@@ -102,13 +103,25 @@ fn section(result: &replay::Document, target: &Target) -> Option<Section> {
         section.alarms.push(line.to_owned());
     }
     section.alarms.extend(complaints(summary));
-    section.push(Block::Lines(lines(summary)));
+    section.push(Block::Lines([place(target), lines(summary)].concat()));
     let tables = [lateness, calls, differences, skipped, threads];
     tables
         .iter()
         .for_each(|table| section.push(Block::Table(table(summary))));
     section.push(picture(summary));
     Some(section)
+}
+
+/// What lies below a target, a line each.
+fn place(target: &Target) -> Vec<String> {
+    let device = target.device.as_ref().map(disk::device);
+    let line = |name: &str, text: Option<String>| Some(format!("{name:<11} {}", text?));
+    let lines = [
+        line("device", device),
+        line("disk", disk::line(&target.disks)),
+        line("health", disk::health(&target.disks)),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 /// How it was run, and the most important numbers, a line each.

@@ -234,28 +234,12 @@ pub(crate) fn place(target: &Path, environment: &Environment) -> String {
     }
     match &environment.device {
         None => line.push_str(", no device of its own"),
-        Some(device) => line.push_str(&format!(
-            ", {} of {}, {}, write cache {}, FUA {}, scheduler {}",
-            device.name,
-            bytes(device.sectors.saturating_mul(512)),
-            either(device.rotational, "rotating", "not rotating"),
-            either(device.volatile_write_cache, "volatile", "none or safe"),
-            either(device.fua, "yes", "no"),
-            device.scheduler.as_deref().unwrap_or("unknown"),
-        )),
+        Some(device) => line.push_str(&format!(", {}", disk::device(device))),
     }
     if let Some(disks) = disk::line(&environment.disks) {
         line.push_str(&format!("; below it {disks}"));
     }
     line
-}
-
-fn either(known: Option<bool>, yes: &'static str, no: &'static str) -> &'static str {
-    match known {
-        Some(true) => yes,
-        Some(false) => no,
-        None => "unknown",
-    }
 }
 
 pub(crate) fn machine(environment: &Environment) -> String {

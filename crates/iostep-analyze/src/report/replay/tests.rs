@@ -1,6 +1,9 @@
-//! The page of a replay.
+//! The report of a replay.
 
+use iostep_model::disk::{Bus, Disk};
+use iostep_model::manifest::Device;
 use iostep_model::replay::{Settings, Threads, Timing};
+use iostep_report::document::{Detail, Style};
 
 use crate::replay::{
     About, Difference, Document, Progress, Quantiles, Reason, Run, Summary, Target,
@@ -46,6 +49,8 @@ fn document() -> Document {
     let target = Target {
         directory: "/mnt/a".to_owned(),
         filesystem: Some("ext4".to_owned()),
+        device: None,
+        disks: Vec::new(),
         runs: vec![Run {
             summary,
             block: None,
@@ -109,4 +114,30 @@ fn a_result_is_read_as_it_was_written_and_other_versions_are_refused() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn the_device_and_the_disk_below_a_target_are_named() {
+    let mut document = document();
+    let text = |document: &Document| {
+        let report = super::document(document);
+        report.text(Detail::Brief, Style::default())
+    };
+    assert!(!text(&document).contains("device  "));
+    let target = &mut document.targets[0];
+    target.device = Some(Device {
+        name: "loop0".to_owned(),
+        sectors: 2_097_152,
+        rotational: Some(true),
+        ..Device::default()
+    });
+    target.disks = vec![Disk {
+        name: "vda".to_owned(),
+        bus: Some(Bus::Virtio),
+        ..Disk::default()
+    }];
+    let text = text(&document);
+    let device = "device      loop0 of 1 GiB, rotating, write cache unknown, FUA unknown, ";
+    assert!(text.contains(device), "{text}");
+    assert!(text.contains("disk        vda (virtio)\n"), "{text}");
 }

@@ -10,12 +10,15 @@ use indicatif::ProgressBar;
 use iostep_analyze::replay::{Run, Summary, Target};
 use iostep_load::replay::plan::Plan;
 use iostep_load::replay::{Stage, Watch};
+use iostep_model::bench::Environment;
+use iostep_model::disk;
 use iostep_model::printable;
 use iostep_model::replay::Settings;
 use iostep_model::syscall::{Content, InitialKind, Recording};
-use iostep_trace::target::Mount;
 
 use super::traced;
+use crate::command::bench::Location;
+use crate::disk_health;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -52,11 +55,21 @@ pub enum End {
 }
 
 /// Runs everything: one replay in each directory, then again, so that a drift of the machine
-/// favours none. Gives what was measured, whatever ended it.
+/// favours none. Gives what was measured, whatever ended it, and the disks' health around it.
 pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> (Vec<Target>, End) {
     let mut targets: Vec<Target> = order.directories.iter().map(|path| target(path)).collect();
+    let end = rounds(order, &mut targets, interrupt);
+    for target in &mut targets {
+        disk::read_after(Path::new("/"), &mut target.disks);
+        // A recording of block I/O gives up the right to ask.
+        disk_health::ask_again(&mut target.disks);
+    }
+    (targets, end)
+}
+
+fn rounds(order: &Order<'_>, targets: &mut [Target], interrupt: &Interrupt) -> End {
     for round in 1..=order.repeat {
-        for (directory, target) in order.directories.iter().zip(&mut targets) {
+        for (directory, target) in order.directories.iter().zip(targets.iter_mut()) {
             let prefix = match order.repeat {
                 1 => directory.display().to_string(),
                 repeat => format!("{} {round}/{repeat}", directory.display()),
@@ -64,15 +77,15 @@ pub fn all(order: &Order<'_>, interrupt: &Interrupt) -> (Vec<Target>, End) {
             let keep = order.keep && round == order.repeat;
             match one(order, directory, &prefix, keep, interrupt) {
                 Ok(run) => target.runs.push(run),
-                Err(error) if is_interruption(&error) => return (targets, End::Interrupted),
-                Err(error) => return (targets, End::Failed(error)),
+                Err(error) if is_interruption(&error) => return End::Interrupted,
+                Err(error) => return End::Failed(error),
             }
             if interrupt.came() {
-                return (targets, End::Interrupted);
+                return End::Interrupted;
             }
         }
     }
-    (targets, End::Whole)
+    End::Whole
 }
 
 fn is_interruption(error: &anyhow::Error) -> bool {
@@ -80,10 +93,20 @@ fn is_interruption(error: &anyhow::Error) -> bool {
     matches!(found, Some(iostep_load::Error::Interrupted))
 }
 
+/// A directory before its first replay.
 fn target(path: &Path) -> Target {
+    let Environment {
+        filesystem,
+        device,
+        mut disks,
+        ..
+    } = Location::in_directory(path).environment();
+    disk::read_before(Path::new("/"), &mut disks);
     Target {
         directory: path.display().to_string(),
-        filesystem: Mount::of(path).ok().map(|mount| mount.kind),
+        filesystem: filesystem.map(|filesystem| filesystem.kind),
+        device,
+        disks,
         runs: Vec::new(),
     }
 }

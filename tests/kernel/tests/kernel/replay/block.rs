@@ -89,6 +89,8 @@ fn two_targets() -> anyhow::Result<()> {
             target["filesystem"]
         );
         agree(&target["runs"][0]["block"], &counted, stage.device())?;
+        let (named, traced) = (&target["device"]["name"], &target["runs"][0]["block"]);
+        anyhow::ensure!(named == &traced["device"], "{named}");
     }
     Ok(())
 }
