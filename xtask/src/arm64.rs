@@ -150,7 +150,7 @@ fn gather() -> Result<PathBuf> {
     // Of the workspace's tests, as `build` has them: every other selection has other features. With
     // the tests of its own comes the program.
     let mut build = cargo("test");
-    build.args(["--workspace", "--no-run", "--test=kernel", "--test=explain"]);
+    build.args(["--workspace", "--no-run", "--test=kernel", "--test=hostile"]);
     run(&mut build)?;
     let built = suites::executables(&mut build)?;
     let tests = built.iter().find(|built| built.name == "kernel");

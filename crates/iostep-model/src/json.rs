@@ -44,3 +44,19 @@ pub(crate) fn take<T: DeserializeOwned>(
     }
     serde_json::from_value(value).map_err(|e| Error::corrupt(path, "JSON", e))
 }
+
+#[cfg(test)]
+mod tests {
+    /// Without serde_json's feature `float_roundtrip` it is another number, and a result that is shown
+    /// again is another document.
+    #[test]
+    fn a_number_is_read_as_it_was_written() {
+        for text in ["0.9719388349514564", "0.1", "4.9e-324"] {
+            let number: f64 = serde_json::from_str(text).expect("a number");
+            assert_eq!(
+                number.to_bits(),
+                text.parse::<f64>().expect("too").to_bits()
+            );
+        }
+    }
+}
