@@ -163,7 +163,7 @@ fn traced(pair: Pair<'static>) -> anyhow::Result<()> {
         }
         found += blocks(&part, disk)?;
     }
-    let copies = if pair.has_log { 1 } else { 2 };
+    let copies = if pair.kind == Kind::Btrfs { 2 } else { 1 };
     let expected = u64::from(FILES) * BLOCKS * copies;
     anyhow::ensure!(found == expected, "{found} blocks of {expected}");
     Ok(())
