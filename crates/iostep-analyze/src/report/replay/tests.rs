@@ -3,7 +3,8 @@
 use iostep_model::disk::{Bus, Disk};
 use iostep_model::manifest::Device;
 use iostep_model::replay::{Settings, Threads, Timing};
-use iostep_report::document::{Detail, Style};
+use iostep_report::document::Detail;
+use iostep_report::text::Style;
 
 use crate::replay::{
     About, Difference, Document, Progress, Quantiles, Reason, Run, Summary, Target,
