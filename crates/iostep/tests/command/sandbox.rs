@@ -196,7 +196,6 @@ fn nor_is_it_when_results_are_written_and_shown() {
         "bench file . --size 256KiB -o a.json --html a.html --sandbox android",
         "bench sqlite . --transactions 20 -o b.json --progress --sandbox android",
         "bench run jobs.toml --results results",
-        "bench --profile mobibench --tests seq-write,insert --write-size 256KiB --transactions 20 .",
         "bench show a.json",
         "bench show a.json --json",
         "compare a.json a.json",
