@@ -22,8 +22,8 @@ import java.nio.file.Files;
 import java.util.function.BooleanSupplier;
 
 /**
- * A phone for one test: charged, cool, with the engine for arm64 where Android unpacks libraries,
- * which this machine runs by emulation.
+ * A phone for one test: charged, cool, with the engine where Android unpacks libraries; one for arm64
+ * runs by emulation.
  */
 public final class Phone extends ExternalResource {
     private static final long PATIENCE_MS = 120_000;
@@ -36,8 +36,7 @@ public final class Phone extends ExternalResource {
         folder.create();
         app = RuntimeEnvironment.getApplication();
         File libraries = folder.newFolder("lib");
-        engine(libraries, "exec qemu-aarch64-static " + System.getProperty("iostep.engine")
-                + " \"$@\"");
+        engine(libraries, "exec " + System.getProperty("iostep.engine") + " \"$@\"");
         app.getApplicationInfo().nativeLibraryDir = libraries.getPath();
         battery(80, true);
     }
