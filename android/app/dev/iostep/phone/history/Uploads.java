@@ -21,8 +21,8 @@ public final class Uploads {
     /** A run is to be sent to a server; once, however often it is asked for. */
     public void add(long run, String server) {
         Upload before = of(run);
-        if (before != null && !before.state.equals(Upload.REFUSED)
-                && !before.state.equals(Upload.TAKEN_BACK)) {
+        if (before != null && (before.state.equals(Upload.SENT)
+                || before.state.equals(Upload.WAITING) && before.server.equals(server))) {
             return;
         }
         ContentValues values = new ContentValues();
@@ -37,20 +37,20 @@ public final class Uploads {
         return found.isEmpty() ? null : found.get(0);
     }
 
-    /** The oldest first. */
-    public List<Upload> waiting() {
-        return list("state = ?", Upload.WAITING);
+    /** What waits for a server, the oldest first. */
+    public List<Upload> waiting(String server) {
+        return list("state = ? AND server = ?", Upload.WAITING, server);
     }
 
     public List<Upload> sent() {
         return list("state = ?", Upload.SENT);
     }
 
-    private List<Upload> list(String where, String argument) {
+    private List<Upload> list(String where, String... arguments) {
         List<Upload> found = new ArrayList<>();
         try (Cursor rows = history.getReadableDatabase().rawQuery(
                 "SELECT run, server, state, id, token, test, answer FROM upload WHERE " + where
-                        + " ORDER BY run", new String[] {argument})) {
+                        + " ORDER BY run", arguments)) {
             while (rows.moveToNext()) {
                 found.add(new Upload(rows.getLong(0), rows.getString(1), rows.getString(2),
                         rows.getString(3), rows.getString(4), rows.getString(5),
@@ -60,38 +60,37 @@ public final class Uploads {
         return found;
     }
 
-    /** A server took it. */
-    public void sent(long run, String id, String token, String test, String answer) {
+    /** A server took it. Also if nobody wanted it any more meanwhile: only the token takes it back. */
+    public void sent(long run, String server, String id, String token, String test,
+            String answer) {
         ContentValues values = new ContentValues();
+        values.put("run", run);
+        values.put("server", server);
         values.put("state", Upload.SENT);
         values.put("id", id);
         values.put("token", token);
         values.put("test", test);
         values.put("answer", answer);
-        update(run, values);
+        history.getWritableDatabase().replaceOrThrow("upload", null, values);
     }
 
     /** It was tried in vain, and waits on. */
-    public void waits(long run, String why) {
-        end(run, Upload.WAITING, why);
+    public void waits(Upload upload, String why) {
+        end(upload, Upload.WAITING, why);
     }
 
     /** A server will not take it, or it was taken back. */
-    public void end(long run, String state, String answer) {
+    public void end(Upload upload, String state, String answer) {
         ContentValues values = new ContentValues();
         values.put("state", state);
         values.put("answer", answer);
-        update(run, values);
+        history.getWritableDatabase().update("upload", values, "run = ? AND server = ?",
+                new String[] {Long.toString(upload.run), upload.server});
     }
 
-    /** What waits is not sent: the person does not agree any more. */
-    public void forgetWaiting() {
-        history.getWritableDatabase().delete("upload", "state = ?",
-                new String[] {Upload.WAITING});
-    }
-
-    private void update(long run, ContentValues values) {
-        history.getWritableDatabase().update("upload", values, "run = ?",
-                new String[] {Long.toString(run)});
+    /** What waits is not sent, but for this server: the person agrees to no other. */
+    public void forgetWaiting(String but) {
+        history.getWritableDatabase().delete("upload", "state = ? AND server <> ?",
+                new String[] {Upload.WAITING, but});
     }
 }

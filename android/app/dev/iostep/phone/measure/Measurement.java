@@ -50,6 +50,7 @@ final class Measurement implements Runnable {
             trouble = context.getString(R.string.failed_app, error.toString());
         } finally {
             Measuring.get().end(trouble);
+            UploadJob.schedule(context);
         }
     }
 

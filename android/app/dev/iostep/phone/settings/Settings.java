@@ -61,6 +61,11 @@ public final class Settings {
         return !server.isEmpty() && server.equals(kept.getString(AGREED, ""));
     }
 
+    /** Whether they may be sent to this one: the address of Setting, which was agreed to. */
+    public boolean mayUploadTo(String server) {
+        return mayUpload() && server.equals(text(Parameter.SERVER));
+    }
+
     /** The person saw what is sent to this server, and agreed; or does not any more. */
     public void agree(boolean agreed) {
         String server = agreed ? text(Parameter.SERVER) : "";

@@ -37,7 +37,6 @@ final class UploadSection {
                 agree.setChecked(false);
                 ask();
             } else {
-                settings.agree(false);
                 UploadJob.cancel(activity);
                 show();
             }
@@ -51,7 +50,7 @@ final class UploadSection {
         agree.setChecked(settings.mayUpload());
         Uploads uploads = new Uploads(activity);
         int sent = uploads.sent().size();
-        int waiting = uploads.waiting().size();
+        int waiting = settings.mayUpload() ? uploads.waiting(server).size() : 0;
         root.<TextView>findViewById(R.id.upload_state).setText(
                 activity.getString(R.string.upload_state, sent, waiting));
         root.findViewById(R.id.take_back_all).setEnabled(sent > 0);
@@ -83,7 +82,7 @@ final class UploadSection {
                 .setTitle(R.string.agree_title)
                 .setMessage(activity.getString(R.string.agree_words, server, plain, example))
                 .setPositiveButton(R.string.agree, (dialog, which) -> {
-                    settings.agree(true);
+                    UploadJob.agree(activity);
                     show();
                 })
                 .setNegativeButton(R.string.do_not_agree, null)

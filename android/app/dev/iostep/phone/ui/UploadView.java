@@ -33,21 +33,27 @@ final class UploadView {
 
     void show() {
         Sections sections = new Sections(activity, place);
+        Settings settings = new Settings(activity);
         Upload upload = new Uploads(activity).of(run.id);
+        if (upload != null && upload.state.equals(Upload.WAITING)
+                && !settings.mayUploadTo(upload.server)) {
+            // It waits for a server that is not agreed to any more.
+            upload = null;
+        }
         sections.title(R.string.server);
         if (upload != null) {
             sections.line(state(upload));
         }
         button(R.string.show_sent, this::showSent);
-        boolean sent = upload != null && upload.state.equals(Upload.SENT);
-        if (sent) {
-            button(R.string.take_back, () -> takeBack(upload));
-            Background.run(() -> ranking(upload), words -> sections.line(words));
-        } else if (!new Settings(activity).mayUpload()) {
+        if (upload != null && upload.state.equals(Upload.SENT)) {
+            Upload sent = upload;
+            button(R.string.take_back, () -> takeBack(sent));
+            Background.run(() -> ranking(sent), words -> sections.line(words));
+        } else if (!settings.mayUpload()) {
             sections.quiet(activity.getString(R.string.upload_off));
         } else if (upload == null || !upload.state.equals(Upload.WAITING)) {
             button(R.string.send, () -> {
-                UploadJob.add(activity, run.id);
+                UploadJob.send(activity, run.id);
                 show();
             });
         }

@@ -1,5 +1,7 @@
 package dev.iostep.phone.upload;
 
+import android.content.Context;
+
 import org.json.JSONException;
 import org.json.JSONObject;
 
@@ -13,6 +15,7 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.zip.GZIPOutputStream;
 
+import dev.iostep.phone.R;
 import dev.iostep.phone.settings.Address;
 
 /** Speaks with a server of results: docs/serve.md. */
@@ -21,9 +24,11 @@ public final class Client {
     /** The longest answer that is read. */
     private static final int MOST_BYTES = 1 << 20;
 
+    private final Context context;
     private final String base;
 
-    public Client(String server) {
+    public Client(Context context, String server) {
+        this.context = context;
         base = Address.base(server);
     }
 
@@ -38,7 +43,7 @@ public final class Client {
 
         /** True if the same may be taken later: too many at once, no room, a nonce that ran out. */
         boolean isForNow() {
-            return status == 401 || status == 429 || status >= 500;
+            return status == 401 || status == 408 || status == 429 || status >= 500;
         }
     }
 
@@ -47,7 +52,7 @@ public final class Client {
         byte[] nonce = Hex.decode(ask("GET", "/api/v1/nonce", null, new String[0])
                 .optString("nonce"));
         if (nonce == null || nonce.length == 0) {
-            throw new IOException(base + ": it is no server of results");
+            throw noServer();
         }
         byte[] body = packed(result);
         JSONObject answer = ask("POST", "/api/v1/results", body, new String[] {
@@ -60,7 +65,7 @@ public final class Client {
         // Both are sent back one day, in a path and in a header.
         String token = token(answer);
         if (!isName(answer.optString("id")) || !token.isEmpty() && !isName(token)) {
-            throw new IOException(base + ": it is no server of results");
+            throw noServer();
         }
         return answer;
     }
@@ -123,16 +128,23 @@ public final class Client {
         }
     }
 
-    /** Where there is no server of results, the reason is a page for people. */
-    private Refused refused(int status, InputStream stream) {
-        String message = "";
+    /** What a server of results refuses it says in its own form. Whatever else answers, as the page
+     * of a network that wants a person to sign in, refuses nothing. */
+    private Refused refused(int status, InputStream stream) throws IOException {
+        JSONObject error = null;
         try {
-            JSONObject error = json(stream).optJSONObject("error");
-            message = error == null ? "" : error.optString("message");
+            error = json(stream).optJSONObject("error");
         } catch (IOException page) {
             // The status says enough.
         }
-        return new Refused(status, message.isEmpty() ? base + ": HTTP " + status : message);
+        if (error == null || error.optString("code").isEmpty()) {
+            throw new IOException(context.getString(R.string.no_server_status, base, status));
+        }
+        return new Refused(status, error.optString("message"));
+    }
+
+    private IOException noServer() {
+        return new IOException(context.getString(R.string.no_server, base));
     }
 
     private JSONObject json(InputStream stream) throws IOException {
@@ -143,7 +155,7 @@ public final class Client {
                 for (int count = in.read(part); count >= 0; count = in.read(part)) {
                     all.write(part, 0, count);
                     if (all.size() > MOST_BYTES) {
-                        throw new IOException(base + ": its answer has no end");
+                        throw noServer();
                     }
                 }
             }
@@ -151,7 +163,7 @@ public final class Client {
         try {
             return new JSONObject(new String(all.toByteArray(), StandardCharsets.UTF_8));
         } catch (JSONException error) {
-            throw new IOException(base + ": it is no server of results");
+            throw noServer();
         }
     }
 }

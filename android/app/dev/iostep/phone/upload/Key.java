@@ -12,6 +12,8 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.security.SecureRandom;
 
+import dev.iostep.phone.R;
+
 /**
  * The key by which a server tells this installation from others; it says nothing about a person.
  * Android has Ed25519 from 13 on only, so it is Bouncy Castle's.
@@ -43,7 +45,7 @@ final class Key {
             out.getFD().sync();
         }
         if (!fresh.renameTo(file)) {
-            throw new IOException(file + ": cannot be made");
+            throw new IOException(context.getString(R.string.no_key, file.getPath()));
         }
         return new Key(secret);
     }

@@ -7,6 +7,8 @@ import org.json.JSONObject;
 
 import java.io.File;
 import java.io.IOException;
+import java.util.HashSet;
+import java.util.Set;
 
 import dev.iostep.phone.R;
 import dev.iostep.phone.history.Export;
@@ -15,16 +17,24 @@ import dev.iostep.phone.history.Run;
 import dev.iostep.phone.history.Upload;
 import dev.iostep.phone.history.Uploads;
 import dev.iostep.phone.measure.Engine;
+import dev.iostep.phone.measure.Measuring;
 import dev.iostep.phone.measure.Texts;
+import dev.iostep.phone.settings.Parameter;
+import dev.iostep.phone.settings.Settings;
 
 /** Brings runs to a server, and takes them back. Not on the main thread. */
 public final class Sender {
+    /** Two at once would send the same. */
+    private static final Object ONE_AT_A_TIME = new Object();
+
     private final Context context;
     private final Uploads uploads;
+    private final Settings settings;
 
     public Sender(Context context) {
         this.context = context;
         uploads = new Uploads(context);
+        settings = new Settings(context);
     }
 
     /** Exactly what is sent of a run, to the byte before it is packed. */
@@ -48,35 +58,69 @@ public final class Sender {
 
     /** Sends what waits; false if something still waits for a better time. */
     public boolean sendWaiting() {
-        boolean all = true;
-        for (Upload upload : uploads.waiting()) {
-            all &= send(upload);
+        synchronized (ONE_AT_A_TIME) {
+            boolean all = true;
+            Set<Long> tried = new HashSet<>();
+            for (Upload next = next(tried); next != null; next = next(tried)) {
+                if (Measuring.get().isRunning()) {
+                    return false;
+                }
+                tried.add(next.run);
+                all &= send(next);
+            }
+            return all;
         }
-        return all;
+    }
+
+    /** Looked for each time: meanwhile another may have come to wait. */
+    private Upload next(Set<Long> tried) {
+        if (settings.mayUpload()) {
+            for (Upload upload : uploads.waiting(settings.text(Parameter.SERVER))) {
+                if (!tried.contains(upload.run)) {
+                    return upload;
+                }
+            }
+        }
+        return null;
     }
 
     private boolean send(Upload upload) {
         Run run = History.of(context).run(upload.run);
         if (run == null) {
-            uploads.end(upload.run, Upload.REFUSED, context.getString(R.string.run_deleted));
+            uploads.end(upload, Upload.REFUSED, context.getString(R.string.run_deleted));
             return true;
         }
         try {
-            JSONObject answer = new Client(upload.server).submit(Key.of(context), toSend(run));
-            uploads.sent(upload.run, answer.optString("id"), Client.token(answer),
-                    answer.optString("test"), said(answer));
+            String result = toSend(run);
+            if (!isWanted(upload)) {
+                return true;
+            }
+            JSONObject answer = client(upload).submit(Key.of(context), result);
+            uploads.sent(upload.run, upload.server, answer.optString("id"),
+                    Client.token(answer), answer.optString("test"), said(answer));
             return true;
         } catch (IOException later) {
-            uploads.waits(upload.run, later.getMessage());
+            uploads.waits(upload, later.getMessage());
             return false;
         } catch (Client.Refused refused) {
             if (refused.isForNow()) {
-                uploads.waits(upload.run, refused.getMessage());
+                uploads.waits(upload, refused.getMessage());
                 return false;
             }
-            uploads.end(upload.run, Upload.REFUSED, refused.getMessage());
+            uploads.end(upload, Upload.REFUSED, refused.getMessage());
             return true;
         }
+    }
+
+    /** Whether the person still agrees to it. */
+    private boolean isWanted(Upload upload) {
+        Upload now = uploads.of(upload.run);
+        return now != null && now.state.equals(Upload.WAITING)
+                && now.server.equals(upload.server) && settings.mayUploadTo(upload.server);
+    }
+
+    private Client client(Upload upload) {
+        return new Client(context, upload.server);
     }
 
     /** The server's state of a result, with its reasons, in its words. */
@@ -93,7 +137,7 @@ public final class Sender {
     /** Takes a result back; the answer is why it was not, or null. */
     public String takeBack(Upload upload) {
         try {
-            new Client(upload.server).remove(upload.id, upload.token);
+            client(upload).remove(upload.id, upload.token);
         } catch (IOException error) {
             return error.getMessage();
         } catch (Client.Refused refused) {
@@ -102,14 +146,14 @@ public final class Sender {
                 return refused.getMessage();
             }
         }
-        uploads.end(upload.run, Upload.TAKEN_BACK, null);
+        uploads.end(upload, Upload.TAKEN_BACK, null);
         return null;
     }
 
     /** The place of this model in a test's ranking, or null where it has none. */
     public JSONObject place(Upload upload, String vendor, String model) throws IOException {
         try {
-            JSONArray places = new Client(upload.server).ranking(upload.test)
+            JSONArray places = client(upload).ranking(upload.test)
                     .optJSONArray("places");
             for (int at = 0; places != null && at < places.length(); at++) {
                 JSONObject place = places.getJSONObject(at);

@@ -83,7 +83,7 @@ public final class HistoryTest {
             assertEquals(12.5, runs.get(0).rate, 0);
             assertEquals(123, history().written());
             new Uploads(phone.app).add(runs.get(0).id, "http://x");
-            assertEquals(1, new Uploads(phone.app).waiting().size());
+            assertEquals(1, new Uploads(phone.app).waiting("http://x").size());
         }
     }
 

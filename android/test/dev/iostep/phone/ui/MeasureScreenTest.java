@@ -10,6 +10,7 @@ import static org.robolectric.Shadows.shadowOf;
 import android.app.AlertDialog;
 import android.app.Notification;
 import android.app.NotificationManager;
+import android.app.job.JobScheduler;
 import android.content.DialogInterface;
 import android.content.Intent;
 import android.os.Looper;
@@ -27,6 +28,7 @@ import org.robolectric.android.controller.ServiceController;
 import org.robolectric.annotation.Config;
 import org.robolectric.shadows.ShadowAlertDialog;
 
+import java.io.File;
 import java.util.List;
 
 import dev.iostep.phone.Phone;
@@ -34,10 +36,12 @@ import dev.iostep.phone.PhoneApp;
 import dev.iostep.phone.R;
 import dev.iostep.phone.history.History;
 import dev.iostep.phone.history.Run;
+import dev.iostep.phone.history.Uploads;
 import dev.iostep.phone.measure.MeasureService;
 import dev.iostep.phone.measure.Measuring;
 import dev.iostep.phone.settings.Parameter;
 import dev.iostep.phone.settings.Settings;
+import dev.iostep.phone.upload.UploadJob;
 
 @RunWith(RobolectricTestRunner.class)
 @Config(sdk = {26, 35}, qualifiers = "w360dp-h740dp-xhdpi")
@@ -260,5 +264,27 @@ public final class MeasureScreenTest {
         MainActivity activity = open().get();
         assertTrue(words(activity, R.id.trouble).contains("1 test was under way"));
         assertEquals(Run.DIED, History.of(phone.app).runs(null, null).get(0).state);
+    }
+
+    /** Sending would be measured along: it waits for the end of all tests. */
+    @Test
+    public void nothingIsSentWhileSomethingIsMeasured() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.VENDOR, "own");
+        settings.set(Parameter.SERVER, "http://127.0.0.1:1");
+        settings.agree(true);
+        File second = new File(phone.directory(), "second");
+        phone.engine("if [ -e " + second + " ]; then exec sleep 600; fi; touch " + second
+                + "; exec " + System.getProperty("iostep.engine") + " \"$@\"");
+        press(open().get(), R.id.button_sqlite);
+        agree();
+        JobScheduler scheduler = phone.app.getSystemService(JobScheduler.class);
+        Phone.await("the second test", () -> measuring.number() == 2);
+        assertEquals(1, new Uploads(phone.app).waiting("http://127.0.0.1:1").size());
+        assertNull(scheduler.getPendingJob(1));
+        assertFalse(Robolectric.setupService(UploadJob.class).onStartJob(null));
+        measuring.stop();
+        Phone.await("the end", () -> !measuring.isRunning());
+        Phone.await("the job", () -> scheduler.getPendingJob(1) != null);
     }
 }

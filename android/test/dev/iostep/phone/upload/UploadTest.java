@@ -4,6 +4,7 @@ import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNull;
+import static org.junit.Assert.assertSame;
 import static org.junit.Assert.assertTrue;
 
 import android.app.job.JobInfo;
@@ -18,17 +19,12 @@ import org.junit.runner.RunWith;
 import org.robolectric.RobolectricTestRunner;
 import org.robolectric.annotation.Config;
 
-import java.io.DataInputStream;
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
+import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.security.MessageDigest;
 import java.util.Arrays;
-import java.util.Locale;
 
 import dev.iostep.phone.Phone;
 import dev.iostep.phone.history.History;
@@ -65,9 +61,12 @@ public final class UploadTest {
     }
 
     private void agree() {
-        Settings settings = new Settings(phone.app);
-        assertTrue(settings.set(Parameter.SERVER, server.url));
-        settings.agree(true);
+        agreeTo(server.url);
+    }
+
+    private void agreeTo(String address) {
+        assertTrue(new Settings(phone.app).set(Parameter.SERVER, address));
+        UploadJob.agree(phone.app);
     }
 
     private Upload upload(long run) {
@@ -91,7 +90,7 @@ public final class UploadTest {
     public void whatWaitsIsSentOnceThereIsANetworkAndCanBeTakenBack() throws Exception {
         agree();
         long run = run(measured(), COOL);
-        UploadJob.add(phone.app, run);
+        UploadJob.send(phone.app, run);
         assertEquals(Upload.WAITING, upload(run).state);
         assertEquals(JobInfo.NETWORK_TYPE_ANY, job().getNetworkType());
 
@@ -180,9 +179,10 @@ public final class UploadTest {
     public void whatWaitsIsForgottenWithTheAgreement() throws Exception {
         agree();
         long run = run(measured(), COOL);
-        UploadJob.add(phone.app, run);
-        new Settings(phone.app).agree(false);
+        UploadJob.send(phone.app, run);
+        assertNotNull(job());
         UploadJob.cancel(phone.app);
+        assertFalse(new Settings(phone.app).mayUpload());
         assertNull(upload(run));
         assertNull(job());
     }
@@ -252,14 +252,14 @@ public final class UploadTest {
     }
 
     @Test
-    public void anAddressThatIsNoServersIsToldAndNotTriedForEver() throws Exception {
-        agree();
+    public void anAddressThatIsNoServersIsTold() throws Exception {
+        agreeTo(server.url + "/elsewhere");
         long run = run(measured(), COOL);
-        new Uploads(phone.app).add(run, server.url + "/elsewhere");
-        assertTrue(new Sender(phone.app).sendWaiting());
-        assertEquals(Upload.REFUSED, upload(run).state);
-        assertFalse(upload(run).answer.isEmpty());
+        UploadJob.add(phone.app, run);
+        assertFalse(new Sender(phone.app).sendWaiting());
+        assertTrue(upload(run).answer, upload(run).answer.contains("/elsewhere: HTTP 404"));
         // With the right one it can be sent.
+        agree();
         UploadJob.add(phone.app, run);
         assertTrue(new Sender(phone.app).sendWaiting());
         assertEquals(Upload.SENT, upload(run).state);
@@ -268,52 +268,130 @@ public final class UploadTest {
     /** Something answers there, and not as a server of results does. */
     @Test
     public void anAnswerThatIsNoneWaitsWithTheReason() throws Exception {
-        assertWaits("hello");
+        assertWaits("no server of results", "200 OK", "hello");
     }
 
     /** Names come back in a path and in a header: those of a server that means harm are none. */
     @Test
     public void aNameThatIsNoneIsNotKept() throws Exception {
         String nonce = "{\"nonce\":\"00ff\"}";
-        assertWaits(nonce, "{\"id\":\"../../x\",\"delete_token\":\"00\"}");
-        assertWaits(nonce, "{\"id\":\"00\",\"delete_token\":\"0\\r\\nx: y\"}");
+        assertWaits("no server of results", "200 OK", nonce,
+                "{\"id\":\"../../x\",\"delete_token\":\"00\"}");
+        assertWaits("no server of results", "200 OK", nonce,
+                "{\"id\":\"00\",\"delete_token\":\"0\\r\\nx: y\"}");
+    }
+
+    /** A network that wants a person to sign in answers in the server's place. */
+    @Test
+    public void whatSomebodyElseRefusesWaits() throws Exception {
+        for (String status : new String[] {"302 Found", "403 Forbidden", "404 Not Found",
+            "408 Request Timeout", "511 Network Authentication Required"}) {
+            assertWaits("HTTP " + status.substring(0, 3), status, "<html>sign in</html>");
+        }
+    }
+
+    @Test
+    @Config(qualifiers = "de")
+    public void theReasonIsInThePersonsLanguage() throws Exception {
+        assertWaits("Dort antwortet kein Server", "200 OK", "hello");
     }
 
     /** What is sent to somebody with these answers is kept, with the reason. */
-    private void assertWaits(String... answers) throws Exception {
-        agree();
+    private void assertWaits(String reason, String status, String... answers) throws Exception {
         long run = run(measured(), COOL);
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            Thread portal = new Thread(() -> {
-                for (String answer : answers) {
-                    try (Socket caller = socket.accept()) {
-                        answer(caller, answer);
-                    } catch (IOException gone) {
-                        // The test says what is wrong.
-                    }
-                }
-            });
-            portal.start();
-            new Uploads(phone.app).add(run, "http://127.0.0.1:" + socket.getLocalPort());
+        try (Portal portal = new Portal(status, () -> {}, answers)) {
+            agreeTo(portal.url());
+            UploadJob.add(phone.app, run);
             assertFalse(new Sender(phone.app).sendWaiting());
             portal.join();
         }
         assertEquals(Upload.WAITING, upload(run).state);
-        assertTrue(upload(run).answer, upload(run).answer.contains("no server of results"));
-        new Uploads(phone.app).forgetWaiting();
+        assertTrue(upload(run).answer, upload(run).answer.contains(reason));
+        UploadJob.cancel(phone.app);
     }
 
-    private static void answer(Socket caller, String answer) throws IOException {
-        DataInputStream in = new DataInputStream(caller.getInputStream());
-        int length = 0;
-        for (String line = in.readLine(); line != null && !line.isEmpty();
-                line = in.readLine()) {
-            if (line.toLowerCase(Locale.ROOT).startsWith("content-length: ")) {
-                length = Integer.parseInt(line.substring("content-length: ".length()));
-            }
+    @Test
+    public void whoWithdrawsMeanwhileCanTakeBackWhatWentOutAndNothingFollows() throws Exception {
+        long first = run(measured(), COOL);
+        long second = run(measured(), COOL);
+        try (Portal portal = new Portal("200 OK", () -> UploadJob.cancel(phone.app),
+                "{\"nonce\":\"00ff\"}", "{\"id\":\"0a\",\"delete_token\":\"0b\"}",
+                "{\"nonce\":\"00fe\"}", "{\"id\":\"0c\",\"delete_token\":\"0d\"}")) {
+            agreeTo(portal.url());
+            UploadJob.add(phone.app, first);
+            UploadJob.add(phone.app, second);
+            new Sender(phone.app).sendWaiting();
+            assertEquals(2, portal.asked());
+            Upload sent = upload(first);
+            assertEquals(Upload.SENT, sent.state);
+            assertEquals("0a 0b " + portal.url(), sent.id + " " + sent.token + " " + sent.server);
+            assertNull(upload(second));
         }
-        in.readFully(new byte[length]);
-        caller.getOutputStream().write(("HTTP/1.1 200 OK\r\nContent-Length: " + answer.length()
-                + "\r\nConnection: close\r\n\r\n" + answer).getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Also if it is withdrawn while the engine makes ready what is sent. */
+    @Test
+    public void whatIsNotAgreedToAnyMoreIsNotSent() throws Exception {
+        agree();
+        long run = run(measured(), COOL);
+        UploadJob.add(phone.app, run);
+        File asked = new File(phone.directory(), "asked");
+        File withdrawn = new File(asked.getPath() + "-withdrawn");
+        phone.engine("touch " + asked + "; while [ ! -e " + withdrawn + " ]; do sleep 0.05; done\n"
+                + "exec " + System.getProperty("iostep.engine") + " \"$@\"");
+        Thread sending = new Thread(() -> new Sender(phone.app).sendWaiting());
+        sending.start();
+        Phone.await("the engine", asked::exists);
+        UploadJob.cancel(phone.app);
+        assertTrue(withdrawn.createNewFile());
+        sending.join();
+        assertEquals(0, results());
+        assertNull(upload(run));
+    }
+
+    @Test
+    public void whatWaitsIsSentToTheServerThatWasAgreedToAlone() throws Exception {
+        agree();
+        long run = run(measured(), COOL);
+        UploadJob.add(phone.app, run);
+        String address = server.url;
+        Settings settings = new Settings(phone.app);
+        assertTrue(settings.set(Parameter.SERVER, "http://127.0.0.1:1"));
+        assertTrue("nothing may be sent", new Sender(phone.app).sendWaiting());
+        assertEquals(0, results());
+        // Back at the address that was agreed to.
+        assertTrue(settings.set(Parameter.SERVER, address));
+        assertEquals(1, new Uploads(phone.app).waiting(address).size());
+
+        agreeTo("http://127.0.0.1:1");
+        assertNull(upload(run));
+        assertTrue(new Sender(phone.app).sendWaiting());
+        assertEquals(0, results());
+    }
+
+    @Test
+    public void aJobThatIsThereIsNotReplaced() throws Exception {
+        agree();
+        UploadJob.send(phone.app, run(measured(), COOL));
+        JobInfo first = job();
+        UploadJob.schedule(phone.app);
+        assertSame(first, job());
+    }
+
+    /** Two that send at once send each result once. */
+    @Test
+    public void oneSendsAtATime() throws Exception {
+        long run = run(measured(), COOL);
+        try (Portal portal = new Portal("200 OK", () -> {}, "{\"nonce\":\"00ff\"}",
+                "{\"id\":\"0a\",\"delete_token\":\"0b\"}", "{\"nonce\":\"00fe\"}",
+                "{\"id\":\"0a\",\"delete_token\":\"0b\"}")) {
+            agreeTo(portal.url());
+            UploadJob.add(phone.app, run);
+            Thread other = new Thread(() -> new Sender(phone.app).sendWaiting());
+            other.start();
+            new Sender(phone.app).sendWaiting();
+            other.join();
+            assertEquals(2, portal.asked());
+        }
     }
 }
