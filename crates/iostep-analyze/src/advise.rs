@@ -26,7 +26,7 @@ mod workload;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use advice::{Advice, DeviceCosts, Place, Planned, Row, SCHEMA_VERSION, State};
+pub use advice::{Advice, DeviceCosts, Planned, Row, SCHEMA_VERSION, Situation, State};
 pub use candidate::{Candidate, candidates};
 pub use gain::{Gain, Verdict};
 pub use mount_option::{MountOption, is_in_force, mount_options};

@@ -30,7 +30,7 @@ pub use finding::{Evidence, Finding, Missing, Number, Verdict};
 pub use grid::{Column, Entry, Grid, Row};
 pub use papers::PaperValue;
 pub use pattern::{Pattern, WholeRequest};
-pub use results::Ground;
+pub use results::Platform;
 pub use value::Value;
 
 use results::Results;
@@ -42,7 +42,7 @@ pub struct Report {
     pub name: String,
     pub title: String,
     /// Where its cells were measured, and which filesystems there.
-    pub grounds: Vec<GroundUse>,
+    pub grounds: Vec<PlatformUse>,
     /// Programs that took part, with their versions.
     pub tools: Vec<String>,
     /// Cells of the lab.
@@ -60,9 +60,9 @@ pub struct Report {
 
 /// A place with what was measured there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GroundUse {
+pub struct PlatformUse {
     /// The place.
-    pub ground: Ground,
+    pub ground: Platform,
     /// Names of the filesystems.
     pub filesystems: Vec<String>,
     /// How many cells.
@@ -159,10 +159,10 @@ fn plain_view(lab: &Lab, results: Results<'_>) -> View {
     }
 }
 
-fn grounds(results: &[CellResult]) -> Vec<GroundUse> {
-    let mut uses: Vec<GroundUse> = Vec::new();
+fn grounds(results: &[CellResult]) -> Vec<PlatformUse> {
+    let mut uses: Vec<PlatformUse> = Vec::new();
     for result in results {
-        let Some(ground) = Ground::of_result(result) else {
+        let Some(ground) = Platform::of_result(result) else {
             continue;
         };
         let filesystem = result.cell.storage.filesystem.name().to_owned();
@@ -173,7 +173,7 @@ fn grounds(results: &[CellResult]) -> Vec<GroundUse> {
                     used.filesystems.push(filesystem);
                 }
             }
-            None => uses.push(GroundUse {
+            None => uses.push(PlatformUse {
                 ground,
                 filesystems: vec![filesystem],
                 cells: 1,

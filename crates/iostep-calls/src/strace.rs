@@ -28,7 +28,7 @@ use iostep_model::syscall::{Clock as TraceClock, Header};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use clock::Clock;
-use follow::{Each, Follow, Place};
+use follow::{Each, Follow, SourceLine};
 use line::Body;
 #[cfg(test)]
 use lines::MAX_LINE_BYTES;
@@ -303,7 +303,7 @@ impl<'a> Source<'a> {
         resolution_ns: u64,
         each: Each<'_>,
     ) -> Result<()> {
-        let mut place = Place {
+        let mut place = SourceLine {
             file: &self.lines.path,
             line: self.lines.number,
             at_ns: 0,

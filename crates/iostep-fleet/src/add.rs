@@ -10,7 +10,9 @@ use std::thread;
 use bytes::Bytes;
 use iostep_analyze::stats::syncs;
 use iostep_model::bench::Document;
+use iostep_model::columnar::GROUP_ROWS;
 use iostep_model::error::{Error, Result};
+use iostep_model::hex;
 use iostep_model::manifest::{self, Manifest};
 use iostep_model::table::Trace;
 use rustix::fs::OFlags;
@@ -19,14 +21,13 @@ use sha2::{Digest, Sha256};
 
 use crate::column::int;
 use crate::date::Date;
-use crate::hidden::hex;
 use crate::lake::{Lake, Stage};
 use crate::options::Options;
 use crate::rows::{
-    Known, Origin, Place, RequestRow, ResultRow, Row, SegmentRow, SyncRow, TraceRow,
+    Known, Origin, RequestRow, ResultRow, Row, SegmentRow, Surroundings, SyncRow, TraceRow,
 };
 use crate::table::Table;
-use crate::writer::{GROUP_ROWS, TableFile};
+use crate::writer::TableFile;
 
 /// What became of a trace or a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,7 +97,7 @@ pub fn identity(directory: &Path) -> Result<String> {
             }
         }
     }
-    Ok(hex(&hash.finalize()))
+    Ok(hex::encode(&hash.finalize()))
 }
 
 /// The date that a trace is below: the day on which it began.
@@ -177,7 +178,7 @@ impl Lake {
         };
         let date = Date::of_wall_ns(int(first.start_wall_ns));
         let text = serde_json::to_vec(document).expect("a document has only JSON's types");
-        let id = hex(&Sha256::digest(&text));
+        let id = hex::encode(&Sha256::digest(&text));
         let mut added = Added::nothing(&id, date);
         let lock = self.lock(date)?;
         if self.has(Table::Results, date, &id)? {
@@ -185,7 +186,7 @@ impl Lake {
         }
         drop(lock);
         let environment = &document.environment;
-        let place = Place {
+        let place = Surroundings {
             host: &environment.host,
             filesystem: environment.filesystem.as_ref().map(|fs| fs.kind.as_str()),
             options,

@@ -1,12 +1,20 @@
 //! A lake's types: text, and numbers of 64 bits with a sign, which every engine takes alike.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io::BufWriter;
 
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use iostep_model::columnar::{self, Written, write_column};
+use parquet::basic::LogicalType;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
-use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
+use parquet::file::writer::SerializedRowGroupWriter;
 use serde::Serialize;
+
+/// Where a file is written to.
+pub(crate) type Out = BufWriter<File>;
+
+/// A group of rows that is being written.
+pub(crate) type Group<'a> = SerializedRowGroupWriter<'a, Out>;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,50 +36,37 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    pub(crate) fn schema(self) -> TypePtr {
-        let (physical, logical) = match self.kind {
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Int | Kind::OptionalInt => (Physical::INT64, None),
-        };
-        let repetition = match self.kind {
-            Kind::OptionalInt => Repetition::OPTIONAL,
-            _ => Repetition::REQUIRED,
-        };
-        let schema = Type::primitive_type_builder(self.name, physical)
-            .with_logical_type(logical)
-            .with_repetition(repetition)
-            .build();
-        Arc::new(schema.expect("the logical type is one of its physical one"))
-    }
-
-    /// Checks that a file's column is this one. On failure, what it is.
-    pub(crate) fn check(self, found: &ColumnDescriptor) -> Result<(), String> {
-        let expected = self.schema();
-        let is_same = found.path().parts().len() == 1
-            && found.name() == self.name
-            && found.physical_type() == expected.get_physical_type()
-            && found.logical_type_ref() == expected.get_basic_info().logical_type_ref()
-            && found.max_rep_level() == 0
-            && found.max_def_level() == i16::from(self.kind == Kind::OptionalInt);
-        match is_same {
-            true => Ok(()),
-            false => Err(format!(
-                "a column {:?} of {}, {}",
-                found.path().string(),
-                found.physical_type(),
-                found
-                    .logical_type_ref()
-                    .map_or("plain".into(), |known| format!("{known:?}")),
-            )),
+    /// As the file has it.
+    pub(crate) fn stored(self) -> columnar::Column {
+        let number =
+            |nullable| columnar::Column::new::<Int64Type>(self.name, None, nullable, false);
+        match self.kind {
+            Kind::Text => {
+                let logical = Some(LogicalType::String);
+                columnar::Column::new::<ByteArrayType>(self.name, logical, false, true)
+            }
+            Kind::Int => number(false),
+            Kind::OptionalInt => number(true),
         }
     }
 }
 
+/// Columns as the file has them.
+pub(crate) fn stored(columns: &[Column]) -> Vec<columnar::Column> {
+    columns.iter().map(|column| column.stored()).collect()
+}
+
 /// A type of a row's field.
-pub(crate) trait Cell {
+pub(crate) trait Cell: Sized {
     const KIND: Kind;
     type Physical: DataType;
     fn store(self) -> Option<<Self::Physical as DataType>::T>;
+
+    /// Writes the group's next column of values.
+    fn write(group: &mut Group<'_>, values: impl Iterator<Item = Self>) -> Written {
+        let nullable = Self::KIND == Kind::OptionalInt;
+        write_column::<Self::Physical, Out>(group, nullable, values.map(Cell::store))
+    }
 }
 
 impl Cell for Bytes {

@@ -11,11 +11,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use iostep_model::error::{Error, Result};
+use iostep_model::hex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::date::Date;
-use crate::hidden::hex;
 use crate::lake::{Lake, MERGED, Stage};
 use crate::merge::{Merge, narrow};
 use crate::place::{self, Found};
@@ -186,7 +186,7 @@ fn digest(path: &Path) -> Result<String> {
     let mut buffer = vec![0; 256 << 10];
     loop {
         match file.read(&mut buffer).map_err(Error::io(path, "read"))? {
-            0 => return Ok(hex(&hash.finalize())),
+            0 => return Ok(hex::encode(&hash.finalize())),
             length => hash.update(&buffer[..length]),
         }
     }

@@ -2,6 +2,7 @@
 //! nothing to whoever does not have the lake's key.
 
 use bytes::Bytes;
+use iostep_model::hex;
 use sha2::{Digest, Sha256};
 
 /// HMAC's block for SHA-256 (RFC 2104).
@@ -32,13 +33,8 @@ impl Key {
         inner.update([0]);
         inner.update(text);
         let outer = padded(0x5c).chain_update(inner.finalize()).finalize();
-        hex(&outer[..16]).into()
+        hex::encode(&outer[..16]).into()
     }
-}
-
-/// Two digits for each byte.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -26,12 +26,13 @@ use std::sync::{Mutex, PoisonError};
 
 use iostep_model::directory;
 use iostep_model::error::{Error, Result};
+use iostep_model::hex;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::date::Date;
-use crate::format::VERSION;
-use crate::hidden::{Key, hex};
+use crate::format::{VERSION, VERSIONED};
+use crate::hidden::Key;
 use crate::place::{self, sync_directory};
 use crate::reader;
 use crate::table::Table;
@@ -123,13 +124,7 @@ impl Lake {
         if head.lake_version > VERSION {
             let found = head.lake_version.into();
             let writer = Some(head.iostep_version.as_str());
-            return Err(Error::newer(
-                path,
-                "a lake of version",
-                found,
-                VERSION,
-                writer,
-            ));
+            return Err(Error::newer(path, VERSIONED, found, VERSION, writer));
         }
         for name in [LOCKS, TEMPORARY, COMMIT] {
             place::expect_directory(&control.join(name))?;
@@ -275,7 +270,7 @@ fn make(root: &Path) -> Result<()> {
             });
         }
     }
-    let new = root.join(format!("{UNBORN}{}", hex(&random::<8>(root)?)));
+    let new = root.join(format!("{UNBORN}{}", hex::encode(&random::<8>(root)?)));
     let done = fill(&new).and_then(|()| {
         fs::rename(&new, root.join(CONTROL)).map_err(Error::io(root, "make a lake of"))
     });

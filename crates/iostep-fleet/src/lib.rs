@@ -13,7 +13,6 @@
 //! what readers may rely on; [`lake`] says how that is kept through SIGKILL and other writers.
 
 mod add;
-mod cells;
 mod column;
 mod compact;
 mod date;

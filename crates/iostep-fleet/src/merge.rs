@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
+use iostep_model::columnar::{GROUP_ROWS, Written, next_column};
 use iostep_model::error::Result;
 use parquet::data_type::{ByteArrayType, Int64Type};
 
-use crate::cells::{Group, Written, next_column};
-use crate::column::Column;
+use crate::column::{Column, Group, Out};
 use crate::reader::{GroupReader, TableReader, Values};
 use crate::table::Table;
-use crate::writer::{GROUP_ROWS, TableFile};
+use crate::writer::TableFile;
 
 /// Files that are read at once. Each holds a page of every column.
 pub(crate) const FAN_IN: usize = 16;
@@ -187,15 +187,15 @@ fn write(columns: &[Column], gathered: &mut [Values], group: &mut Group<'_>) -> 
     for (column, values) in columns.iter().zip(gathered) {
         match values {
             Values::Text(texts) => {
-                next_column::<ByteArrayType>(group, |write| write(texts, None))?;
+                next_column::<ByteArrayType, Out>(group, |write| write(texts, None))?;
             }
             Values::Int(values) => {
-                next_column::<Int64Type>(group, |write| write(values, None))?;
+                next_column::<Int64Type, Out>(group, |write| write(values, None))?;
             }
             Values::OptionalInt(values) => {
                 let levels: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
                 let there: Vec<i64> = values.iter().copied().flatten().collect();
-                next_column::<Int64Type>(group, |write| write(&there, Some(&levels)))?;
+                next_column::<Int64Type, Out>(group, |write| write(&there, Some(&levels)))?;
             }
         }
         *values = Values::empty(column.kind);

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use iostep_model::columnar::caught;
 use iostep_model::error::{Error, Result};
-use iostep_model::store::quiet;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use crate::column::{Column, Kind};
-use crate::format::{TABLE_KEY, VERSION, VERSION_KEY};
+use crate::column::{Column, Kind, stored};
+use crate::format::label;
 use crate::place;
 use crate::table::Table;
 
@@ -50,17 +50,6 @@ pub(crate) struct GroupReader {
     left: usize,
 }
 
-/// The Parquet reader asserts parts of the format.
-fn caught<T>(path: &Path, body: impl FnOnce() -> Result<T>) -> Result<T> {
-    quiet::catch(body).unwrap_or_else(|| {
-        Err(Error::corrupt(
-            path,
-            "content",
-            "the Parquet reader gave up",
-        ))
-    })
-}
-
 fn broken(path: &Path, place: &str) -> impl Fn(ParquetError) -> Error {
     move |error| Error::corrupt(path, place, error)
 }
@@ -84,53 +73,24 @@ impl TableReader {
     }
 
     fn check(&self, table: Table) -> Result<()> {
-        let metadata = self.file.metadata().file_metadata();
-        let value_of = |key: &str| {
-            let pairs = metadata.key_value_metadata()?;
-            pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
-        };
-        let corrupt = |place: &str, reason: String| Err(Error::corrupt(&self.path, place, reason));
-        if value_of(TABLE_KEY) != Some(table.name()) {
-            let found = value_of(TABLE_KEY).unwrap_or("nothing");
-            return corrupt(
-                TABLE_KEY,
-                format!("holds {found:?}, expected {:?}", table.name()),
+        let (metadata, columns) = (self.file.metadata(), &self.columns);
+        label(table).check(&self.path, metadata, &stored(columns))?;
+        let found = metadata.file_metadata().schema_descr();
+        if found.num_columns() < columns.len() {
+            let reason = format!(
+                "{} columns, expected {}",
+                found.num_columns(),
+                columns.len()
             );
+            return Err(Error::corrupt(&self.path, "footer", reason));
         }
-        match value_of(VERSION_KEY).and_then(|version| version.parse::<u32>().ok()) {
-            Some(version) if version > VERSION => {
-                let found = version.into();
-                return Err(Error::newer(
-                    &self.path,
-                    "a lake of version",
-                    found,
-                    VERSION,
-                    None,
-                ));
-            }
-            Some(_) => {}
-            None => return corrupt(VERSION_KEY, "missing or no number".into()),
-        }
-        let schema = metadata.schema_descr();
-        if schema.num_columns() != self.columns.len() {
-            let (found, expected) = (schema.num_columns(), self.columns.len());
-            return corrupt("footer", format!("{found} columns, expected {expected}"));
-        }
-        for (column, found) in self.columns.iter().zip(schema.columns()) {
-            if let Err(reason) = column.check(found) {
-                return corrupt(column.name, reason);
+        for (column, found) in columns.iter().zip(found.columns()) {
+            if (found.max_def_level() > 0) != (column.kind == Kind::OptionalInt) {
+                let reason = "that values may be missing is not as the table says";
+                return Err(Error::corrupt(&self.path, column.name, reason));
             }
         }
-        let groups = self.file.metadata().row_groups().iter();
-        let rows = groups
-            .map(|group| group.num_rows())
-            .try_fold(0_i64, |sum, rows| {
-                (rows >= 0).then_some(sum.checked_add(rows)?)
-            });
-        match rows == Some(metadata.num_rows()) {
-            true => Ok(()),
-            false => corrupt("footer", "row groups do not add up".into()),
-        }
+        Ok(())
     }
 
     /// Rows of the file.

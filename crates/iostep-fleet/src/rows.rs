@@ -9,15 +9,16 @@ mod sync;
 mod trace;
 
 pub(crate) use known::Known;
-pub(crate) use origin::{Origin, Place};
+pub(crate) use origin::{Origin, Surroundings};
 pub(crate) use request::RequestRow;
 pub(crate) use result::ResultRow;
 pub(crate) use segment::SegmentRow;
 pub(crate) use sync::SyncRow;
 pub(crate) use trace::TraceRow;
 
-use crate::cells::{Group, Written};
-use crate::column::Column;
+use iostep_model::columnar::Written;
+
+use crate::column::{Column, Group};
 
 /// A row that is stored as columns.
 pub(crate) trait Row: Sized {
@@ -48,9 +49,9 @@ macro_rules! table {
 
             fn write(
                 rows: &[Self],
-                group: &mut $crate::cells::Group<'_>,
-            ) -> $crate::cells::Written {
-                $($crate::cells::write_cells::<$cell>(group, rows.iter().map(|$row| $get))?;)*
+                group: &mut $crate::column::Group<'_>,
+            ) -> iostep_model::columnar::Written {
+                $(<$cell as $crate::column::Cell>::write(group, rows.iter().map(|$row| $get))?;)*
                 $crate::rows::origin::write(group, || rows.iter().map(|$row| $origin))
             }
         }

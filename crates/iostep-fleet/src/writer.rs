@@ -3,23 +3,16 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use iostep_model::columnar::{Written, write_error};
 use iostep_model::error::{Error, Result};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type};
 
-use crate::cells::{Group, Out, Written};
-use crate::column::{Column, Kind};
-use crate::format::{TABLE_KEY, VERSION, VERSION_KEY};
+use crate::column::{Group, Out, stored};
+use crate::format::label;
 use crate::table::Table;
 
-/// Bounds what a writer holds, and is enough for an engine to read in one go.
-pub(crate) const GROUP_ROWS: usize = 128 << 10;
 /// A file that is being written; synced by [`TableFile::finish`].
 pub(crate) struct TableFile {
     path: PathBuf,
@@ -32,19 +25,10 @@ impl TableFile {
     pub(crate) fn create(path: &Path, table: Table) -> Result<TableFile> {
         let file = File::options().write(true).create_new(true).open(path);
         let file = file.map_err(Error::io(path, "create"))?;
-        let columns = table.columns();
-        let fields = columns.iter().map(|column| column.schema()).collect();
-        let schema = Type::group_type_builder(table.name())
-            .with_fields(fields)
-            .build();
-        let properties = Arc::new(properties(table, &columns));
-        let writer = schema.and_then(|schema| {
-            SerializedFileWriter::new(
-                BufWriter::with_capacity(1 << 20, file),
-                Arc::new(schema),
-                properties,
-            )
-        });
+        let out = BufWriter::with_capacity(1 << 20, file);
+        let level = ZstdLevel::try_new(1).expect("zstd has level 1");
+        let columns = stored(&table.columns());
+        let writer = label(table).writer(out, &columns, Compression::ZSTD(level));
         Ok(TableFile {
             path: path.to_owned(),
             writer: writer.map_err(write_error(path))?,
@@ -90,36 +74,5 @@ impl TableFile {
         file.sync_all().map_err(Error::io(&self.path, "sync"))?;
         let metadata = file.metadata().map_err(Error::io(&self.path, "stat"))?;
         Ok(metadata.len())
-    }
-}
-
-fn properties(table: Table, columns: &[Column]) -> WriterProperties {
-    let metadata = vec![
-        KeyValue::new(TABLE_KEY.into(), table.name().to_owned()),
-        KeyValue::new(VERSION_KEY.into(), VERSION.to_string()),
-    ];
-    let level = ZstdLevel::try_new(1).expect("zstd has level 1");
-    let plain = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_key_value_metadata(Some(metadata))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_dictionary_enabled(false);
-    // Times and sectors hardly repeat; names do.
-    let names = columns.iter().filter(|column| column.kind == Kind::Text);
-    names
-        .fold(plain, |properties, column| {
-            properties.set_column_dictionary_enabled(ColumnPath::from(column.name), true)
-        })
-        .build()
-}
-
-fn write_error(path: &Path) -> impl Fn(ParquetError) -> Error {
-    move |error| match error {
-        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(source) => Error::io(path, "write")(*source),
-            Err(source) => Error::io(path, "write")(std::io::Error::other(source)),
-        },
-        error => Error::io(path, "write")(std::io::Error::other(error)),
     }
 }

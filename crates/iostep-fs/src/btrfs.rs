@@ -7,7 +7,7 @@ use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
 use crate::bytes::{kernel_crc32c, le16, le32, le64};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::source::{read, read_if_there, size};
 use crate::{Detected, Found, Kind, ReadAt};
 
@@ -40,7 +40,7 @@ fn check(sb: &[u8]) -> Result<()> {
         return Ok(());
     }
     let computed = !kernel_crc32c(!0, &sb[32..]);
-    Place::superblock(Kind::Btrfs, "csum").check_checksum(le32(sb, 0), computed)
+    DiskField::superblock(Kind::Btrfs, "csum").check_checksum(le32(sb, 0), computed)
 }
 
 /// The superblock's copies that fit the device, in blocks of 4096 bytes.

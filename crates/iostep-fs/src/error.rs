@@ -27,7 +27,7 @@ pub enum Error {
     /// Broken.
     #[error("{place} is {found}, expected {expected}; check it with fsck")]
     Corrupt {
-        place: Place,
+        place: DiskField,
         found: String,
         /// What the format asks for.
         expected: String,
@@ -39,7 +39,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A field on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DiskField {
     pub kind: Kind,
     /// Block group or allocation group.
     pub group: Option<u64>,
@@ -51,9 +51,9 @@ pub struct Place {
     pub field: &'static str,
 }
 
-impl Place {
-    pub(crate) fn superblock(kind: Kind, field: &'static str) -> Place {
-        Place {
+impl DiskField {
+    pub(crate) fn superblock(kind: Kind, field: &'static str) -> DiskField {
+        DiskField {
             kind,
             group: None,
             inode: None,
@@ -63,19 +63,19 @@ impl Place {
     }
 
     /// The same field of a group.
-    pub(crate) fn in_group(mut self, group: u64) -> Place {
+    pub(crate) fn in_group(mut self, group: u64) -> DiskField {
         self.group = Some(group);
         self
     }
 
     /// The same field of an inode.
-    pub(crate) fn of_inode(mut self, inode: u64) -> Place {
+    pub(crate) fn of_inode(mut self, inode: u64) -> DiskField {
         self.inode = Some(inode);
         self
     }
 
     /// The same field in a block.
-    pub(crate) fn in_block(mut self, block: u64) -> Place {
+    pub(crate) fn in_block(mut self, block: u64) -> DiskField {
         self.block = Some(block);
         self
     }
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DiskField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
         if let Some(group) = self.group {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_corrupt_field_is_named_with_inode_and_block() {
-        let error = Place::superblock(Kind::Ext4, "eh_depth")
+        let error = DiskField::superblock(Kind::Ext4, "eh_depth")
             .of_inode(12)
             .in_block(345)
             .corrupt(9, "at most 5");

@@ -28,7 +28,7 @@ pub use superblock::Superblock;
 use iostep_model::Class;
 
 use crate::bytes::{le16, le32};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::source::{read, read_if_there};
 use crate::{Detected, ReadAt};
 use blocks::MapReader;
@@ -88,7 +88,7 @@ impl<S: ReadAt> Ext4<S> {
     /// Errors: `Io`; `Corrupt` for a number that does not exist or a wrong checksum.
     pub fn inode(&self, number: u32) -> Result<Inode> {
         let superblock = &self.superblock;
-        let place = Place::superblock(superblock.kind, "inode number").of_inode(number.into());
+        let place = DiskField::superblock(superblock.kind, "inode number").of_inode(number.into());
         let index = number
             .checked_sub(1)
             .filter(|&index| index < superblock.inodes)

@@ -8,7 +8,7 @@ use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
 use crate::bytes::{kernel_crc32, le32, le64};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::source::{read, read_if_there, size};
 use crate::{Detected, Found, Kind, ReadAt};
 
@@ -70,8 +70,8 @@ pub(crate) fn probe(source: &dyn ReadAt) -> Result<Option<Detected>> {
     }))
 }
 
-fn field(name: &'static str) -> Place {
-    Place::superblock(Kind::F2fs, name)
+fn field(name: &'static str) -> DiskField {
+    DiskField::superblock(Kind::F2fs, name)
 }
 
 fn read_superblock(source: &dyn ReadAt) -> Result<Vec<u8>> {

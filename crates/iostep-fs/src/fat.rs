@@ -18,7 +18,7 @@ pub use owners::{ROOT_INODE, owners};
 use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 use crate::source::size;
 use crate::{Found, Kind, ReadAt, ranges};
 use chain::Chains;
@@ -33,8 +33,8 @@ pub struct Fat<S> {
 }
 
 /// A field of the boot sector.
-fn field(name: &'static str) -> Place {
-    Place::superblock(Kind::Fat, name)
+fn field(name: &'static str) -> DiskField {
+    DiskField::superblock(Kind::Fat, name)
 }
 
 impl<S: ReadAt> Fat<S> {

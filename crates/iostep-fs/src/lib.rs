@@ -25,7 +25,7 @@ mod xfs;
 pub use iostep_model::filesystem::Kind;
 use iostep_model::manifest::LayoutRange;
 
-pub use error::{Error, Place, Result};
+pub use error::{DiskField, Error, Result};
 pub use owner::{FileEntry, Owner, OwnerMap};
 pub use ranges::joined;
 pub use source::{ReadAt, Section};

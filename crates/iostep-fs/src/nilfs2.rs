@@ -8,7 +8,7 @@ use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
 use crate::bytes::{kernel_crc32, le16, le32, le64};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::source::{read, read_if_there, size};
 use crate::{Detected, Found, Kind, ReadAt, ranges};
 
@@ -37,8 +37,8 @@ fn detected(superblock: &[u8]) -> Option<Detected> {
     })
 }
 
-fn field(name: &'static str) -> Place {
-    Place::superblock(Kind::Nilfs2, name)
+fn field(name: &'static str) -> DiskField {
+    DiskField::superblock(Kind::Nilfs2, name)
 }
 
 fn check(superblock: &[u8]) -> Result<()> {

@@ -7,7 +7,7 @@ use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
 use crate::bytes::{be16, be32, be64, byte, kernel_crc32c, le32};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::source::{read, read_if_there, size};
 use crate::{Detected, Found, Kind, ReadAt, ranges};
 
@@ -39,8 +39,8 @@ struct Superblock {
     log_blocks: u64,
 }
 
-fn field(name: &'static str) -> Place {
-    Place::superblock(Kind::Xfs, name)
+fn field(name: &'static str) -> DiskField {
+    DiskField::superblock(Kind::Xfs, name)
 }
 
 fn power_of_two(name: &'static str, value: u64, low: u64, high: u64) -> Result<u64> {

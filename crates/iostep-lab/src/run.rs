@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use iostep_model::bench::{self, Document, RunState};
 use iostep_model::directory::Temporary;
 use iostep_model::disk::Disk;
-use iostep_model::lab::{Cell, CellResult, Environment, Place, Run, State, Tool, WorkloadKind};
+use iostep_model::lab::{Cell, CellResult, Environment, Medium, Run, State, Tool, WorkloadKind};
 use iostep_model::manifest::{Counters, Device};
 use iostep_model::store;
 use iostep_model::table::Trace;
@@ -45,7 +45,7 @@ pub struct Runner<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Site<'a> {
     /// Storage is made for each cell. The place is what results call it.
-    Made(DeviceSource<'a>, Place),
+    Made(DeviceSource<'a>, Medium),
     /// A directory that is used as it is.
     Directory(&'a Path),
 }
@@ -299,9 +299,9 @@ impl Runner<'_> {
         let mounted = found.filesystem.as_ref();
         Environment {
             place: match (self.guest, site) {
-                (Some(_), _) => Place::Guest,
+                (Some(_), _) => Medium::Guest,
                 (None, Site::Made(_, place)) => place,
-                (None, Site::Directory(_)) => Place::Directory,
+                (None, Site::Directory(_)) => Medium::Directory,
             },
             emulated: self.guest.unwrap_or(false),
             host: found.host.clone(),

@@ -22,7 +22,7 @@ pub use cell::{Cell, Storage, Workload, WorkloadKind};
 pub use filesystem::Filesystem;
 pub use measure::Measure;
 pub use result::{
-    CellResult, ClassCount, Environment, Latency, PatternRequest, Place, Run, State, Tool,
+    CellResult, ClassCount, Environment, Latency, Medium, PatternRequest, Run, State, Tool,
 };
 pub use switches::{Switches, UnknownSwitch};
 

@@ -10,6 +10,7 @@
 pub mod bench;
 pub mod class;
 pub mod clock;
+pub mod columnar;
 pub mod database;
 pub mod directory;
 pub mod disk;
@@ -18,6 +19,7 @@ pub mod error;
 pub mod event;
 pub mod filesystem;
 pub mod fixture;
+pub mod hex;
 pub mod host;
 pub mod identity;
 mod json;

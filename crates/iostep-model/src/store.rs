@@ -22,7 +22,6 @@ mod column;
 mod columns;
 pub mod lab;
 mod parquet_file;
-pub mod quiet;
 pub mod references;
 #[cfg(test)]
 mod tests;

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
+use iostep_model::hex;
 use iostep_serve::api::{Limits, Patience};
 use iostep_serve::signature::{self, KEY, NONCE, SIGNATURE};
 use iostep_serve::store::{Change, Store, Writer};
 use iostep_serve::upload::{self, Upload};
-use iostep_serve::{hex, nonce, server};
+use iostep_serve::{nonce, server};
 use serde_json::Value;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

@@ -207,7 +207,7 @@ async fn nonce(State(app): Shared) -> Answer {
     Ok(json(
         StatusCode::OK,
         &NonceAnswer {
-            nonce: crate::hex::encode(&nonce),
+            nonce: iostep_model::hex::encode(&nonce),
             seconds: GOOD.as_secs(),
         },
     ))

@@ -5,13 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use iostep_model::hex;
 use iostep_model::name_service;
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::hex;
 use crate::nonce::{self, Nonce};
 use crate::signature::{self, DELETE_TOKEN, KEY, KEY_BYTES, NONCE, SIGNATURE};
 

@@ -10,7 +10,6 @@ pub mod api;
 pub mod check;
 pub mod client;
 pub mod error;
-pub mod hex;
 pub mod limits;
 pub mod log;
 pub mod nonce;

@@ -20,11 +20,11 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use iostep_model::hex;
 use iostep_report::document::{self, Document, Section, Site};
 use sha2::{Digest, Sha256};
 
 use crate::api::{self, App, Failure};
-use crate::hex;
 use question::Question;
 
 /// Nothing but our own style, script and icon, forms that ask us, and no frame around it.

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+pub use iostep_analyze::bench::Better;
+use iostep_analyze::bench::Measure;
 use iostep_model::quantile::median;
 use iostep_report::plot::strip;
 use serde::Serialize;
@@ -13,31 +15,11 @@ pub const LEAST_INSTALLATIONS: usize = 5;
 /// What may be outside of an interval.
 pub const OUTSIDE: f64 = 0.05;
 
-/// Which of two values is the better one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    Higher,
-    Lower,
-}
-
-impl Better {
-    /// That of a measure, by its name; `None` for a name that no measure has.
-    pub fn of(measure: &str) -> Option<Better> {
-        use iostep_analyze::bench::Measure;
-        let found = Measure::all().find(|it| it.to_string() == measure)?;
-        Some(found.better().into())
-    }
-}
-
-impl From<iostep_analyze::bench::Better> for Better {
-    fn from(better: iostep_analyze::bench::Better) -> Better {
-        use iostep_analyze::bench::Better as Theirs;
-        match better {
-            Theirs::Higher => Better::Higher,
-            Theirs::Lower => Better::Lower,
-        }
-    }
+/// Which of a measure's values is the better one, by the measure's name; `None` for a name that no
+/// measure has.
+pub fn better_of(measure: &str) -> Option<Better> {
+    let found = Measure::all().find(|it| it.to_string() == measure)?;
+    Some(found.better())
 }
 
 /// A device in a ranking: firmware, Android and kernel of its results may differ.
@@ -299,8 +281,8 @@ mod tests {
 
     #[test]
     fn a_measure_says_which_end_is_the_better_one() {
-        assert_eq!(Better::of("operations_per_second"), Some(Better::Higher));
-        assert_eq!(Better::of("total_p99_ns"), Some(Better::Lower));
-        assert_eq!(Better::of("luck"), None);
+        assert_eq!(better_of("operations_per_second"), Some(Better::Higher));
+        assert_eq!(better_of("total_p99_ns"), Some(Better::Lower));
+        assert_eq!(better_of("luck"), None);
     }
 }

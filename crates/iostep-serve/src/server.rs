@@ -1,6 +1,6 @@
 //! The server: connections, and its end.
 
-mod room;
+mod connections;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::log;
 use crate::pages;
 use crate::store::Store;
-use room::Room;
+use connections::ConnectionLimit;
 
 /// Connections at once: more are turned away, since each may hold a body.
 const MOST_CONNECTIONS: usize = 512;
@@ -75,7 +75,7 @@ async fn serve(listener: &TcpListener, app: &Arc<App>, stop: impl Fn() -> bool) 
     let router = api::router(Arc::clone(app), pages::router());
     let graceful = GracefulShutdown::new();
     let limits = app.limits();
-    let room = Room::new(
+    let limit = ConnectionLimit::new(
         MOST_CONNECTIONS,
         match limits.behind_proxy {
             true => MOST_CONNECTIONS,
@@ -95,7 +95,7 @@ async fn serve(listener: &TcpListener, app: &Arc<App>, stop: impl Fn() -> bool) 
                 continue;
             }
         };
-        let Some(place) = room.enter(peer.ip()) else {
+        let Some(admitted) = limit.admit(peer.ip()) else {
             app.metrics().turned_away();
             continue;
         };
@@ -107,7 +107,7 @@ async fn serve(listener: &TcpListener, app: &Arc<App>, stop: impl Fn() -> bool) 
             // Whoever broke it off knows.
             let _ = connection.await;
             app.metrics().disconnected();
-            drop(place);
+            drop(admitted);
         });
     }
     if tokio::time::timeout(GRACE, graceful.shutdown())

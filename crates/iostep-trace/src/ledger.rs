@@ -74,7 +74,7 @@ pub(crate) struct Old {
 }
 
 /// A device, by its index, an operation, and a byte of the disk.
-type Place = (u8, Operation, u64);
+type WaitingKey = (u8, Operation, u64);
 
 /// A device, by its index, and the address of a bio: there is one at a time.
 type FlushBio = (u8, u64);
@@ -83,7 +83,7 @@ type FlushBio = (u8, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// By where they begin.
-    waiting: BTreeMap<Place, Queue>,
+    waiting: BTreeMap<WaitingKey, Queue>,
     /// The longest bio so far: how far before a byte a piece that covers it may begin.
     longest: u64,
     longest_wait_ns: u64,
@@ -131,7 +131,7 @@ impl Extent {
         self.begin.saturating_add(self.bytes)
     }
 
-    fn place(self, byte: u64) -> Place {
+    fn place(self, byte: u64) -> WaitingKey {
         (self.device, self.operation, byte)
     }
 }
@@ -272,7 +272,7 @@ impl Ledger {
     }
 
     /// Where a piece begins that covers a byte.
-    fn begin_of_cover(&self, (device, operation, at): Place) -> Option<u64> {
+    fn begin_of_cover(&self, (device, operation, at): WaitingKey) -> Option<u64> {
         let first = (at + 1).saturating_sub(self.longest);
         let near = (device, operation, first)..=(device, operation, at);
         let mut near = self.waiting.range(near).rev();
@@ -282,7 +282,7 @@ impl Ledger {
 
     /// Takes `at..end` off the newest piece at a place that covers `at`; gives where what was
     /// taken ends. Of several, a bio too many is the one that stays, whatever is written later.
-    fn cut(&mut self, place: Place, at: u64, end: u64, now_ns: u64) -> u64 {
+    fn cut(&mut self, place: WaitingKey, at: u64, end: u64, now_ns: u64) -> u64 {
         let Some(queue) = self.waiting.get_mut(&place) else {
             return end;
         };

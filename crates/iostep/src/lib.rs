@@ -16,6 +16,8 @@ mod error;
 mod input;
 mod interrupt;
 #[cfg(feature = "trace")]
+mod ledger;
+#[cfg(feature = "trace")]
 mod recording;
 mod terminal;
 #[cfg(feature = "trace")]

@@ -22,7 +22,7 @@ pub struct Comparison<'a> {
 }
 
 /// A sector of a stamped block.
-struct Place<'a> {
+struct StampedSector<'a> {
     stamp: &'a Stamp,
     /// Which sector of the block.
     inside: u64,
@@ -61,7 +61,10 @@ impl<'a> Comparison<'a> {
         self.each_stamp(|place, request, segment| self.judge_process(place.stamp, request, segment))
     }
 
-    fn each_stamp(&self, judge: impl Fn(&Place<'_>, &Request, &Segment) -> Verdict) -> Score {
+    fn each_stamp(
+        &self,
+        judge: impl Fn(&StampedSector<'_>, &Request, &Segment) -> Verdict,
+    ) -> Score {
         let mut score = Score::default();
         for (first, sectors, found) in self.stamps.iter() {
             let stamp = &found.stamp;
@@ -72,7 +75,7 @@ impl<'a> Comparison<'a> {
                     Some((request, segment)) => {
                         let in_segment = sector - segment.sector;
                         judge(
-                            &Place {
+                            &StampedSector {
                                 stamp,
                                 inside,
                                 in_segment,
@@ -104,7 +107,7 @@ impl<'a> Comparison<'a> {
             .unwrap_or("unknown file")
     }
 
-    fn judge_file(&self, place: &Place<'_>, segment: &Segment) -> Verdict {
+    fn judge_file(&self, place: &StampedSector<'_>, segment: &Segment) -> Verdict {
         let stamp = place.stamp;
         let Some(file) = self.facts.files.get(&stamp.file_id) else {
             return Err("a stamp of another run".into());

@@ -22,7 +22,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// What is known before anything is measured, and where it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Place {
+pub struct Situation {
     /// The directory whose filesystem and device are measured.
     pub directory: PathBuf,
     /// Where that filesystem is mounted.
@@ -49,7 +49,7 @@ pub struct Advice {
     pub schema_version: u32,
     /// Version of the iostep that wrote it.
     pub iostep_version: String,
-    pub place: Place,
+    pub place: Situation,
     /// Where it was measured; `None` if nothing was.
     pub environment: Option<Environment>,
     /// What spoils the figures.
@@ -131,7 +131,7 @@ pub type Planned = (Candidate, Option<String>);
 impl Advice {
     /// Ranks what was measured; the numbers in `turns` are those of `planned`.
     pub fn new(
-        place: Place,
+        place: Situation,
         planned: &[Planned],
         turns: &Turns,
         environment: Option<Environment>,
@@ -205,7 +205,7 @@ impl Row {
 }
 
 struct Ranking<'a> {
-    place: &'a Place,
+    place: &'a Situation,
     turns: &'a Turns,
 }
 

@@ -3,7 +3,7 @@
 use iostep_model::database::{DatabaseFacts, TableFacts};
 use iostep_model::pragma::{Journal, Synchronous};
 
-use super::advice::{Advice, Place, Planned};
+use super::advice::{Advice, Planned, Situation};
 use super::candidate::candidates;
 use super::mount_option::mount_options;
 use super::setting::Setting;
@@ -72,9 +72,9 @@ fn planned() -> Vec<Planned> {
         .collect()
 }
 
-fn place() -> Place {
+fn place() -> Situation {
     let facts = facts();
-    Place {
+    Situation {
         directory: "/mnt".into(),
         mount_point: "/mnt".into(),
         workload: Workload::like(Some(&facts), None),

@@ -29,14 +29,14 @@ const MAX_RUNS: usize = 8 << 20;
 
 /// A block's place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct FileBlock {
     inode: u64,
     file_block: u64,
 }
 
-impl Along for Place {
-    fn along(self, by: u64) -> Place {
-        Place {
+impl Along for FileBlock {
+    fn along(self, by: u64) -> FileBlock {
+        FileBlock {
             inode: self.inode,
             file_block: self.file_block.saturating_add(by),
         }
@@ -81,7 +81,7 @@ pub(crate) struct Extents {
     start_sector: u64,
     block_bytes: u64,
     layout: Vec<LayoutRange>,
-    places: Runs<Place>,
+    places: Runs<FileBlock>,
     dirtiers: Dirtiers,
     files: HashMap<u64, Known>,
     /// For inodes that were named after they were first used.
@@ -136,7 +136,7 @@ impl Extents {
         match event {
             Event::Extent(extent) => {
                 let end = extent.fs_block.saturating_add(extent.fs_blocks.into());
-                let place = Place {
+                let place = FileBlock {
                     inode: extent.inode,
                     file_block: extent.file_block,
                 };
@@ -386,7 +386,7 @@ impl Extents {
     }
 
     /// Who wrote a block of a file, and for how many blocks from there that holds.
-    fn dirtier(&self, place: Place, queue: &Queue) -> (Option<Dirtier>, u64) {
+    fn dirtier(&self, place: FileBlock, queue: &Queue) -> (Option<Dirtier>, u64) {
         if !queue.operation.is_write() {
             return (None, u64::MAX);
         }

@@ -13,7 +13,7 @@ use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, Operation};
 use rustc_hash::FxHashMap;
 
-use super::flushes::Asker;
+use super::flushes::Issuer;
 use super::waiting::{Queue, Sent, Waiting, bit};
 
 /// Flushes that are remembered per device: more than can be under way.
@@ -24,7 +24,7 @@ const MAX_FLUSHES: usize = 256;
 pub(crate) struct Layers {
     devices: Vec<Layer>,
     queues: FxHashMap<(u8, Operation), Queue>,
-    flushes: FxHashMap<u8, VecDeque<Sent<Asker>>>,
+    flushes: FxHashMap<u8, VecDeque<Sent<Issuer>>>,
 }
 
 #[derive(Debug)]
@@ -74,12 +74,12 @@ impl Layers {
     }
 
     /// A flush arrives at a device that is made of others.
-    pub(super) fn push_flush(&mut self, device: u8, asker: Asker) {
+    pub(super) fn push_flush(&mut self, device: u8, issuer: Issuer) {
         let flushes = self.flushes.entry(device).or_default();
         if flushes.len() == MAX_FLUSHES {
             flushes.pop_front();
         }
-        flushes.push_back(Sent::new(asker));
+        flushes.push_back(Sent::new(issuer));
     }
 
     /// The pieces that go along with a bio; they cover all of it.
@@ -94,7 +94,7 @@ impl Layers {
 
     /// Who asked for a flush that goes from a device to the one below. A device can send it there
     /// several times: device mapper does for each of its targets.
-    pub(super) fn take_flush(&mut self, from: u8, to: u8) -> Option<Asker> {
+    pub(super) fn take_flush(&mut self, from: u8, to: u8) -> Option<Issuer> {
         let flushes = self.flushes.get_mut(&from)?;
         let at = flushes.iter().position(|flush| !flush.went_to(to));
         let at = at.or_else(|| flushes.len().checked_sub(1))?;
@@ -105,14 +105,14 @@ impl Layers {
 
     /// The same where the device above does not say that it sends it: md makes a bio of its own
     /// (`md_flush_request`, drivers/md/md.c).
-    pub(super) fn take_untold_flush(&mut self, to: u8) -> Option<Asker> {
+    pub(super) fn take_untold_flush(&mut self, to: u8) -> Option<Issuer> {
         let above = (0u8..).zip(&self.devices);
         let above: Vec<u8> = above
             .filter(|(_, device)| device.made_of.contains(&to))
             .map(|(index, _)| index)
             .collect();
         above.into_iter().find_map(|from| {
-            let waits = |flush: &Sent<Asker>| !flush.went_to(to);
+            let waits = |flush: &Sent<Issuer>| !flush.went_to(to);
             let any = self.flushes.get(&from)?.iter().any(waits);
             any.then(|| self.take_flush(from, to)).flatten()
         })

@@ -13,13 +13,13 @@ use rustc_hash::FxHashMap;
 
 use super::Phases;
 use super::causes::Causes;
-use super::flushes::{Asker, Flushes};
+use super::flushes::{Flushes, Issuer};
 use super::layers::Layers;
 use super::names::Names;
 use super::waiting::{self, Waiting};
 
 /// A device, by its index into the manifest's `devices`; an operation; a sector.
-type Place = (u8, Operation, u64);
+type RequestKey = (u8, Operation, u64);
 
 /// What is known of a device besides its requests.
 #[derive(Debug)]
@@ -40,10 +40,10 @@ pub(crate) struct Requests<'a> {
     /// Of each device.
     disks: Vec<Disk>,
     /// Requests at the driver, by operation and the sector that completes next.
-    under_way: FxHashMap<Place, VecDeque<u32>>,
-    requeued: FxHashMap<Place, VecDeque<u32>>,
+    under_way: FxHashMap<RequestKey, VecDeque<u32>>,
+    requeued: FxHashMap<RequestKey, VecDeque<u32>>,
     /// FUA requests whose data is written and whose last flush is not done.
-    finishing: FxHashMap<Place, u32>,
+    finishing: FxHashMap<RequestKey, u32>,
     requests: Vec<Request>,
     segments: Vec<Segment>,
 }
@@ -79,7 +79,7 @@ impl<'a> Requests<'a> {
 
     /// A bio was queued, with its pieces in the order of sectors.
     pub(super) fn queue(&mut self, device: u8, queue: &Queue, pieces: Vec<Segment>) {
-        let mut asker = Asker {
+        let mut issuer = Issuer {
             queue_ns: queue.mono_ns,
             submitter: self.names.process(queue.pid, queue.mono_ns),
             sync: queue.sync.and_then(|key| self.causes.sync(key)),
@@ -91,7 +91,7 @@ impl<'a> Requests<'a> {
             first_cause = first_cause.or(piece.cause);
             let bytes = piece.bytes;
             let waiting = Waiting {
-                asker,
+                issuer,
                 durability: queue.flags.only(Flags::PREFLUSH.with(Flags::FUA)),
                 by_tracer: self.is_tracers(queue, &piece),
                 piece,
@@ -100,11 +100,11 @@ impl<'a> Requests<'a> {
             self.arrive(device, queue.operation, sector, waiting);
             sector += u64::from(bytes) / SECTOR_BYTES;
         }
-        asker.sync = asker.sync.or(first_cause);
+        issuer.sync = issuer.sync.or(first_cause);
         if queue.bytes == 0 && !self.layers.is_ours(device) {
-            asker = self.layers.take_untold_flush(device).unwrap_or(asker);
+            issuer = self.layers.take_untold_flush(device).unwrap_or(issuer);
         }
-        self.flush(device, queue.sector, queue.bytes, queue.flags, asker);
+        self.flush(device, queue.sector, queue.bytes, queue.flags, issuer);
     }
 
     /// A piece arrives at a disk, or at a device that is made of others.
@@ -117,13 +117,13 @@ impl<'a> Requests<'a> {
     }
 
     /// A bio that may ask for flushes arrives.
-    fn flush(&mut self, device: u8, sector: u64, bytes: u32, flags: Flags, asker: Asker) {
+    fn flush(&mut self, device: u8, sector: u64, bytes: u32, flags: Flags, issuer: Issuer) {
         if !self.layers.is_disk(device) {
             if flags.has(Flags::PREFLUSH) {
-                self.layers.push_flush(device, asker);
+                self.layers.push_flush(device, issuer);
             }
         } else if let Some(disk) = self.disks.get_mut(usize::from(device)) {
-            disk.flushes.queue(sector, bytes, flags, asker);
+            disk.flushes.queue(sector, bytes, flags, issuer);
         }
     }
 
@@ -131,19 +131,19 @@ impl<'a> Requests<'a> {
     pub(super) fn remap(&mut self, remap: &Remap) {
         let durability = remap.flags.only(Flags::PREFLUSH.with(Flags::FUA));
         let mut sector = remap.to_sector;
-        let mut asker = None;
+        let mut issuer = None;
         for (index, mut piece) in self.layers.take(remap).into_iter().enumerate() {
             piece.durability = durability;
             piece.starts_bio = index == 0;
-            asker = asker.or(Some(piece.flush_asker()));
+            issuer = issuer.or(Some(piece.flush_asker()));
             let sectors = u64::from(piece.piece.bytes) / SECTOR_BYTES;
             self.arrive(remap.to, remap.operation, sector, piece);
             sector += sectors;
         }
         let empty = remap.from.filter(|_| remap.bytes == 0);
-        let asker = asker.or_else(|| self.layers.take_flush(empty?, remap.to));
-        let asker = asker.unwrap_or_default();
-        self.flush(remap.to, remap.to_sector, remap.bytes, remap.flags, asker);
+        let issuer = issuer.or_else(|| self.layers.take_flush(empty?, remap.to));
+        let issuer = issuer.unwrap_or_default();
+        self.flush(remap.to, remap.to_sector, remap.bytes, remap.flags, issuer);
     }
 
     /// The tracer's own bytes: what it dirtied, or, where nobody dirtied anything, what it
@@ -190,7 +190,7 @@ impl<'a> Requests<'a> {
         if transfer.operation == Operation::Flush {
             let disk = self.disks.get_mut(usize::from(device));
             match disk.map(|disk| (disk.flushes.issue(), disk.is_partition)) {
-                Some((Some(asker), _)) => ask(&mut request, asker),
+                Some((Some(issuer), _)) => ask(&mut request, issuer),
                 // Another partition of the disk asked for it.
                 Some((None, true)) => return,
                 _ => {}
@@ -213,7 +213,7 @@ impl<'a> Requests<'a> {
             .or_default();
         for waiting in queue.take_all(sector, transfer.bytes, device, 1) {
             if request.bios == 0 && waiting.starts_bio || request.submitter.is_none() {
-                ask(request, waiting.asker);
+                ask(request, waiting.issuer);
             }
             request.bios = request.bios.saturating_add(u16::from(waiting.starts_bio));
             request.by_tracer |= waiting.by_tracer;
@@ -237,7 +237,7 @@ impl<'a> Requests<'a> {
 
     /// The oldest request at the driver whose rest has this place and length; if none has, the
     /// oldest at the place.
-    fn take_under_way(&mut self, place: Place, bytes: u32) -> Option<u32> {
+    fn take_under_way(&mut self, place: RequestKey, bytes: u32) -> Option<u32> {
         let end = place.2 + u64::from(bytes) / SECTOR_BYTES;
         let ends_there = |index: &u32| {
             let request = &self.requests[*index as usize];
@@ -292,7 +292,10 @@ impl<'a> Requests<'a> {
     }
 }
 
-fn take_oldest(places: &mut FxHashMap<Place, VecDeque<u32>>, place: Place) -> Option<u32> {
+fn take_oldest(
+    places: &mut FxHashMap<RequestKey, VecDeque<u32>>,
+    place: RequestKey,
+) -> Option<u32> {
     let all = places.get_mut(&place)?;
     let index = all.pop_front();
     if all.is_empty() {
@@ -301,16 +304,16 @@ fn take_oldest(places: &mut FxHashMap<Place, VecDeque<u32>>, place: Place) -> Op
     index
 }
 
-fn ask(request: &mut Request, asker: Asker) {
-    if asker.queue_ns > 0 {
-        request.queue_ns = asker.queue_ns;
+fn ask(request: &mut Request, issuer: Issuer) {
+    if issuer.queue_ns > 0 {
+        request.queue_ns = issuer.queue_ns;
     }
-    request.submitter = asker.submitter;
-    request.sync = asker.sync;
+    request.submitter = issuer.submitter;
+    request.sync = issuer.sync;
 }
 
 /// A flush has no place: the kernel leaves its sector at -1.
-fn place_of(device: u8, transfer: &Transfer) -> Place {
+fn place_of(device: u8, transfer: &Transfer) -> RequestKey {
     match transfer.operation {
         Operation::Flush => (device, Operation::Flush, 0),
         operation => (device, operation, transfer.sector),

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, Flags, SECTOR_BYTES};
 
-use super::flushes::Asker;
+use super::flushes::Issuer;
 
 /// A piece of a bio, and who asks for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    pub(super) asker: Asker,
+    pub(super) issuer: Issuer,
     /// What the flush machinery takes off a bio before the driver sees its request.
     pub(super) durability: Flags,
     pub(super) by_tracer: bool,
@@ -24,7 +24,7 @@ impl Waiting {
     /// Bytes that nobody was seen to ask for.
     pub(super) fn of_nobody(bytes: u32, class: Class) -> Waiting {
         Waiting {
-            asker: Asker::default(),
+            issuer: Issuer::default(),
             durability: Flags::default(),
             by_tracer: false,
             piece: Segment::of(bytes, class, Evidence::None),
@@ -33,10 +33,10 @@ impl Waiting {
     }
 
     /// Who asks for the flush that the bio of this piece carries.
-    pub(super) fn flush_asker(&self) -> Asker {
-        Asker {
-            sync: self.asker.sync.or(self.piece.cause),
-            ..self.asker
+    pub(super) fn flush_asker(&self) -> Issuer {
+        Issuer {
+            sync: self.issuer.sync.or(self.piece.cause),
+            ..self.issuer
         }
     }
 

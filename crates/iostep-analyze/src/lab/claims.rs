@@ -123,11 +123,11 @@ fn share(
     })
 }
 
-type Place = Vec<(String, String)>;
+type Point = Vec<(String, String)>;
 
 /// Where a condition is looked at.
-fn places(condition: &Condition, results: Results<'_>) -> Vec<Place> {
-    let mut places = vec![Place::new()];
+fn places(condition: &Condition, results: Results<'_>) -> Vec<Point> {
+    let mut places = vec![Point::new()];
     for (axis, Values(values)) in &condition.each {
         places = match values.is_empty() {
             true => crossed(&places, axis, &results.values_of(axis, &[])),
@@ -141,7 +141,7 @@ fn places(condition: &Condition, results: Results<'_>) -> Vec<Place> {
     places
 }
 
-fn crossed(places: &[Place], axis: &str, values: &[String]) -> Vec<Place> {
+fn crossed(places: &[Point], axis: &str, values: &[String]) -> Vec<Point> {
     let places = places.iter().flat_map(|place| {
         let with = |value: &String| [&place[..], &[(axis.to_owned(), value.clone())]].concat();
         values.iter().map(with)

@@ -4,7 +4,7 @@ use iostep_model::bench::Cpu;
 use iostep_model::class::Class;
 use iostep_model::fixture;
 use iostep_model::lab::{
-    Cell, CellResult, ClassCount, Environment, Filesystem, Lab, Latency, PatternRequest, Place,
+    Cell, CellResult, ClassCount, Environment, Filesystem, Lab, Latency, Medium, PatternRequest,
     Run, State, Workload, WorkloadKind,
 };
 use iostep_model::manifest::{Counters, Totals};
@@ -99,14 +99,14 @@ pub fn cell(axes: &[(&str, &str)]) -> CellResult {
     CellResult {
         cell,
         state: State::Complete,
-        environment: Some(environment(Place::Loop)),
+        environment: Some(environment(Medium::Loop)),
         runs: vec![run(100, 3, 4096)],
     }
 }
 
 /// Of a loop device, or of an emulated guest.
-pub fn environment(place: Place) -> Environment {
-    let in_guest = place == Place::Guest;
+pub fn environment(place: Medium) -> Environment {
+    let in_guest = place == Medium::Guest;
     Environment {
         place,
         emulated: in_guest,

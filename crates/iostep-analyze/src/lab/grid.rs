@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Value;
 use super::papers::{self, PaperValue};
-use super::results::{Ground, Results};
+use super::results::{Platform, Results};
 
 /// A table of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,7 +65,7 @@ pub struct Entry {
     /// True where the combination means nothing.
     pub not_applicable: bool,
     /// Where it was measured.
-    pub ground: Option<Ground>,
+    pub ground: Option<Platform>,
 }
 
 impl Grid {
@@ -176,7 +176,7 @@ impl<'a> Source<'a> {
             paper,
             state: result.state.reason().map(str::to_owned),
             not_applicable: matches!(result.state, State::NotApplicable { .. }),
-            ground: Ground::of_result(result),
+            ground: Platform::of_result(result),
         })
     }
 
@@ -217,7 +217,7 @@ fn pairs(at: &At) -> impl Iterator<Item = (&str, &str)> {
 
 /// A cell's median over another's.
 pub(super) fn ratio(result: &CellResult, base: &CellResult, measure: Measure) -> Option<f64> {
-    let grounds = [result, base].map(Ground::of_result);
+    let grounds = [result, base].map(Platform::of_result);
     if measure.is_time() && grounds[0] != grounds[1] {
         return None;
     }

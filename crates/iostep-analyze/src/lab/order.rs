@@ -5,7 +5,7 @@ use iostep_model::lab::{CellResult, Measure, State};
 
 use super::Value;
 use super::finding::{Answer, Evidence, Gap, Number};
-use super::results::{At, Ground, Results};
+use super::results::{At, Platform, Results};
 
 /// Which of several is asked for.
 #[derive(Clone, Copy, PartialEq)]
@@ -104,7 +104,7 @@ impl<'a> Series<'a> {
 
     /// Times of different places say nothing about each other.
     fn comparable(&self, a: &Named<'_>, b: &Named<'_>) -> Result<(), Gap> {
-        match (Ground::of_result(a.result), Ground::of_result(b.result)) {
+        match (Platform::of_result(a.result), Platform::of_result(b.result)) {
             (Some(one), Some(other)) if self.measure.is_time() && one != other => Err(Gap {
                 place: words(self.at),
                 reason: format!(

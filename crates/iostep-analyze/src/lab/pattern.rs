@@ -5,7 +5,7 @@ use iostep_model::lab::{CellResult, PatternRequest};
 use iostep_model::operation::Operation;
 use serde::Serialize;
 
-use super::results::Ground;
+use super::results::Platform;
 
 /// A cell's block pattern.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,7 +15,7 @@ pub struct Pattern {
     /// What the cell is, in words.
     pub title: String,
     /// Where it was measured.
-    pub ground: Option<Ground>,
+    pub ground: Option<Platform>,
     /// How many operations it is of.
     pub operations: u32,
     /// The requests in the order of issue.
@@ -100,7 +100,7 @@ impl Pattern {
         (!requests.is_empty()).then(|| Pattern {
             key: result.cell.key.clone(),
             title: super::label(&result.cell),
-            ground: Ground::of_result(result),
+            ground: Platform::of_result(result),
             operations: result.cell.pattern,
             requests: WholeRequest::all(requests),
         })

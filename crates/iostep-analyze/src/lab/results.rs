@@ -1,6 +1,6 @@
 //! Results of cells, found by what their cells are.
 
-use iostep_model::lab::{CellResult, Environment, Measure, Place};
+use iostep_model::lab::{CellResult, Environment, Measure, Medium};
 use serde::Serialize;
 
 use super::Value;
@@ -46,9 +46,9 @@ impl<'a> Results<'a> {
 
 /// What cells have in common whose times may be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ground {
+pub struct Platform {
     /// What the storage lies on.
-    pub place: Place,
+    pub place: Medium,
     /// Times are those of a processor emulated in software.
     pub emulated: bool,
     /// `uname -r`.
@@ -57,9 +57,9 @@ pub struct Ground {
     pub device_model: String,
 }
 
-impl Ground {
-    fn of(environment: &Environment) -> Ground {
-        Ground {
+impl Platform {
+    fn of(environment: &Environment) -> Platform {
+        Platform {
             place: environment.place,
             emulated: environment.emulated,
             kernel: environment.host.kernel.clone(),
@@ -70,17 +70,17 @@ impl Ground {
     /// What the storage lay on, in words.
     pub(super) fn kind(&self) -> &'static str {
         match (self.place, self.emulated) {
-            (Place::Guest, true) => "an emulated guest",
-            (Place::Guest, false) => "a guest",
-            (Place::Loop, _) => "a loop device over a file",
-            (Place::Tmpfs, _) => "a loop device over memory",
-            (Place::Device, _) => "a device",
-            (Place::Directory, _) => "a directory",
+            (Medium::Guest, true) => "an emulated guest",
+            (Medium::Guest, false) => "a guest",
+            (Medium::Loop, _) => "a loop device over a file",
+            (Medium::Tmpfs, _) => "a loop device over memory",
+            (Medium::Device, _) => "a device",
+            (Medium::Directory, _) => "a directory",
         }
     }
 
     /// The same, where another one was named before.
-    pub(super) fn kind_beside(&self, other: &Ground) -> &'static str {
+    pub(super) fn kind_beside(&self, other: &Platform) -> &'static str {
         match self.kind() == other.kind() {
             true => "another machine",
             false => self.kind(),
@@ -88,12 +88,12 @@ impl Ground {
     }
 
     /// Of a cell that ran.
-    pub fn of_result(result: &CellResult) -> Option<Ground> {
-        result.environment.as_ref().map(Ground::of)
+    pub fn of_result(result: &CellResult) -> Option<Platform> {
+        result.environment.as_ref().map(Platform::of)
     }
 }
 
-impl std::fmt::Display for Ground {
+impl std::fmt::Display for Platform {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.kind())?;
         if !self.device_model.is_empty() {

@@ -1,5 +1,5 @@
 use iostep_model::class::Class;
-use iostep_model::lab::{CellResult, Place, State};
+use iostep_model::lab::{CellResult, Medium, State};
 
 use super::fixture::{at_rate, cell, environment, lab, request, run, written};
 use super::*;
@@ -58,7 +58,7 @@ fn the_papers_number_and_both_ratios_stand_beside_a_measured_one() {
 #[test]
 fn times_of_two_places_are_not_compared_and_counts_are() {
     let guest = |mut result: CellResult| {
-        result.environment = Some(environment(Place::Guest));
+        result.environment = Some(environment(Medium::Guest));
         result
     };
     let results = [insert("ext4", "", 1000), guest(insert("f2fs", "", 10))];
@@ -108,7 +108,7 @@ fn an_order_is_found_only_where_every_place_has_it() {
 #[test]
 fn rates_of_two_places_leave_an_order_unmeasured() {
     let mut f2fs = insert("f2fs", "W", 5000);
-    f2fs.environment = Some(environment(Place::Guest));
+    f2fs.environment = Some(environment(Medium::Guest));
     let report = report("combined", &[insert("ext4", "W", 1000), f2fs]);
     let found = finding(&report, "f2fs-wal-first");
     assert_eq!(found.verdict, Verdict::Open);
@@ -119,7 +119,7 @@ fn rates_of_two_places_leave_an_order_unmeasured() {
 #[test]
 fn one_that_beats_the_winner_is_enough_and_one_that_cannot_be_compared_leaves_it_open() {
     let in_guest = |mut result: CellResult| {
-        result.environment = Some(environment(Place::Guest));
+        result.environment = Some(environment(Medium::Guest));
         result
     };
     let replay = |filesystem: &str, elapsed_ns: u64| {

@@ -6,7 +6,7 @@ use iostep_report::document::{Block, Cell, Detail, Document, Item, Section, Tabl
 use iostep_report::quantity::{bytes, count, duration};
 
 use super::bench::{advice as warning_advice, job};
-use crate::advise::{Advice, Gain, Place, Row, State, Verdict};
+use crate::advise::{Advice, Gain, Row, Situation, State, Verdict};
 
 /// The whole advice. That it is not all comes first; then what was asked and where it was
 /// measured, the ranking, what to do, and what each setting can lose.
@@ -93,7 +93,7 @@ fn database(facts: &DatabaseFacts) -> Vec<String> {
     lines
 }
 
-fn measured(place: &Place) -> String {
+fn measured(place: &Situation) -> String {
     let workload = &place.workload;
     let threads = match workload.threads {
         1 => "by 1 thread".to_owned(),

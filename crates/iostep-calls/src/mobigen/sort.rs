@@ -34,12 +34,12 @@ pub(super) struct Sorter {
 #[derive(Debug, Default)]
 struct Part {
     text: Vec<u8>,
-    lines: Vec<Place>,
+    lines: Vec<LineSpan>,
 }
 
 /// A line of a part.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LineSpan {
     start_ns: u64,
     begin: u32,
     bytes: u32,
@@ -74,7 +74,7 @@ struct Section {
 
 impl Part {
     fn bytes(&self) -> usize {
-        self.text.len() + self.lines.len() * size_of::<Place>()
+        self.text.len() + self.lines.len() * size_of::<LineSpan>()
     }
 
     fn sort(&mut self) {
@@ -82,7 +82,7 @@ impl Part {
         self.lines.sort_by_key(|line| line.start_ns);
     }
 
-    fn line(&self, place: Place) -> Text<'_> {
+    fn line(&self, place: LineSpan) -> Text<'_> {
         let begin = place.begin as usize;
         (place.bytes != TOO_LONG).then(|| &self.text[begin..begin + place.bytes as usize])
     }
@@ -108,7 +108,7 @@ impl Sorter {
             self.store().map_err(spool_error)?;
         }
         let number = |length| u32::try_from(length).unwrap_or(TOO_LONG);
-        self.part.lines.push(Place {
+        self.part.lines.push(LineSpan {
             start_ns,
             begin: number(self.part.text.len()),
             bytes: text.map_or(TOO_LONG, |text| number(text.len())),

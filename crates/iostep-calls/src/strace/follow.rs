@@ -28,7 +28,7 @@ const NO_NUMBER: u32 = 0;
 
 /// Where a line is from.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
+pub(super) struct SourceLine<'p> {
     pub(super) file: &'p std::path::Path,
     pub(super) line: u64,
     /// When it was written, since the recording's start.
@@ -88,7 +88,7 @@ impl Follow {
     pub(super) fn line(
         &mut self,
         (tid, body): (Option<u32>, Body<'_>),
-        place: Place<'_>,
+        place: SourceLine<'_>,
         clock: &mut Clock,
         each: Each<'_>,
     ) -> Result<()> {
@@ -112,7 +112,7 @@ impl Follow {
     }
 
     /// A line that is longer than any that is read.
-    pub(super) fn too_long(&mut self, place: Place<'_>, each: Each<'_>) -> Result<()> {
+    pub(super) fn too_long(&mut self, place: SourceLine<'_>, each: Each<'_>) -> Result<()> {
         each(left_out(NO_NUMBER, place.at_ns, b"", "line too long"))
     }
 
@@ -120,7 +120,7 @@ impl Follow {
     pub(super) fn unreadable(
         &mut self,
         text: &[u8],
-        place: Place<'_>,
+        place: SourceLine<'_>,
         each: Each<'_>,
     ) -> Result<()> {
         self.unreadable += 1;
@@ -142,7 +142,7 @@ impl Follow {
     fn rest_of_torn(
         &mut self,
         text: &[u8],
-        place: Place<'_>,
+        place: SourceLine<'_>,
         clock: &mut Clock,
         each: Each<'_>,
     ) -> Result<()> {
@@ -229,7 +229,7 @@ impl Follow {
         &mut self,
         tid: u32,
         text: &[u8],
-        place: Place<'_>,
+        place: SourceLine<'_>,
         clock: &mut Clock,
         each: Each<'_>,
     ) -> Result<()> {
@@ -281,7 +281,7 @@ impl Follow {
         &mut self,
         tid: u32,
         (name, rest): (&[u8], &[u8]),
-        place: Place<'_>,
+        place: SourceLine<'_>,
         clock: &mut Clock,
         each: Each<'_>,
     ) -> Result<()> {

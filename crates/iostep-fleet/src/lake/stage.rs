@@ -4,12 +4,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use iostep_model::error::{Error, Result};
+use iostep_model::hex;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 
 use super::{COMMIT, Lake, TEMPORARY, UNBORN, random};
 use crate::date::Date;
-use crate::hidden::hex;
 use crate::place::{self, sync_directory};
 use crate::table::Table;
 
@@ -48,7 +48,7 @@ impl Lake {
         let temporary = self.control(TEMPORARY);
         // Nobody sweeps between the next two steps.
         let all = lock(&temporary, FlockOperation::LockShared)?;
-        let directory = temporary.join(hex(&random::<8>(&temporary)?));
+        let directory = temporary.join(hex::encode(&random::<8>(&temporary)?));
         fs::create_dir(&directory).map_err(Error::io(&directory, "make"))?;
         let own = lock(&directory, FlockOperation::LockExclusive)?;
         drop(all);
@@ -70,7 +70,7 @@ impl Lake {
         }
         sync_directory(&stage.directory)?;
         let commit = self.control(COMMIT);
-        let name = hex(&random::<8>(&commit)?);
+        let name = hex::encode(&random::<8>(&commit)?);
         let whole = commit.join(format!("{date}{SEPARATOR}{name}"));
         fs::rename(&stage.directory, &whole).map_err(Error::io(&whole, "rename to"))?;
         sync_directory(&commit)?;

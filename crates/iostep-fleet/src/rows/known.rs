@@ -4,7 +4,7 @@ use bytes::Bytes;
 use iostep_model::class::{FileType, Layer};
 use iostep_model::table::{Request, Segment, Sync, Trace};
 
-use super::origin::{Origin, Place, text};
+use super::origin::{Origin, Surroundings, text};
 use crate::column::int;
 use crate::date::Date;
 use crate::hidden::Key;
@@ -41,7 +41,7 @@ struct KnownFile {
 impl<'a> Known<'a> {
     pub(crate) fn of(trace: &'a Trace, id: &str, options: &Options, key: &Key) -> Known<'a> {
         let manifest = &trace.manifest;
-        let place = Place {
+        let place = Surroundings {
             host: &manifest.host,
             filesystem: manifest.filesystem.as_ref().map(|fs| fs.kind.as_str()),
             options,

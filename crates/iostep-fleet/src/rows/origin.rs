@@ -1,16 +1,16 @@
 //! Where a row comes from: the device, its hardware, and what ran on it. Every table has these.
 
 use bytes::Bytes;
+use iostep_model::columnar::Written;
 use iostep_model::disk::Disk;
 use iostep_model::host::Host;
 
-use crate::cells::{Group, Written, write_cells};
-use crate::column::{Cell, Column, int};
+use crate::column::{Cell, Column, Group, int};
 use crate::hidden::Key;
 use crate::options::Options;
 
 /// What is known of a place before its disk is.
-pub(crate) struct Place<'a> {
+pub(crate) struct Surroundings<'a> {
     pub host: &'a Host,
     pub filesystem: Option<&'a str>,
     pub options: &'a Options,
@@ -18,8 +18,8 @@ pub(crate) struct Place<'a> {
 }
 
 impl Origin {
-    pub(crate) fn of(place: &Place<'_>, disk: Option<&Disk>) -> Origin {
-        let Place { host, options, .. } = place;
+    pub(crate) fn of(place: &Surroundings<'_>, disk: Option<&Disk>) -> Origin {
+        let Surroundings { host, options, .. } = place;
         let android = host.android.as_ref();
         let said = |own: &Option<String>, android: Option<&String>| {
             text(own.as_ref().or(android).map(String::as_str))
@@ -70,7 +70,7 @@ macro_rules! origin {
             group: &mut Group<'_>,
             origins: impl Fn() -> I,
         ) -> Written {
-            $(write_cells::<$cell>(group, origins().map(|origin| origin.$column.clone()))?;)*
+            $(<$cell as Cell>::write(group, origins().map(|origin| origin.$column.clone()))?;)*
             Ok(())
         }
     };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::inode::Inode;
 use super::superblock::Superblock;
 use crate::ReadAt;
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 
 /// A run of a file's blocks that is a run on the device too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<'a, S: ReadAt> MapReader<'a, S> {
     /// Reads a block of the filesystem's own structures, once.
     ///
     /// Errors: `Io`; `Corrupt` if it is outside the filesystem or was read before.
-    pub(crate) fn block(&mut self, place: Place, block: u64) -> Result<Vec<u8>> {
+    pub(crate) fn block(&mut self, place: DiskField, block: u64) -> Result<Vec<u8>> {
         let offset_bytes = self.superblock.offset_bytes(place, block)?;
         if !self.seen.insert(block) {
             return Err(place.corrupt(
@@ -77,7 +77,7 @@ impl<'a, S: ReadAt> MapReader<'a, S> {
     }
 
     /// `Corrupt` unless the run lies inside the filesystem.
-    pub(crate) fn check_run(&self, place: Place, first: u64, blocks: u64) -> Result<()> {
+    pub(crate) fn check_run(&self, place: DiskField, first: u64, blocks: u64) -> Result<()> {
         let end = first.saturating_add(blocks);
         if first >= u64::from(self.superblock.first_data_block) && end <= self.superblock.blocks {
             return Ok(());
@@ -90,6 +90,6 @@ impl<'a, S: ReadAt> MapReader<'a, S> {
 }
 
 /// The place of a field in an inode's map.
-pub(crate) fn place(superblock: &Superblock, inode: &Inode, field: &'static str) -> Place {
-    Place::superblock(superblock.kind, field).of_inode(u64::from(inode.number))
+pub(crate) fn place(superblock: &Superblock, inode: &Inode, field: &'static str) -> DiskField {
+    DiskField::superblock(superblock.kind, field).of_inode(u64::from(inode.number))
 }

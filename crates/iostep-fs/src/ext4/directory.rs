@@ -9,7 +9,7 @@ use super::inline;
 use super::inode::Inode;
 use crate::ReadAt;
 use crate::bytes::{byte, le16, le32};
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 
 const HEADER_BYTES: usize = 8;
 /// The parent's number, where `.` and `..` would be.
@@ -42,7 +42,7 @@ pub(crate) fn read<S: ReadAt>(
 }
 
 fn read_entries(
-    at: Place,
+    at: DiskField,
     bytes: &[u8],
     has_file_type: bool,
     entry: &mut impl FnMut(u32, &[u8]),
@@ -65,7 +65,7 @@ fn read_entries(
             let field = "name_len";
             let name = name.ok_or_else(|| {
                 let expected = format!("at most {}", rec_len - HEADER_BYTES);
-                Place { field, ..at }.corrupt(name_len, expected)
+                DiskField { field, ..at }.corrupt(name_len, expected)
             })?;
             if !matches!(name, b"." | b"..") {
                 entry(inode, name);
@@ -94,7 +94,7 @@ mod tests {
 
     fn names(bytes: &[u8]) -> (Vec<(u32, Vec<u8>)>, bool) {
         let mut found = Vec::new();
-        let at = Place::superblock(Kind::Ext4, "rec_len");
+        let at = DiskField::superblock(Kind::Ext4, "rec_len");
         let whole = read_entries(at, bytes, true, &mut |inode, name| {
             found.push((inode, name.to_vec()));
         });

@@ -6,7 +6,7 @@ use super::blocks::{BlockMap, MapReader, Mapping, place};
 use super::inode::Inode;
 use crate::ReadAt;
 use crate::bytes::{kernel_crc32c, le16, le32};
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 
 const MAGIC: u16 = 0xF30A;
 const ENTRY_BYTES: usize = 12;
@@ -45,12 +45,12 @@ impl Walk<'_> {
     fn node<S: ReadAt>(
         &mut self,
         reader: &mut MapReader<'_, S>,
-        at: Place,
+        at: DiskField,
         bytes: &[u8],
         depth: Option<u16>,
     ) -> Result<()> {
         let header = Header::decode(at, bytes)?;
-        let field = |field| Place { field, ..at };
+        let field = |field| DiskField { field, ..at };
         match depth {
             Some(depth) if header.eh_depth != depth => {
                 return Err(field("eh_depth").corrupt(header.eh_depth, depth));
@@ -77,7 +77,7 @@ impl Walk<'_> {
     fn extent<S: ReadAt>(
         &mut self,
         reader: &MapReader<'_, S>,
-        at: Place,
+        at: DiskField,
         entry: &[u8],
     ) -> Result<()> {
         let ee_len = le16(entry, 4);
@@ -88,7 +88,7 @@ impl Walk<'_> {
             ee_len
         });
         let file_block = u64::from(le32(entry, 0));
-        let field = |field| Place { field, ..at };
+        let field = |field| DiskField { field, ..at };
         if blocks == 0 {
             return Err(field("ee_len").corrupt(0, "at least 1"));
         }
@@ -111,13 +111,13 @@ impl Walk<'_> {
     fn index<S: ReadAt>(
         &mut self,
         reader: &mut MapReader<'_, S>,
-        at: Place,
+        at: DiskField,
         entry: &[u8],
         depth: u16,
     ) -> Result<()> {
         let block = u64::from(le32(entry, 4)) | u64::from(le16(entry, 8)) << 32;
         let field = "ei_leaf";
-        let bytes = reader.block(Place { field, ..at }, block)?;
+        let bytes = reader.block(DiskField { field, ..at }, block)?;
         self.map.tree.push(block);
         let at = at.in_block(block);
         check_tail(reader, self.inode, at, &bytes)?;
@@ -131,7 +131,7 @@ struct Header {
 }
 
 impl Header {
-    fn decode(at: Place, bytes: &[u8]) -> Result<Header> {
+    fn decode(at: DiskField, bytes: &[u8]) -> Result<Header> {
         let eh_magic = le16(bytes, 0);
         if eh_magic != MAGIC {
             let found = format!("{eh_magic:#06x}");
@@ -141,7 +141,7 @@ impl Header {
         let room = bytes.len() / ENTRY_BYTES - 1;
         if usize::from(eh_entries) > room {
             let field = "eh_entries";
-            return Err(Place { field, ..at }.corrupt(eh_entries, format!("at most {room}")));
+            return Err(DiskField { field, ..at }.corrupt(eh_entries, format!("at most {room}")));
         }
         Ok(Header {
             eh_entries,
@@ -151,7 +151,12 @@ impl Header {
 }
 
 /// The checksum lies behind the last entry that the block has room for.
-fn check_tail<S>(reader: &MapReader<'_, S>, inode: &Inode, at: Place, bytes: &[u8]) -> Result<()> {
+fn check_tail<S>(
+    reader: &MapReader<'_, S>,
+    inode: &Inode,
+    at: DiskField,
+    bytes: &[u8],
+) -> Result<()> {
     let Some(seed) = inode.checksum_seed(reader.superblock) else {
         return Ok(());
     };
@@ -160,8 +165,8 @@ fn check_tail<S>(reader: &MapReader<'_, S>, inode: &Inode, at: Place, bytes: &[u
     let Some(covered) = bytes.get(..tail).filter(|_| tail + 4 <= bytes.len()) else {
         let field = "eh_max";
         let room = bytes.len() / ENTRY_BYTES - 1;
-        return Err(Place { field, ..at }.corrupt(eh_max, format!("at most {room}")));
+        return Err(DiskField { field, ..at }.corrupt(eh_max, format!("at most {room}")));
     };
     let field = "et_checksum";
-    Place { field, ..at }.check_checksum(le32(bytes, tail), kernel_crc32c(seed, covered))
+    DiskField { field, ..at }.check_checksum(le32(bytes, tail), kernel_crc32c(seed, covered))
 }

@@ -5,7 +5,7 @@
 
 use super::superblock::Superblock;
 use crate::bytes::{kernel_crc32c, le16, le32_pair};
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 use crate::source::read;
 use crate::{Error, ReadAt};
 
@@ -119,7 +119,7 @@ fn read_block<S: ReadAt>(
     nr: u32,
     block: u64,
 ) -> Result<Vec<GroupDescriptor>> {
-    let place = Place::superblock(superblock.kind, "group descriptors");
+    let place = DiskField::superblock(superblock.kind, "group descriptors");
     let offset_bytes = superblock.offset_bytes(place, block)?;
     let bytes = read(source, offset_bytes, superblock.block_bytes as usize)?;
     let first = nr * superblock.descriptors_per_block();
@@ -130,7 +130,7 @@ fn read_block<S: ReadAt>(
 }
 
 fn decode(superblock: &Superblock, group: u32, bytes: &[u8]) -> Result<GroupDescriptor> {
-    let place = Place::superblock(superblock.kind, "bg_checksum").in_group(u64::from(group));
+    let place = DiskField::superblock(superblock.kind, "bg_checksum").in_group(u64::from(group));
     let stored = u32::from(le16(bytes, CHECKSUM_OFFSET));
     let checked = checksum(superblock, group, bytes);
     if let Some(computed) = checked {
@@ -142,7 +142,7 @@ fn decode(superblock: &Superblock, group: u32, bytes: &[u8]) -> Result<GroupDesc
             return Ok(first);
         }
         let expected = format!("inside the filesystem's {} blocks", superblock.blocks);
-        Err(Place { field, ..place }.corrupt(format!("block {first}"), expected))
+        Err(DiskField { field, ..place }.corrupt(format!("block {first}"), expected))
     };
     let table_blocks = u64::from(superblock.inode_table_blocks());
     Ok(GroupDescriptor {
@@ -186,7 +186,7 @@ pub(crate) fn read_inode_bitmap<S: ReadAt>(
     superblock: &Superblock,
     descriptor: &GroupDescriptor,
 ) -> Result<Vec<u8>> {
-    let place = Place::superblock(superblock.kind, "bg_inode_bitmap");
+    let place = DiskField::superblock(superblock.kind, "bg_inode_bitmap");
     let offset_bytes = superblock.offset_bytes(place, descriptor.inode_bitmap)?;
     read(source, offset_bytes, superblock.block_bytes as usize)
 }

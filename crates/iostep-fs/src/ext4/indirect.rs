@@ -7,7 +7,7 @@ use super::blocks::{BlockMap, MapReader, Mapping, place};
 use super::inode::Inode;
 use crate::ReadAt;
 use crate::bytes::le32;
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 
 const DIRECT_BLOCKS: usize = 12;
 const POINTER_BYTES: usize = 4;
@@ -45,7 +45,7 @@ impl Walk {
     fn pointer<S: ReadAt>(
         &mut self,
         reader: &mut MapReader<'_, S>,
-        at: Place,
+        at: DiskField,
         pointer: u32,
         level: u32,
     ) -> Result<()> {

@@ -4,7 +4,7 @@
 
 use super::superblock::Superblock;
 use crate::bytes::{kernel_crc32c, le16, le32, le32_pair};
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 
 const FLAG_ENCRYPT: u32 = 0x800;
 const FLAG_EXTENTS: u32 = 0x8_0000;
@@ -58,7 +58,7 @@ impl Inode {
     pub(crate) fn decode(superblock: &Superblock, number: u32, bytes: &[u8]) -> Result<Inode> {
         let extra_bytes = usize::from(le16(bytes, 0x80));
         let most = bytes.len().saturating_sub(BASE_BYTES);
-        let place = Place::superblock(superblock.kind, "i_extra_isize").of_inode(number.into());
+        let place = DiskField::superblock(superblock.kind, "i_extra_isize").of_inode(number.into());
         if bytes.len() > BASE_BYTES && extra_bytes > most {
             return Err(place.corrupt(extra_bytes, format!("at most {most}")));
         }
@@ -77,7 +77,7 @@ impl Inode {
         if let Some(seed) = inode.checksum_seed(superblock) {
             let (stored, computed) = checksums(seed, bytes, extra_bytes);
             let field = "i_checksum";
-            Place { field, ..place }.check_checksum(stored, computed)?;
+            DiskField { field, ..place }.check_checksum(stored, computed)?;
         }
         Ok(inode)
     }

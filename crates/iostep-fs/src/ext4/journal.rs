@@ -6,7 +6,7 @@ use iostep_model::manifest::LayoutRange;
 use super::Ext4;
 use super::blocks::Mapping;
 use crate::bytes::be32;
-use crate::error::{Place, Result};
+use crate::error::{DiskField, Result};
 use crate::{ReadAt, source};
 
 /// `JBD2_MAGIC_NUMBER` (include/linux/jbd2.h).
@@ -50,7 +50,7 @@ impl<S: ReadAt> Ext4<S> {
         let Some(first) = first.filter(|_| superblock.features.has_fast_commit()) else {
             return Ok(u64::MAX);
         };
-        let place = Place::superblock(superblock.kind, "journal");
+        let place = DiskField::superblock(superblock.kind, "journal");
         let offset_bytes = superblock.offset_bytes(place, first.fs_block)?;
         let Ok(bytes) = source::read(&self.source, offset_bytes, 1024) else {
             return Ok(u64::MAX);

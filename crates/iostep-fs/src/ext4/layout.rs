@@ -4,7 +4,7 @@ use iostep_model::Class;
 use iostep_model::manifest::LayoutRange;
 
 use super::{Ext4, group};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::{ReadAt, ranges};
 
 impl<S: ReadAt> Ext4<S> {
@@ -35,7 +35,7 @@ impl<S: ReadAt> Ext4<S> {
         self.push_journal(&mut layout)?;
         let superblock = self.superblock();
         if superblock.mmp_block != 0 {
-            let place = Place::superblock(superblock.kind, "s_mmp_block");
+            let place = DiskField::superblock(superblock.kind, "s_mmp_block");
             superblock.offset_bytes(place, superblock.mmp_block)?;
             layout.push(LayoutRange {
                 first_block: superblock.mmp_block,
@@ -68,7 +68,7 @@ impl<S: ReadAt> Ext4<S> {
 
     fn in_order(&self, layout: Vec<LayoutRange>) -> Result<Vec<LayoutRange>> {
         let superblock = self.superblock();
-        let place = Place::superblock(superblock.kind, "the layout");
+        let place = DiskField::superblock(superblock.kind, "the layout");
         let end = layout.iter().map(|range| range.first_block + range.blocks);
         let end = end.max().unwrap_or(0);
         if end > superblock.blocks {

@@ -8,7 +8,7 @@ use super::blocks::{BlockMap, MapReader};
 use super::inode::Inode;
 use super::{Ext4, ROOT_INODE, directory, group, tree_class};
 use crate::ReadAt;
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::owner::{Builder, NO_FILE_BLOCK, OwnerMap, Range};
 
 /// Walks the whole filesystem.
@@ -118,7 +118,7 @@ impl<S: ReadAt> Walk<'_, S> {
     }
 
     fn push(&mut self, block: u64, blocks: u64, inode: u64, class: Class) -> Result<()> {
-        let place = Place::superblock(self.filesystem.superblock().kind, "i_file_acl");
+        let place = DiskField::superblock(self.filesystem.superblock().kind, "i_file_acl");
         self.reader
             .check_run(place.of_inode(inode), block, blocks)?;
         for piece in pieces(block, blocks, class) {

@@ -5,7 +5,7 @@
 
 use super::features::Features;
 use crate::bytes::{byte, kernel_crc32c, le16, le32, le32_pair, le64};
-use crate::error::{Error, Place, Result};
+use crate::error::{DiskField, Error, Result};
 use crate::source::{read, size};
 use crate::{Kind, ReadAt};
 
@@ -61,8 +61,8 @@ pub struct Superblock {
     pub checksum_seed: Option<u32>,
 }
 
-fn field(name: &'static str) -> Place {
-    Place::superblock(Kind::Ext4, name)
+fn field(name: &'static str) -> DiskField {
+    DiskField::superblock(Kind::Ext4, name)
 }
 
 /// A mounted filesystem's superblock may be caught between a change and its checksum, so a
@@ -89,7 +89,7 @@ impl Superblock {
     /// Bytes to a filesystem block.
     ///
     /// Errors: `Corrupt` if the block is outside the filesystem.
-    pub(crate) fn offset_bytes(&self, place: Place, block: u64) -> Result<u64> {
+    pub(crate) fn offset_bytes(&self, place: DiskField, block: u64) -> Result<u64> {
         if block < self.blocks {
             return Ok(block * u64::from(self.block_bytes));
         }

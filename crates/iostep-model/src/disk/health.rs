@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{node, text};
-use super::sysfs::Place;
+use super::sysfs::SysfsDisk;
 use super::{Bus, Disk, nvme};
 
 /// What a disk says of its wear, in its own units.
@@ -29,7 +29,7 @@ pub(super) fn read(root: &Path, disk: &Disk) -> Option<Health> {
             ..Health::default()
         },
         Bus::Ufs => {
-            let place = Place::of(&root.join("sys"), &disk.name)?;
+            let place = SysfsDisk::of(&root.join("sys"), &disk.name)?;
             let descriptor = place.controller()?.join("health_descriptor");
             let field = |name: &str| number(&text(&descriptor.join(name))?);
             Health {
@@ -40,7 +40,7 @@ pub(super) fn read(root: &Path, disk: &Disk) -> Option<Health> {
             }
         }
         Bus::Emmc => {
-            let card = Place::of(&root.join("sys"), &disk.name)?.device?;
+            let card = SysfsDisk::of(&root.join("sys"), &disk.name)?.device?;
             let both = text(&card.join("life_time")).unwrap_or_default();
             let mut both = both.split_ascii_whitespace().map(number);
             Health {

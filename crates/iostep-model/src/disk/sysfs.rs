@@ -107,27 +107,27 @@ pub fn rotational(found: &[Below]) -> Option<bool> {
 }
 
 /// Where sysfs tells of a disk.
-pub struct Place {
+pub struct SysfsDisk {
     /// The block device's own directory.
     directory: PathBuf,
     /// Of what it is the disk: a controller, a card, a logical unit.
     pub device: Option<PathBuf>,
 }
 
-impl Place {
+impl SysfsDisk {
     /// Of the block device with a name below /dev.
-    pub fn of(sys: &Path, name: &str) -> Option<Place> {
+    pub fn of(sys: &Path, name: &str) -> Option<SysfsDisk> {
         let is_plain = !name.contains('/') && !name.starts_with('.');
         let directory = fs::canonicalize(sys.join("class/block").join(name));
-        directory.ok().filter(|_| is_plain).map(Place::at)
+        directory.ok().filter(|_| is_plain).map(SysfsDisk::at)
     }
 
-    fn at(directory: PathBuf) -> Place {
+    fn at(directory: PathBuf) -> SysfsDisk {
         let above = |directory: &Path| fs::canonicalize(directory.join("device")).ok();
         // A boot partition of an eMMC is a block device of a block device, which is the card's.
         let next = |device: &PathBuf| above(device).filter(|_| subsystem(device) == "block");
         let devices = std::iter::successors(above(&directory), next);
-        Place {
+        SysfsDisk {
             device: devices.take(MOST_BLOCK_DEVICES).last(),
             directory,
         }
@@ -218,7 +218,7 @@ impl Place {
 }
 
 fn describe(directory: &Path) -> Disk {
-    let place = Place::at(directory.to_owned());
+    let place = SysfsDisk::at(directory.to_owned());
     let bus = place.bus();
     let [vendor, model, firmware] = bus.map_or([None, None, None], |bus| place.names(bus));
     let sectors = number(&directory.join("size"));

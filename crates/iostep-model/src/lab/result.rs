@@ -90,7 +90,7 @@ impl State {
 
 /// What a cell's storage lies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum Medium {
     /// A loop device over a file in the directory for temporary files.
     Loop,
     /// A loop device over a file in memory.
@@ -104,7 +104,7 @@ pub enum Place {
 }
 
 named!(
-    Place,
+    Medium,
     "place",
     Loop = "loop",
     Tmpfs = "tmpfs",
@@ -117,7 +117,7 @@ named!(
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// What the storage lies on.
-    pub place: Place,
+    pub place: Medium,
     /// True under a processor that is emulated in software: times are then not those of hardware,
     /// counts and bytes are.
     pub emulated: bool,

@@ -1,100 +1,30 @@
 //! One column of a group of rows, written and read a batch at a time.
 
 use std::io::Write;
-use std::sync::Arc;
 
-use parquet::basic::Repetition;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
-use parquet::data_type::DataType;
-use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
-use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 
 use super::cell::{Cell, Known, Scalar, Stored};
-
-/// Small enough that a batch in both forms stays in the processor's cache.
-pub(super) const BATCH_ROWS: usize = 8192;
+use crate::columnar::{Column, Written, write_column};
 
 /// A value that could not be read: its column, its row in the group, and why.
 pub(super) type Bad = (&'static str, usize, String);
 
-/// What writing answers.
-pub(super) type Written = Result<(), ParquetError>;
-
-/// What a table says of a column.
-pub(super) struct Column {
-    pub schema: TypePtr,
-    /// Whether its values repeat: [`Scalar::REPEATS`].
-    pub repeats: bool,
-}
-
-impl Column {
-    pub(super) fn new<C: Cell>(name: &str) -> Column {
-        let repetition = match C::NULLABLE {
-            true => Repetition::OPTIONAL,
-            false => Repetition::REQUIRED,
-        };
-        let schema = Type::primitive_type_builder(name, physical::<C>())
-            .with_logical_type(C::Scalar::logical())
-            .with_repetition(repetition)
-            .build()
-            .expect("the logical types are those of their physical ones");
-        Column {
-            schema: Arc::new(schema),
-            repeats: C::Scalar::REPEATS,
-        }
-    }
-
-    /// Checks that a file's column is this one. On failure, what it is.
-    pub(super) fn check(&self, found: &ColumnDescriptor) -> Result<(), String> {
-        let expected = &self.schema;
-        if found.name() != expected.name() {
-            return Err(format!("the column is {:?}", found.name()));
-        }
-        if found.max_rep_level() > 0 || found.max_def_level() > 1 || found.path().parts().len() > 1
-        {
-            return Err("a column of columns".into());
-        }
-        let logical = found.logical_type_ref();
-        if found.physical_type() != expected.get_physical_type()
-            || logical != expected.get_basic_info().logical_type_ref()
-        {
-            let physical = found.physical_type();
-            let logical = logical.map_or("no logical type".into(), |known| format!("{known:?}"));
-            return Err(format!("unexpected type {physical}, {logical}"));
-        }
-        Ok(())
-    }
-}
-
-fn physical<C: Cell>() -> parquet::basic::Type {
-    <C::Scalar as Scalar>::Physical::get_physical_type()
+/// A column of a table, of its field's type.
+pub(super) fn column<C: Cell>(name: &str) -> Column {
+    let (logical, repeats) = (C::Scalar::logical(), C::Scalar::REPEATS);
+    Column::new::<<C::Scalar as Scalar>::Physical>(name, logical, C::NULLABLE, repeats)
 }
 
 /// Writes the group's next column.
 pub(super) fn write<C: Cell, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    mut values: impl Iterator<Item = C>,
+    values: impl Iterator<Item = C>,
 ) -> Written {
-    let missing = || ParquetError::General("the group has fewer columns than its table".into());
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    let writer = column.typed::<<C::Scalar as Scalar>::Physical>();
-    let (mut stored, mut levels) = (Vec::new(), Vec::new());
-    loop {
-        stored.clear();
-        levels.clear();
-        for value in values.by_ref().take(BATCH_ROWS) {
-            let value = value.into_option();
-            levels.push(i16::from(value.is_some()));
-            stored.extend(value.map(Scalar::store));
-        }
-        if levels.is_empty() {
-            break;
-        }
-        writer.write_batch(&stored, C::NULLABLE.then_some(levels.as_slice()), None)?;
-    }
-    column.close()
+    let stored = values.map(|value| value.into_option().map(Scalar::store));
+    write_column::<<C::Scalar as Scalar>::Physical, W>(group, C::NULLABLE, stored)
 }
 
 /// A group's columns, in their order.

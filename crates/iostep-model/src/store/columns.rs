@@ -5,10 +5,11 @@ use std::io::Write;
 use parquet::file::writer::SerializedRowGroupWriter;
 
 use super::cell::MarkerKind;
-use super::column::{self, BATCH_ROWS, Bad, Column, GroupReader, Written};
+use super::column::{self, Bad, GroupReader};
 use super::lab::{CellRow, ClassRow};
 use super::parquet_file::{Read, Row};
 use crate::class::{Class, Evidence, FileType};
+use crate::columnar::{BATCH_ROWS, Column, Written};
 use crate::event::Marker;
 use crate::identity::FileKey;
 use crate::operation::{Flags, Operation};
@@ -25,7 +26,7 @@ macro_rules! table {
             const TABLE: &'static str = $name;
 
             fn columns() -> Vec<Column> {
-                vec![$(Column::new::<$cell>(stringify!($column)),)*]
+                vec![$(column::column::<$cell>(stringify!($column)),)*]
             }
 
             fn write<W: Write + Send>(

@@ -10,13 +10,13 @@ use crate::table::{Request, Segment, Trace};
 const SECTORS_MAX: u64 = (i64::MAX as u64) / SECTOR_BYTES;
 
 /// One row of one table, for messages.
-struct Place<'a> {
+struct TableRow<'a> {
     dir: &'a Path,
     table: &'static str,
     row: usize,
 }
 
-impl Place<'_> {
+impl TableRow<'_> {
     fn corrupt(&self, column: &str, reason: String) -> Error {
         let path = self.dir.join(format!("{}.parquet", self.table));
         Error::corrupt(path, format!("row {}, {column}", self.row), reason)
@@ -45,7 +45,7 @@ impl Place<'_> {
 /// `dir` is for messages.
 /// Errors: `Corrupt` with file, row and column.
 pub fn check(dir: &Path, trace: &Trace) -> Result<()> {
-    let place = |table, row| Place { dir, table, row };
+    let place = |table, row| TableRow { dir, table, row };
     let (processes, files, syncs) = (trace.processes.len(), trace.files.len(), trace.syncs.len());
     let mut segments = 0;
     for (row, request) in trace.requests.iter().enumerate() {
@@ -78,7 +78,7 @@ pub fn check(dir: &Path, trace: &Trace) -> Result<()> {
 }
 
 fn check_request(
-    place: &Place<'_>,
+    place: &TableRow<'_>,
     row: usize,
     request: &Request,
     segments: &[Segment],

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 
-use super::column::Written;
 use super::*;
 use crate::class::{Class, Evidence, FileType};
+use crate::columnar::{Column, Written};
 use crate::event::Marker;
 use crate::fixture;
 use crate::identity::FileKey;
@@ -233,7 +233,7 @@ struct OlderProcess(ProcessRow);
 impl parquet_file::Row for OlderProcess {
     const TABLE: &'static str = <ProcessRow as parquet_file::Row>::TABLE;
 
-    fn columns() -> Vec<column::Column> {
+    fn columns() -> Vec<Column> {
         let mut columns = <ProcessRow as parquet_file::Row>::columns();
         columns.truncate(7);
         columns
@@ -276,8 +276,8 @@ struct OtherProcess;
 impl parquet_file::Row for OtherProcess {
     const TABLE: &'static str = <ProcessRow as parquet_file::Row>::TABLE;
 
-    fn columns() -> Vec<column::Column> {
-        vec![column::Column::new::<i64>("mono_ns")]
+    fn columns() -> Vec<Column> {
+        vec![column::column::<i64>("mono_ns")]
     }
 
     fn write<W: std::io::Write + Send>(

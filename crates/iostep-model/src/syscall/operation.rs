@@ -84,7 +84,6 @@ macro_rules! operations {
         $define! {
             /// open, openat, openat2, creat (whose flags are `O_WRONLY|O_CREAT|O_TRUNC`).
             Open {
-                /// The file.
                 path: P as path,
                 /// Flags, access mode included.
                 flags: OpenFlags as open_flags,
@@ -93,7 +92,6 @@ macro_rules! operations {
             };
             /// close: one reference less to the open file.
             Close {
-                /// The file.
                 handle: H as handle,
             };
             /// close_range, and what exec and exit close: one reference less to each.
@@ -103,7 +101,6 @@ macro_rules! operations {
             };
             /// dup, dup2, dup3, `F_DUPFD`: one reference more.
             Duplicate {
-                /// The file.
                 handle: H as handle,
                 /// What the new descriptor pointed to before (dup2, dup3), which is closed by it.
                 replaces: Option<H> as replaced,
@@ -119,7 +116,6 @@ macro_rules! operations {
             Transfer {
                 /// To or from the file.
                 direction: Direction as direction,
-                /// The file.
                 handle: H as handle,
                 /// Bytes asked for, of all buffers.
                 size: u64 as number,
@@ -132,7 +128,6 @@ macro_rules! operations {
             };
             /// lseek.
             Seek {
-                /// The file.
                 handle: H as handle,
                 /// By how much.
                 offset: i64 as number,
@@ -140,14 +135,12 @@ macro_rules! operations {
             };
             /// truncate, ftruncate.
             Truncate {
-                /// The file.
                 target: Target<H, P> as target,
                 /// The new size, negative if the caller passed such.
                 size: i64 as number,
             };
             /// fallocate.
             Allocate {
-                /// The file.
                 handle: H as handle,
                 /// `FALLOC_FL_` flags (include/uapi/linux/falloc.h).
                 mode: u32 as hex "flags",
@@ -157,12 +150,10 @@ macro_rules! operations {
             };
             /// fsync, fdatasync, syncfs: the call's name says which.
             Sync {
-                /// The file.
                 handle: H as handle,
             };
             /// sync_file_range.
             SyncRange {
-                /// The file.
                 handle: H as handle,
                 offset: i64 as number,
                 /// How much.
@@ -173,7 +164,6 @@ macro_rules! operations {
             SyncAll;
             /// mmap of a file. Faults in it cannot be seen.
             Map {
-                /// The file.
                 handle: H as handle,
                 /// Where in the file.
                 offset: i64 as number,
@@ -226,7 +216,6 @@ macro_rules! operations {
             };
             /// link, linkat.
             Link {
-                /// The file.
                 from: P as path,
                 /// Its further name.
                 to: P as path,
@@ -259,7 +248,6 @@ macro_rules! operations {
             };
             /// The stat family.
             Stat {
-                /// The file.
                 target: Target<H, P> as target,
                 /// False for lstat and `AT_SYMLINK_NOFOLLOW`.
                 follow: bool as follow,
@@ -271,7 +259,6 @@ macro_rules! operations {
             };
             /// The access family.
             Access {
-                /// The file.
                 path: P as path,
                 /// `R_OK` and so on.
                 mode: u32 as number,
@@ -292,14 +279,12 @@ macro_rules! operations {
             };
             /// The chmod family.
             SetMode {
-                /// The file.
                 target: Target<H, P> as target,
                 /// Permissions.
                 mode: u32 as mode,
             };
             /// The chown family. The numbers are the recorded machine's.
             SetOwner {
-                /// The file.
                 target: Target<H, P> as target,
                 /// User, -1 for unchanged.
                 user: i32 as number,
@@ -308,12 +293,10 @@ macro_rules! operations {
             };
             /// The utime family. The times themselves are not kept.
             SetTimes {
-                /// The file.
                 target: Target<H, P> as target,
             };
             /// posix_fadvise and readahead (advice `POSIX_FADV_WILLNEED`, 3).
             Advise {
-                /// The file.
                 handle: H as handle,
                 offset: i64 as number,
                 /// How much, 0 for all.
@@ -323,7 +306,6 @@ macro_rules! operations {
             };
             /// flock, and the lock commands of fcntl.
             Lock {
-                /// The file.
                 handle: H as handle,
                 /// `LOCK_SH` 1, `LOCK_EX` 2, `LOCK_UN` 8 of flock; `F_RDLCK` 0, `F_WRLCK` 1, `F_UNLCK` 2 of
                 /// fcntl.
@@ -338,14 +320,12 @@ macro_rules! operations {
             };
             /// `F_GETFL`, and `F_SETFL` with its flags.
             StatusFlags {
-                /// The file.
                 handle: H as handle,
                 /// The flags to set; none for `F_GETFL`.
                 set: Option<OpenFlags> as status_flags,
             };
             /// ioctl.
             Control {
-                /// The file.
                 handle: H as handle,
                 /// The request's number.
                 request: u32 as hex,
@@ -365,7 +345,6 @@ macro_rules! operations {
             };
             /// A request of io_uring that has no operation here.
             Other {
-                /// The file.
                 handle: H as handle,
                 /// `IORING_OP_` (include/uapi/linux/io_uring.h).
                 code: u32 as number,
@@ -417,6 +396,7 @@ macro_rules! define {
         /// Sizes are what was asked for, never what was done: that is the outcome. A size that the caller
         /// passed as -1 is `u64::MAX`, as the kernel sees it. Several calls share an operation (read and
         /// readv, rename and renameat2); [`super::Syscall`] tells them apart.
+        #[allow(missing_docs, reason = "a field without words is the file that the call is about")]
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Operation<H, P> {
             $($(#[$about])* $variant $({ $($(#[$is])* $field: $type,)+ })?,)+

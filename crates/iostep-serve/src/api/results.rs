@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Failure, json};
 use super::{Answer, Shared, upload};
-use crate::ranking::{Better, Conditions, LEAST_INSTALLATIONS, Place};
+use crate::ranking::{Better, Conditions, LEAST_INSTALLATIONS, Place, better_of};
 use crate::store::{Filter, Record, State as Counts, Submission};
 
 /// Results of a page.
@@ -168,7 +168,7 @@ pub async fn ranking(
 ) -> Result<Response, Failure> {
     let query = asked(query)?;
     let measure = query.measure.unwrap_or_else(|| MEASURE.to_owned());
-    let better = Better::of(&measure).ok_or_else(|| {
+    let better = better_of(&measure).ok_or_else(|| {
         let text = "measure: there is none of that name; results have them under summary.estimates";
         Failure::new(StatusCode::BAD_REQUEST, "query", text)
     })?;

@@ -8,12 +8,13 @@ use std::thread::JoinHandle;
 
 use iostep_analyze::bench::Summary;
 use iostep_model::bench::Document;
+use iostep_model::hex;
 use serde_json::Value;
 
 use super::*;
 use crate::client::{Accepted, Client, Fault};
 use crate::signature::{self, KEY, NONCE, SIGNATURE};
-use crate::{fixture, hex, server};
+use crate::{fixture, server};
 
 /// A server of its own, which ends with the test.
 struct Running {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use iostep_model::hex;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -13,11 +14,11 @@ use super::body::{self, Encoding};
 use super::metrics::Outcome as Counted;
 use super::{Answer, App, Peer, Shared};
 use crate::check::Reason;
+use crate::log;
 use crate::nonce::{self, Fault, Nonce};
 use crate::signature::{self, DELETE_TOKEN, KEY, NONCE, SIGNATURE};
 use crate::store::{Change, KeyMay, Outcome, State as Counts};
 use crate::upload::{Id, Refusal, Upload};
-use crate::{hex, log};
 
 /// The header in which a proxy says whose request it is.
 const FORWARDED: &str = "x-forwarded-for";

@@ -40,7 +40,7 @@ pub fn groups<'a>(
         let values = installations.entry(sample.installation).or_default();
         values.push(sample.value);
     }
-    let better = measure.better().into();
+    let better = measure.better();
     let group = |(product, values)| ranking::group(product, &values, better);
     let mut groups: Vec<Group> = groups.into_iter().filter_map(group).collect();
     ranking::order(&mut groups, better);

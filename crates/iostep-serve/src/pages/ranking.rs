@@ -47,7 +47,7 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
     let asked = asked(question);
     let name = measure.to_string();
     let ranked = |conditions: &Conditions| {
-        let ranked = readers.ranking((test, &name), conditions, measure.better().into());
+        let ranked = readers.ranking((test, &name), conditions, measure.better());
         ranked.map_err(failed)
     };
     let all = ranked(&Conditions::default())?;

@@ -1,12 +1,12 @@
 //! `/search`: devices by a word of their names, tests by a word of theirs, results by their IDs.
 
+use iostep_model::hex;
 use iostep_report::document::{Block, Cell, Document, Section, Table};
 use iostep_report::quantity::count;
 
 use super::question::{Question, bad};
 use super::{figures, link};
 use crate::api::{App, Failure};
-use crate::hex;
 
 /// Letters of a word.
 const MOST_LETTERS: usize = 100;

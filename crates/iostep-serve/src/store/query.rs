@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use iostep_model::hex;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::state::State;
 use crate::check::Reason;
 use crate::error::{Error, Result};
-use crate::hex;
 use crate::subject::{Device, Product};
 use crate::upload::{Id, MOST_BODY_BYTES};
 

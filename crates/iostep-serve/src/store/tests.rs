@@ -7,17 +7,17 @@ use crate::upload::Upload;
 
 const RATE: &str = "operations_per_second";
 
-struct Place {
+struct Fixture {
     _directory: tempfile::TempDir,
     path: PathBuf,
     store: Store,
 }
 
-fn place() -> Place {
+fn place() -> Fixture {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     let store = Store::create(&path).expect("a store");
-    Place {
+    Fixture {
         _directory: directory,
         path,
         store,
@@ -58,7 +58,7 @@ fn places_of(
 
 #[test]
 fn the_same_result_is_kept_once_and_read_back_as_it_was() {
-    let Place { store, .. } = &place();
+    let Fixture { store, .. } = &place();
     let (id, first) = add(store, 1.0, 1);
     assert_eq!(first, Outcome::Done);
     let state = State::Valid;
@@ -81,7 +81,7 @@ fn the_same_result_is_kept_once_and_read_back_as_it_was() {
 
 #[test]
 fn pages_of_a_list_have_each_result_once() {
-    let Place { store, .. } = &place();
+    let Fixture { store, .. } = &place();
     for number in 0..7 {
         add(store, 1.0 - f64::from(number) / 10.0, 1);
     }
@@ -110,7 +110,7 @@ fn pages_of_a_list_have_each_result_once() {
 
 #[test]
 fn five_installations_make_a_rank_and_what_an_operator_doubts_makes_none() {
-    let Place { store, .. } = &place();
+    let Fixture { store, .. } = &place();
     let ids: Vec<Id> = (0..5)
         .map(|number| add(store, 1.0 - f64::from(number) / 10.0, number as u8).0)
         .collect();
@@ -142,7 +142,7 @@ fn five_installations_make_a_rank_and_what_an_operator_doubts_makes_none() {
 
 #[test]
 fn only_the_token_of_its_sender_takes_a_result_back() {
-    let Place { store, .. } = &place();
+    let Fixture { store, .. } = &place();
     let (id, _) = add(store, 1.0, 1);
     let secret = store.secret().expect("a secret");
     let remove = |token| {
@@ -174,7 +174,7 @@ fn only_the_token_of_its_sender_takes_a_result_back() {
 
 #[test]
 fn nobody_else_may_look_into_it() {
-    let Place { path, store, .. } = &place();
+    let Fixture { path, store, .. } = &place();
     let _lock = store.lock().expect("the lock");
     add(store, 1.0, 1);
     let open = store.connect().expect("a connection");
@@ -197,7 +197,7 @@ fn nobody_else_may_look_into_it() {
 
 #[test]
 fn a_link_is_no_database() {
-    let Place { path, store, .. } = &place();
+    let Fixture { path, store, .. } = &place();
     let elsewhere = path.with_file_name("elsewhere");
     std::fs::rename(store.database(), &elsewhere).expect("moved");
     symlink(&elsewhere, store.database()).expect("a link");
@@ -213,7 +213,7 @@ fn a_link_is_no_database() {
 
 #[test]
 fn the_schema_of_the_future_is_left_as_it_is() {
-    let Place { path, store, .. } = &place();
+    let Fixture { path, store, .. } = &place();
     let db = store.connect().expect("a connection");
     db.pragma_update(None, "user_version", 99).expect("set");
     drop(db);
@@ -223,7 +223,7 @@ fn the_schema_of_the_future_is_left_as_it_is() {
 
 #[test]
 fn a_backup_is_a_plain_database_that_replaces_nothing() {
-    let Place { path, store, .. } = &place();
+    let Fixture { path, store, .. } = &place();
     add(store, 1.0, 1);
     let copy = path.with_file_name("copy.db");
     store.back_up(&copy).expect("a copy");
@@ -240,7 +240,7 @@ fn a_backup_is_a_plain_database_that_replaces_nothing() {
 
 #[test]
 fn a_ranking_is_what_the_store_says_whoever_changed_it() {
-    let Place { path, store, .. } = &place();
+    let Fixture { path, store, .. } = &place();
     let readers = Readers::new(store.clone());
     let test = "file,access=random-write,sync=fdatasync";
     let ranked = |filesystem| places_of(&readers, (test, RATE), filesystem);
@@ -286,7 +286,7 @@ fn a_ranking_is_what_the_store_says_whoever_changed_it() {
 
 #[test]
 fn only_so_many_rankings_are_kept() {
-    let Place { store, .. } = &place();
+    let Fixture { store, .. } = &place();
     add(store, 1.0, 1);
     let readers = Readers::new(store.clone());
     let measures = iostep_analyze::bench::Measure::all().map(|it| it.to_string());
@@ -302,7 +302,7 @@ fn only_so_many_rankings_are_kept() {
 
 #[test]
 fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
-    let Place { store, .. } = &place();
+    let Fixture { store, .. } = &place();
     // Honest ones differ by less than a third.
     for number in 0..10_u8 {
         let share = 1.0 - f64::from(number) / 30.0;
@@ -351,7 +351,7 @@ fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
 
 #[test]
 fn a_store_of_the_first_schema_becomes_one_of_this() {
-    let Place { path, store, .. } = &place();
+    let Fixture { path, store, .. } = &place();
     let ids: Vec<Id> = (0..6)
         .map(|it| add(store, 1.0 - f64::from(it) / 20.0, it as u8).0)
         .collect();
@@ -369,7 +369,7 @@ fn a_store_of_the_first_schema_becomes_one_of_this() {
     };
     let found = readers.list(&filter).expect("a list").results;
     let found: Vec<String> = found.into_iter().rev().map(|it| it.id).collect();
-    let expected: Vec<String> = ids.iter().map(|id| crate::hex::encode(id)).collect();
+    let expected: Vec<String> = ids.iter().map(|id| iostep_model::hex::encode(id)).collect();
     assert_eq!(found, expected);
     let test = "file,access=random-write,sync=fdatasync";
     assert_eq!(places_of(&readers, (test, RATE), Some("ext4")), before);

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use iostep_model::bench::{Document, Warning};
+use iostep_model::hex;
 use iostep_model::host::Android;
 use iostep_serve::api::{Limits, Patience};
-use iostep_serve::hex;
 use iostep_serve::server;
 use iostep_serve::store::{Change, State, Store};
 use iostep_serve::subject::{Device, Product};

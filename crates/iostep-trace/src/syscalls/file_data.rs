@@ -189,16 +189,16 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct Fixture {
         directory: tempfile::TempDir,
         data: FileData,
     }
 
-    impl Place {
-        fn new(limit_bytes: u64) -> Place {
+    impl Fixture {
+        fn new(limit_bytes: u64) -> Fixture {
             let directory = tempfile::tempdir().expect("a directory");
             let data = FileData::create(&directory.path().join("trace"), limit_bytes);
-            Place {
+            Fixture {
                 directory,
                 data: data.expect("a directory for it"),
             }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_file_is_kept_as_it_was_at_first_whatever_becomes_of_it() {
-        let mut place = Place::new(1 << 20);
+        let mut place = Fixture::new(1 << 20);
         let found = place.write("a", b"before");
         place.keep("a", &found);
         place.write("a", b"afterwards");
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn what_the_program_made_or_is_too_much_is_data_that_nobody_knows() {
-        let mut place = Place::new(10);
+        let mut place = Fixture::new(10);
         let made = place.write("made", b"new");
         place.data.made(&made);
         place.keep("made", &made);
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn holes_and_empty_files_take_no_room() {
-        let mut place = Place::new(10);
+        let mut place = Fixture::new(10);
         let path = place.directory.path().join("hole");
         let file = File::create(&path).expect("a file");
         file.set_len(1 << 30).expect("a hole");
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_name_that_belongs_to_another_file_now_is_not_taken_for_it() {
-        let mut place = Place::new(100);
+        let mut place = Fixture::new(100);
         let one = place.write("one", b"1");
         place.write("two", b"22");
         place.keep("two", &one);

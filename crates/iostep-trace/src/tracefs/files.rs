@@ -40,7 +40,7 @@ struct Born {
 /// The files of the traced filesystem.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    place: Option<Place>,
+    place: Option<TracedMount>,
     /// Extents that were there before the trace are told of with this time.
     start_ns: u64,
     known: HashMap<u64, Known>,
@@ -56,7 +56,7 @@ pub(crate) struct Files {
 }
 
 #[derive(Debug)]
-struct Place {
+struct TracedMount {
     mount_point: PathBuf,
     device: (u32, u32),
     watch: Option<Watch>,
@@ -65,11 +65,13 @@ struct Place {
 impl Files {
     /// `mount_point` is where the filesystem `device` is mounted, if it is.
     pub fn new(mount_point: Option<PathBuf>, device: Option<(u32, u32)>, start_ns: u64) -> Files {
-        let place = mount_point.zip(device).map(|(mount_point, device)| Place {
-            watch: Watch::start(&mount_point).ok(),
-            mount_point,
-            device,
-        });
+        let place = mount_point
+            .zip(device)
+            .map(|(mount_point, device)| TracedMount {
+                watch: Watch::start(&mount_point).ok(),
+                mount_point,
+                device,
+            });
         Files {
             place,
             start_ns,

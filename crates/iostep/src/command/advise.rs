@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use iostep_analyze::advise::recording::{Habit, Habits};
 use iostep_analyze::advise::{
-    Advice, Candidate, Place, Planned, Setting, Workload, candidates, mount_options,
+    Advice, Candidate, Planned, Setting, Situation, Workload, candidates, mount_options,
 };
 use iostep_analyze::report;
 use iostep_load::Error;
@@ -217,7 +217,7 @@ fn habit(path: &Path, subject: &Subject) -> anyhow::Result<Habit> {
 }
 
 /// What is known before anything is measured.
-fn place(args: &Args, subject: &Subject, habit: Option<Habit>) -> anyhow::Result<Place> {
+fn place(args: &Args, subject: &Subject, habit: Option<Habit>) -> anyhow::Result<Situation> {
     let runs = 2 * args.rounds;
     let run_ns = args.time / u64::from(runs);
     if u128::from(run_ns) < LEAST_RUN.as_nanos() {
@@ -237,7 +237,7 @@ fn place(args: &Args, subject: &Subject, habit: Option<Habit>) -> anyhow::Result
     workload.record_bytes = chosen.record.unwrap_or(workload.record_bytes);
     workload.tables = chosen.tables.unwrap_or(workload.tables);
     workload.threads = chosen.threads.unwrap_or(workload.threads);
-    Ok(Place {
+    Ok(Situation {
         directory: subject.directory.clone(),
         mount_point: subject.mount_point.clone(),
         database: subject.database.clone(),
@@ -279,7 +279,7 @@ fn present(args: &PresentArgs, subject: &Subject, habit: Option<&Habit>) -> (Set
 }
 
 /// The candidates that were asked for, and why some are not measured.
-fn plan(args: &Args, place: &Place, subject: &Subject) -> anyhow::Result<Vec<Planned>> {
+fn plan(args: &Args, place: &Situation, subject: &Subject) -> anyhow::Result<Vec<Planned>> {
     let options = mount_options(&subject.filesystem, &subject.mount_options);
     let mut all = candidates(&place.present, &place.workload, &options);
     if let Some(most) = args.max_loss {

@@ -241,8 +241,8 @@ impl Image {
         }
     }
 
-    fn place(&self) -> manifest::Place {
-        manifest::Place {
+    fn place(&self) -> manifest::DeviceRange {
+        manifest::DeviceRange {
             start_bytes: self.start_bytes,
             size_bytes: self.size_bytes,
         }

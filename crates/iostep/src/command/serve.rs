@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use iostep_model::hex;
 use iostep_model::printable;
 use iostep_serve::api::{Limits, Patience};
 use iostep_serve::store::{Outcome, Store};
 use iostep_serve::upload::Id;
-use iostep_serve::{hex, log, server};
+use iostep_serve::{log, server};
 
 use crate::error::bad_input;
 use crate::interrupt::Interrupt;

@@ -22,14 +22,14 @@ const TEXT: &str = "\
 100 1700000000.509000 nonsense
 ";
 
-struct Place {
+struct Fixture {
     directory: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
+impl Fixture {
+    fn new() -> Fixture {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        Place { directory }
+        Fixture { directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -66,7 +66,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn every_line_of_a_text_is_in_the_table() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("app.strace", TEXT);
     let table = json(&place.good(&["clean", "app.strace", "-o", "app.trace", "--json"]));
     assert_eq!(table["lines"]["read"], 10);
@@ -87,7 +87,7 @@ fn every_line_of_a_text_is_in_the_table() {
 
 #[test]
 fn a_trace_is_added_up() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("app.strace", TEXT);
     place.good(&["clean", "app.strace", "-o", "app.trace.zst"]);
     let words = ["trace-info", "app.trace.zst", "--files", "--json"];
@@ -121,7 +121,7 @@ fn a_trace_is_added_up() {
 
 #[test]
 fn a_trace_that_was_cut_says_so_first() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("app.strace", TEXT);
     place.good(&["clean", "app.strace", "-o", "app.trace"]);
     let whole = place.read("app.trace");
@@ -137,7 +137,7 @@ fn a_trace_that_was_cut_says_so_first() {
 
 #[test]
 fn bad_input_is_refused_and_nothing_is_written() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("app.strace", TEXT);
     place.write("empty", "");
     place.write("noise", b"\0\xff\n\x1b[31m\n");

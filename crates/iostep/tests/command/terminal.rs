@@ -37,11 +37,11 @@ fn check(text: &str, what: &dyn std::fmt::Debug) {
     );
 }
 
-struct Place(TempDir);
+struct Fixture(TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(TempDir::new().expect("a directory"))
+impl Fixture {
+    fn new() -> Fixture {
+        Fixture(TempDir::new().expect("a directory"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -150,7 +150,7 @@ fn collect(value: &Value, place: &mut String, found: &mut Vec<String>) {
 
 #[test]
 fn errors_quote_arguments_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("x", "no database");
     for arguments in [
         &[HOSTILE][..],
@@ -222,7 +222,7 @@ fn hostile_trace() -> Trace {
 
 #[test]
 fn a_trace_of_hostile_names_is_shown_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     for name in ["t", HOSTILE] {
         std::fs::create_dir(place.path(name)).expect("a directory");
         store::write(&place.path(name), &hostile_trace()).expect("written");
@@ -252,7 +252,7 @@ fn a_trace_of_hostile_names_is_shown_harmlessly() {
 
 #[test]
 fn a_hostile_manifest_is_shown_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::create_dir(place.path("t")).expect("a directory");
     store::write(&place.path("t"), &fixture::sqlite_on_ext4(60)).expect("written");
     let file = format!("t/{}", manifest::FILE_NAME);
@@ -262,7 +262,7 @@ fn a_hostile_manifest_is_shown_harmlessly() {
 
 #[test]
 fn results_of_benches_are_shown_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut document = iostep_analyze::bench::fixture::write_fdatasync(2);
     document.runs[1]
         .failures
@@ -289,7 +289,7 @@ const LAB: &str = "title = 'Nothing'\n[[cells]]\nworkload = 'sqlite'\nswitches =
 
 #[test]
 fn results_of_labs_are_shown_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("test.toml", LAB);
     let run = ["lab", "run", "test.toml", "--results", "out"];
     assert_eq!(place.output(&run).status.code(), Some(0));
@@ -320,7 +320,7 @@ type Input<'a> = (&'a str, String, &'a [&'a str]);
 
 #[test]
 fn files_of_text_are_shown_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     // JSON and TOML have these escapes both.
     let escaped = HOSTILE.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
     let json = format!("\"{}\"", escaped.collect::<String>());
@@ -393,7 +393,7 @@ fn recording() -> String {
 
 #[test]
 fn recordings_and_their_replays_are_shown_harmlessly() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("app.trace", recording());
     std::fs::create_dir(place.path("to")).expect("a directory");
     for arguments in [

@@ -52,7 +52,7 @@ const TMPFS: &[Requirement] = &[Requirement::Root, Requirement::Filesystem("tmpf
 /// What a test on a bare loop device needs.
 const DEVICE: &[Requirement] = &[Requirement::Root, Requirement::Loop];
 
-/// What a test with a [`Ground`] needs, with programs of its own.
+/// What a test with a [`Fixture`] needs, with programs of its own.
 fn ground_needs(kind: Kind, programs: &[&'static str]) -> Vec<Requirement> {
     let mut all = [DEVICE, &[Requirement::Filesystem(kind.name())]].concat();
     all.push(Requirement::Program(iostep_lab::tool(kind).program));
@@ -103,25 +103,25 @@ impl Disk {
 }
 
 /// A filesystem on such a device.
-struct Ground {
+struct Fixture {
     mount: Mount,
     disk: Disk,
 }
 
-impl Ground {
-    fn new(kind: Kind) -> anyhow::Result<Ground> {
-        Ground::with(
+impl Fixture {
+    fn new(kind: Kind) -> anyhow::Result<Fixture> {
+        Fixture::with(
             kind,
             iostep_lab::tool(kind).smallest_bytes.max(64 << 20),
             "",
         )
     }
 
-    fn with(kind: Kind, bytes: u64, options: &str) -> anyhow::Result<Ground> {
+    fn with(kind: Kind, bytes: u64, options: &str) -> anyhow::Result<Fixture> {
         let disk = Disk::new(bytes, "100%")?;
         iostep_lab::mkfs(kind, &disk.image, iostep_lab::tool(kind).at_once)?;
         let mount = Mount::new(kind, &disk.image, options)?;
-        Ok(Ground { mount, disk })
+        Ok(Fixture { mount, disk })
     }
 
     fn root(&self) -> &Path {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::case::Case;
-use crate::record::{Place, counted, unnumbered};
+use crate::record::{Fixture, counted, unnumbered};
 use crate::replay;
 use crate::stage::{self, Stage};
 
@@ -176,7 +176,7 @@ fn record(command: &[PathBuf], trace: &Path) -> anyhow::Result<Recording> {
 }
 
 fn every_form() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recorded = record(&place.command("all"), &place.trace())?;
     let mut recorded = counted(of_programs(&recorded).map(|(_, call)| call));
     // It is counted from the file's end, and strace does not say where that was.
@@ -208,7 +208,7 @@ fn every_form() -> anyhow::Result<()> {
 }
 
 fn killed() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let into = tempfile::tempdir()?;
     let cleaned = clean(
         &traced(FULL, &place.command("killed"), &into)?,
@@ -222,7 +222,7 @@ fn killed() -> anyhow::Result<()> {
 }
 
 fn restarted() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let into = tempfile::tempdir()?;
     let texts = traced(FULL, &place.command("restarted"), &into)?;
     let text = std::fs::read_to_string(&texts[0])?;

@@ -67,14 +67,14 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A filesystem and a place for a trace.
-struct Ground {
+struct Fixture {
     stage: Stage,
     directory: TempDir,
 }
 
-impl Ground {
-    fn new() -> anyhow::Result<Ground> {
-        Ok(Ground {
+impl Fixture {
+    fn new() -> anyhow::Result<Fixture> {
+        Ok(Fixture {
             stage: Stage::new(Kind::Ext4, &[], "")?,
             directory: tempfile::tempdir()?,
         })
@@ -91,7 +91,7 @@ impl Ground {
 }
 
 /// The share of the stamped bytes on the image that a trace gives to their file.
-fn files_score(ground: Ground, trace: &Trace) -> anyhow::Result<Score> {
+fn files_score(ground: Fixture, trace: &Trace) -> anyhow::Result<Score> {
     let remains = ground.stage.unmount()?;
     let (stamps, truth) = (remains.image.stamp_map()?, Truth::default());
     let written = Written::of(trace);
@@ -110,7 +110,7 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) -> anyhow::Result
 }
 
 fn no_such_command() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let command = ["/no/such/program".to_owned()];
     let words = ground.stage.trace(&ground.output(), &[], &command);
     iostep::run(words)?.refused(&[1, 2], "/no/such/program")?;
@@ -123,7 +123,7 @@ fn no_such_command() -> anyhow::Result<()> {
 }
 
 fn failing_command() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let outcome = iostep::run(ground.shell(&[], "exit 7"))?;
     println!("    status {:?}", outcome.code);
     anyhow::ensure!(outcome.code == Some(7), "{:?}", outcome.code);
@@ -135,7 +135,7 @@ fn failing_command() -> anyhow::Result<()> {
 }
 
 fn dying_command() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let outcome = iostep::run(ground.shell(&[], "kill -SEGV $$"))?;
     println!("    status {:?}", outcome.code);
     anyhow::ensure!(outcome.code == Some(128 + 11), "{:?}", outcome.code);
@@ -166,7 +166,7 @@ impl Drop for Stray {
 }
 
 fn outliving_child() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let words = ground.stage.workload(&["append-fsync"]).join(" ");
     // The command itself ends at once.
     let script = format!("(sleep 1; exec {words}) <&- >&- 2>&- &");
@@ -181,7 +181,7 @@ fn outliving_child() -> anyhow::Result<()> {
 }
 
 fn duration() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let (root, output) = (ground.stage.root(), ground.output());
     let flags = ["--duration", "500ms"].map(Path::new);
     let words = [
@@ -200,7 +200,7 @@ fn duration() -> anyhow::Result<()> {
 }
 
 /// Starts a trace of a workload that then waits, until its first part is recorded.
-fn start_and_wait(ground: &Ground) -> anyhow::Result<(Running, Stray)> {
+fn start_and_wait(ground: &Fixture) -> anyhow::Result<(Running, Stray)> {
     let note = ground.directory.path().join("command.pid");
     let words = ground
         .stage
@@ -217,7 +217,7 @@ fn start_and_wait(ground: &Ground) -> anyhow::Result<(Running, Stray)> {
 }
 
 /// Starts a trace without a command, until it records.
-fn start_open(ground: &Ground, flags: &[&str]) -> anyhow::Result<Running> {
+fn start_open(ground: &Fixture, flags: &[&str]) -> anyhow::Result<Running> {
     let words = [Path::new("trace"), ground.stage.root(), Path::new("-o")];
     let output = ground.output();
     let flags = flags.iter().map(Path::new);
@@ -230,7 +230,7 @@ fn signals() -> anyhow::Result<()> {
     const HOUR: &[&str] = &["--duration", "1h"];
     for (signal, cut) in [(Signal::INT, 0), (Signal::TERM, 143), (Signal::HUP, 129)] {
         for (flags, status) in [(&[][..], 0), (HOUR, cut)] {
-            let ground = Ground::new()?;
+            let ground = Fixture::new()?;
             let running = start_open(&ground, flags)?;
             running.signal(signal)?;
             running.finish()?.status(status)?;
@@ -239,7 +239,7 @@ fn signals() -> anyhow::Result<()> {
         }
     }
     for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
-        let ground = Ground::new()?;
+        let ground = Fixture::new()?;
         let (running, _command) = start_and_wait(&ground)?;
         running.signal(signal)?;
         running.finish()?.status(status)?;
@@ -250,7 +250,7 @@ fn signals() -> anyhow::Result<()> {
 }
 
 fn interrupted() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let (running, _command) = start_and_wait(&ground)?;
     running.signal(Signal::INT)?;
     running.finish()?.success()?;
@@ -265,7 +265,7 @@ fn interrupted() -> anyhow::Result<()> {
 }
 
 fn killed() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let (running, _command) = start_and_wait(&ground)?;
     // At most the last second may be lost.
     std::thread::sleep(Duration::from_millis(1200));
@@ -299,7 +299,7 @@ fn killed() -> anyhow::Result<()> {
 }
 
 fn full_disk() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let small = TempMount::new("tmpfs", "size=64k")?;
     let output = small.path().join("run.iostep");
     let done = ground.directory.path().join("done");
@@ -328,7 +328,7 @@ fn full_disk() -> anyhow::Result<()> {
 }
 
 fn trace_on_its_own_device() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let output = ground.stage.root().join("run.iostep");
     let workload = ground.stage.workload(&["append-fsync", "direct-big"]);
     iostep::run(ground.stage.trace(&output, &["--settle"], &workload))?.success()?;
@@ -350,7 +350,7 @@ fn trace_on_its_own_device() -> anyhow::Result<()> {
 }
 
 fn two_traces() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let inner = ground.directory.path().join("inner.iostep");
     let workload = ground.stage.workload(&["append-fsync", "direct-4k"]);
     let mut command = vec![iostep::binary()?.to_string_lossy().into_owned()];

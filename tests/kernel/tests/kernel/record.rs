@@ -58,14 +58,14 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A directory with the program of this file's tests, and one for its files.
-pub struct Place {
+pub struct Fixture {
     directory: TempDir,
 }
 
-impl Place {
-    pub fn new() -> anyhow::Result<Place> {
+impl Fixture {
+    pub fn new() -> anyhow::Result<Fixture> {
         let directory = TempDir::new()?;
-        let place = Place { directory };
+        let place = Fixture { directory };
         let mut compile = Command::new("cc");
         compile.args(["-O1", "-pthread", "-o"]).arg(place.program());
         ensure!(compile.arg(SOURCE).status()?.success(), "cc failed");
@@ -121,7 +121,7 @@ pub fn counted(facts: impl IntoIterator<Item = String>) -> BTreeMap<String, i64>
 }
 
 fn as_strace_saw() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let output = place.directory.path().join("strace");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-s", "64", "-o"]).arg(&output);
@@ -153,7 +153,7 @@ fn as_strace_saw() -> anyhow::Result<()> {
 /// Names, arguments and outcomes of all calls, and where every event went. Threads take turns as
 /// they like, so the numbers of open files and threads say nothing.
 fn both_ways() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let mut ways = Vec::new();
     for way in ["bpf", "ptrace"] {
         let recording = place.record_via(way, "all")?;
@@ -198,7 +198,7 @@ pub fn unnumbered(call: &Call, paths: &calls::Paths) -> String {
 }
 
 fn quick() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("quick")?;
     let mut reads: BTreeMap<_, u64> = BTreeMap::new();
     for call in of(&recording, Syscall::Pread64) {
@@ -228,7 +228,7 @@ impl Drop for Guard {
 }
 
 fn attached() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let command = place.command("wait");
     let mut program = Command::new(&command[0]);
     program.args(&command[1..]);
@@ -294,7 +294,7 @@ fn attached() -> anyhow::Result<()> {
 }
 
 fn killed() -> anyhow::Result<()> {
-    let recording = Place::new()?.record("killed")?;
+    let recording = Fixture::new()?.record("killed")?;
     let locks: Vec<_> = of(&recording, Syscall::Flock).collect();
     ensure!(locks.len() == 2, "{locks:#?}");
     let unfinished = locks
@@ -305,7 +305,7 @@ fn killed() -> anyhow::Result<()> {
 }
 
 fn no_command() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let trace = place.trace();
     let missing = Path::new("/no/such/program");
     let words = [

@@ -45,15 +45,15 @@ pub fn cases() -> Vec<Case> {
     cases.map(|case| case.about("record io_uring")).into()
 }
 
-struct Place {
+struct Fixture {
     directory: TempDir,
 }
 
-impl Place {
-    fn new() -> anyhow::Result<Place> {
+impl Fixture {
+    fn new() -> anyhow::Result<Fixture> {
         let directory = tempfile::tempdir()?;
         std::fs::create_dir(directory.path().join("files"))?;
-        Ok(Place { directory })
+        Ok(Fixture { directory })
     }
 
     fn files(&self) -> PathBuf {
@@ -97,7 +97,7 @@ fn left_out(recording: &Recording, words: &str) -> u64 {
 }
 
 fn names() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("bpf", "names")?;
     let expected = [
         "openat path=\"file\" flags=O_RDWR|O_CREAT mode=0640 = h",
@@ -145,7 +145,7 @@ fn names() -> anyhow::Result<()> {
 }
 
 fn files() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("bpf", "files")?;
     let expected = [
         "openat path=\"kept\" flags=O_RDWR|O_CREAT mode=0640 = h",
@@ -172,7 +172,7 @@ fn files() -> anyhow::Result<()> {
 }
 
 fn polled() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("bpf", "polled")?;
     let found = place.requests(&recording);
     let mut expected = vec!["openat path=\"polled\" flags=O_RDWR|O_CREAT mode=0640 = h".to_owned()];
@@ -191,7 +191,7 @@ fn polled() -> anyhow::Result<()> {
 }
 
 fn silent() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("bpf", "silent")?;
     let requests = recording.calls.iter().filter(is_request);
     let writes: Vec<&Call> = requests
@@ -204,7 +204,7 @@ fn silent() -> anyhow::Result<()> {
 }
 
 fn pending() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("bpf", "pending")?;
     ensure!(place.requests(&recording).is_empty());
     // The pipe's request, beside what the loader and the runtime do with pipes.
@@ -213,7 +213,7 @@ fn pending() -> anyhow::Result<()> {
 }
 
 fn by_ptrace() -> anyhow::Result<()> {
-    let place = Place::new()?;
+    let place = Fixture::new()?;
     let recording = place.record("ptrace", "files")?;
     let counted = left_out(&recording, "request of io_uring");
     ensure!(counted == 16, "{counted}: {:?}", recording.ledger);

@@ -35,14 +35,14 @@ const COMMANDS: [&[&str]; 3] = [
     &["record", "--via", "ptrace"],
 ];
 
-struct Ground {
+struct Fixture {
     stage: Stage,
     place: tempfile::TempDir,
 }
 
-impl Ground {
-    fn new() -> anyhow::Result<Ground> {
-        let ground = Ground {
+impl Fixture {
+    fn new() -> anyhow::Result<Fixture> {
+        let ground = Fixture {
             stage: Stage::new(Kind::Ext4, &[], "")?,
             place: tempfile::tempdir()?,
         };
@@ -85,7 +85,7 @@ fn status(text: &str) -> BTreeMap<&str, Vec<&str>> {
 }
 
 fn other_user() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let ids = std::process::Command::new("id").arg("nobody").output()?;
     ensure!(ids.status.success(), "there is no user nobody");
     let id = |flag: &str| -> anyhow::Result<String> {
@@ -131,7 +131,7 @@ fn other_user() -> anyhow::Result<()> {
 }
 
 fn no_user() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let script = format!("touch {}", ground.of("ran").display());
     for command in COMMANDS {
         let words = ground.words(command, &["--user", "no-such-user"], &script);
@@ -165,7 +165,7 @@ fn rights(process: i32) -> u64 {
 }
 
 fn fewer_rights() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let own = rights(std::process::id() as i32);
     ensure!(own & SYS_ADMIN != 0, "this test has few rights itself");
     for command in COMMANDS {

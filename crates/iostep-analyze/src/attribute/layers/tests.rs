@@ -141,18 +141,18 @@ fn another_volumes_bios_are_named_so() {
 
 #[test]
 fn a_flush_is_asked_for_by_whoever_asked_above() {
-    let asker = |queue_ns| Asker {
+    let issuer = |queue_ns| Issuer {
         queue_ns,
-        ..Asker::default()
+        ..Issuer::default()
     };
     let mut layers = mirror();
-    layers.push_flush(2, asker(1));
-    layers.push_flush(2, asker(2));
-    assert_eq!(layers.take_flush(2, 0), Some(asker(1)));
-    assert_eq!(layers.take_untold_flush(1), Some(asker(1)));
-    assert_eq!(layers.take_untold_flush(1), Some(asker(2)));
+    layers.push_flush(2, issuer(1));
+    layers.push_flush(2, issuer(2));
+    assert_eq!(layers.take_flush(2, 0), Some(issuer(1)));
+    assert_eq!(layers.take_untold_flush(1), Some(issuer(1)));
+    assert_eq!(layers.take_untold_flush(1), Some(issuer(2)));
     assert_eq!(layers.take_untold_flush(1), None);
-    assert_eq!(layers.take_flush(2, 0), Some(asker(2)));
+    assert_eq!(layers.take_flush(2, 0), Some(issuer(2)));
     // Once more for another target of the same device.
-    assert_eq!(layers.take_flush(2, 0), Some(asker(2)));
+    assert_eq!(layers.take_flush(2, 0), Some(issuer(2)));
 }

@@ -1,5 +1,5 @@
 use iostep_model::class::Class;
-use iostep_model::lab::{CellResult, Place, State};
+use iostep_model::lab::{CellResult, Medium, State};
 use iostep_report::text::Style;
 
 use super::*;
@@ -213,7 +213,7 @@ fn what_is_missing_is_told_with_its_reason_and_cannot_steer_the_terminal() {
 #[test]
 fn a_time_of_an_emulated_processor_is_marked_and_a_count_is_not() {
     let mut result = fixture::cell(&[("filesystem", "f2fs"), ("operation", "insert")]);
-    result.environment = Some(fixture::environment(Place::Guest));
+    result.environment = Some(fixture::environment(Medium::Guest));
     let report = Report::of(
         &fixture::lab("combined", std::slice::from_ref(&result)),
         &[result],

@@ -5,7 +5,7 @@ use iostep_model::syscall::{
     Content, Errno, InitialFile, InitialKind, OpenFlags, Operation, Paths, Target,
 };
 
-use super::tree::{Found, InodeId, Kind, Origin, Place, Tree};
+use super::tree::{DirectoryEntry, Found, InodeId, Kind, Origin, Tree};
 
 const EISDIR: Errno = Errno(21);
 /// include/uapi/linux/fs.h.
@@ -357,7 +357,7 @@ impl Conclusions {
     }
 
     /// A place where nothing was when a call made something there.
-    fn vacant(&mut self, path: &[u8]) -> Option<Place> {
+    fn vacant(&mut self, path: &[u8]) -> Option<DirectoryEntry> {
         let place = self.tree.place(path, false, true)?;
         self.nothing_at(&place);
         Some(place)
@@ -365,7 +365,7 @@ impl Conclusions {
 
     /// Nothing is at a place, and nothing was if no call told otherwise. A directory in which a
     /// file was not found need not have been there itself.
-    fn nothing_at(&mut self, place: &Place) {
+    fn nothing_at(&mut self, place: &DirectoryEntry) {
         let untold = match self.tree.find(place) {
             Found::Untouched => true,
             Found::Absent => false,

@@ -64,7 +64,7 @@ pub(super) struct Inode {
 
 /// A name in a directory.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct DirectoryEntry {
     pub(super) directory: InodeId,
     pub(super) name: Box<[u8]>,
 }
@@ -86,10 +86,10 @@ pub(super) struct Tree {
     /// again, since a database makes a journal for each of its transactions.
     free: Vec<InodeId>,
     /// Names that were not there at the beginning, and whether that was seen.
-    absent: Vec<(Place, bool)>,
+    absent: Vec<(DirectoryEntry, bool)>,
     /// The inode of each identity that a recorder saw: further names of it are hard links.
     pub(super) identities: FxHashMap<(u64, u64), InodeId>,
-    links: Vec<(Place, InodeId)>,
+    links: Vec<(DirectoryEntry, InodeId)>,
 }
 
 impl Tree {
@@ -103,7 +103,12 @@ impl Tree {
     /// The place of a path's last name. Directories on the way are touched: they must be there if
     /// `reached`, or else may be. With `follow`, a symbolic link at the end is followed. None for
     /// the root, and for what leads nowhere.
-    pub(super) fn place(&mut self, path: &[u8], follow: bool, reached: bool) -> Option<Place> {
+    pub(super) fn place(
+        &mut self,
+        path: &[u8],
+        follow: bool,
+        reached: bool,
+    ) -> Option<DirectoryEntry> {
         let (mut links, mut names) = (0, 0);
         let mut at = ROOT;
         let mut todo: Vec<Box<[u8]>> = Vec::new();
@@ -117,7 +122,7 @@ impl Tree {
                 at = self[at].parent;
                 continue;
             }
-            let place = Place {
+            let place = DirectoryEntry {
                 directory: at,
                 name,
             };
@@ -157,7 +162,7 @@ impl Tree {
         None
     }
 
-    pub(super) fn find(&self, place: &Place) -> Found {
+    pub(super) fn find(&self, place: &DirectoryEntry) -> Found {
         match self[place.directory].entries.get(&place.name) {
             Some(Some(inode)) => Found::Inode(*inode),
             Some(None) => Found::Absent,
@@ -168,7 +173,7 @@ impl Tree {
     }
 
     /// An untouched place holds something, and so it did at the beginning.
-    pub(super) fn touch(&mut self, place: &Place) -> InodeId {
+    pub(super) fn touch(&mut self, place: &DirectoryEntry) -> InodeId {
         let first = Some((place.directory, place.name.clone()));
         let inode = self.add(Inode::new(Origin::Initial, first, place.directory));
         self.bind(place, inode);
@@ -176,7 +181,7 @@ impl Tree {
     }
 
     /// An untouched place holds nothing, and so it was at the beginning.
-    pub(super) fn touch_absent(&mut self, place: &Place, seen: bool) {
+    pub(super) fn touch_absent(&mut self, place: &DirectoryEntry, seen: bool) {
         // In what the recording made nothing was at the beginning, which needs no words.
         if self[place.directory].origin != Origin::Made {
             self.absent.push((place.clone(), seen));
@@ -185,20 +190,20 @@ impl Tree {
     }
 
     /// An untouched place is a further name of an inode that has another.
-    pub(super) fn touch_link(&mut self, place: &Place, inode: InodeId) {
+    pub(super) fn touch_link(&mut self, place: &DirectoryEntry, inode: InodeId) {
         self.links.push((place.clone(), inode));
         self.bind(place, inode);
     }
 
     /// An untouched place holds something that was there, or not.
-    pub(super) fn touch_perhaps(&mut self, place: &Place) -> InodeId {
+    pub(super) fn touch_perhaps(&mut self, place: &DirectoryEntry) -> InodeId {
         let inode = self.touch(place);
         self[inode].origin = Origin::Perhaps;
         inode
     }
 
     /// Something that the recording makes.
-    pub(super) fn make(&mut self, place: &Place, kind: Kind) -> InodeId {
+    pub(super) fn make(&mut self, place: &DirectoryEntry, kind: Kind) -> InodeId {
         let mut inode = Inode::new(Origin::Made, None, place.directory);
         inode.kind = kind;
         let inode = self.add(inode);
@@ -207,18 +212,18 @@ impl Tree {
     }
 
     /// Puts an inode at a place.
-    pub(super) fn bind(&mut self, place: &Place, inode: InodeId) {
+    pub(super) fn bind(&mut self, place: &DirectoryEntry, inode: InodeId) {
         self[inode].parent = place.directory;
         self[inode].names += 1;
         self.set(place, Some(inode));
     }
 
     /// Leaves a place empty.
-    pub(super) fn unbind(&mut self, place: &Place) {
+    pub(super) fn unbind(&mut self, place: &DirectoryEntry) {
         self.set(place, None);
     }
 
-    fn set(&mut self, place: &Place, inode: Option<InodeId>) {
+    fn set(&mut self, place: &DirectoryEntry, inode: Option<InodeId>) {
         let entries = &mut self[place.directory].entries;
         let before = match entries.get_mut(&place.name) {
             Some(entry) => std::mem::replace(entry, inode),
@@ -379,8 +384,8 @@ fn push_names(path: &[u8], todo: &mut Vec<Box<[u8]>>) {
 mod tests {
     use super::*;
 
-    fn at(directory: InodeId, name: &str) -> Place {
-        Place {
+    fn at(directory: InodeId, name: &str) -> DirectoryEntry {
+        DirectoryEntry {
             directory,
             name: name.as_bytes().into(),
         }

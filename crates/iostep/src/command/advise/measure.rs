@@ -10,7 +10,7 @@ use iostep_model::directory::Temporary;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use iostep_analyze::advise::{
-    Candidate, Observation, Place, Planned, Setback, Setting, Turn, Turns,
+    Candidate, Observation, Planned, Setback, Setting, Situation, Turn, Turns,
 };
 use iostep_analyze::bench::Summary;
 use iostep_load::Error;
@@ -40,7 +40,11 @@ pub struct Measured {
 ///
 /// Errors: `Refused` if nothing can be written beside the database; a present setting that cannot
 /// be measured.
-pub fn all(place: &Place, planned: &[Planned], interrupt: &Interrupt) -> anyhow::Result<Measured> {
+pub fn all(
+    place: &Situation,
+    planned: &[Planned],
+    interrupt: &Interrupt,
+) -> anyhow::Result<Measured> {
     let mut session = Session::new(place, planned, interrupt)?;
     let finished = session.rounds(planned);
     session.bar.finish_and_clear();
@@ -77,7 +81,7 @@ impl From<Setback> for Stop {
 }
 
 struct Session<'a> {
-    place: &'a Place,
+    place: &'a Situation,
     interrupt: &'a Interrupt,
     bar: ProgressBar,
     measured: Measured,
@@ -89,7 +93,7 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn new(
-        place: &'a Place,
+        place: &'a Situation,
         planned: &[Planned],
         interrupt: &'a Interrupt,
     ) -> anyhow::Result<Session<'a>> {

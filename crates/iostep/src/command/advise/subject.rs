@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use iostep_analyze::advise::Place;
+use iostep_analyze::advise::Situation;
 use iostep_load::{Error, transactions::facts};
 use iostep_model::database::DatabaseFacts;
 use iostep_model::directory;
@@ -74,7 +74,7 @@ impl Subject {
     /// Makes sure that no run can fill the filesystem.
     ///
     /// Errors: `Refused` without room; `Io`.
-    pub fn check_room(&self, place: &Place) -> anyhow::Result<()> {
+    pub fn check_room(&self, place: &Situation) -> anyhow::Result<()> {
         let directory = self.directory.display();
         let stat = rustix::fs::statvfs(&self.directory)
             .with_context(|| format!("{directory}: cannot ask for the free space"))?;

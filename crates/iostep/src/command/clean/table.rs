@@ -5,7 +5,7 @@ use std::path::Path;
 use iostep_model::printable;
 use iostep_model::syscall::Ledger;
 
-use crate::terminal;
+use crate::{ledger, terminal};
 
 /// What became of the inputs.
 pub(super) struct Cleaned<'a> {
@@ -24,8 +24,7 @@ impl Cleaned<'_> {
 
     /// The table: every line of the inputs in one of its lines.
     fn text(&self) -> String {
-        let ledger = &self.ledger;
-        let (kept, left_out) = ledger.totals();
+        let (kept, left_out) = self.ledger.totals();
         let mut lines = Vec::new();
         if self.interrupted {
             lines.push("interrupted: the trace holds only the beginning".to_owned());
@@ -34,13 +33,7 @@ impl Cleaned<'_> {
         let part = |count: u64| 100.0 * count as f64 / total.max(1) as f64;
         let line = |count: u64, of: &str| format!("{count:>12} {:>6.2} %  {of}", part(count));
         lines.push(line(total, "lines read"));
-        for (is_kept, sum, title) in [(true, kept, "kept"), (false, left_out, "left out")] {
-            lines.push(line(sum, title));
-            let mut reasons: Vec<_> = ledger.lines.iter().filter(|l| l.kept == is_kept).collect();
-            reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-            let of = |reason: &str| format!("  {reason}");
-            lines.extend(reasons.iter().map(|l| line(l.count, &of(&l.reason))));
-        }
+        lines.extend(ledger::lines(&self.ledger, ["kept", "left out"], line));
         if !self.unreadable.is_empty() {
             lines.push("first lines that cannot be read:".to_owned());
             lines.extend(self.unreadable.iter().map(|line| format!("  {line}")));
@@ -51,10 +44,6 @@ impl Cleaned<'_> {
 
     fn json(&self) -> serde_json::Value {
         let (kept, left_out) = self.ledger.totals();
-        let reasons = |is_kept| -> serde_json::Map<String, serde_json::Value> {
-            let lines = self.ledger.lines.iter().filter(|line| line.kept == is_kept);
-            lines.map(|l| (l.reason.clone(), l.count.into())).collect()
-        };
         serde_json::json!({
             "output": self.output,
             "interrupted": self.interrupted,
@@ -63,8 +52,8 @@ impl Cleaned<'_> {
                 "kept": kept,
                 "left_out": left_out,
             },
-            "kept": reasons(true),
-            "left_out": reasons(false),
+            "kept": ledger::reasons(&self.ledger, true),
+            "left_out": ledger::reasons(&self.ledger, false),
             "unreadable": self.unreadable,
         })
     }

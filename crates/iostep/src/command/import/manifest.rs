@@ -19,13 +19,13 @@ const UNKNOWN: &str = "unknown";
 
 /// Where the filesystem lies on the traced device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct DeviceRange {
     pub(super) start_bytes: u64,
     pub(super) size_bytes: u64,
 }
 
 /// The manifest of a recording on a filesystem.
-pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> Manifest {
+pub(super) fn of(recording: &Recording, found: Option<&Found>, place: DeviceRange) -> Manifest {
     let check = check(recording);
     Manifest {
         schema_version: SCHEMA_VERSION,
@@ -53,7 +53,7 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: Place) -> 
     }
 }
 
-fn device(recording: &Recording, place: Place, check: &Check) -> Device {
+fn device(recording: &Recording, place: DeviceRange, check: &Check) -> Device {
     let (major, minor) = recording.device;
     let is_fua = |event: &Event| matches!(event, Event::Issue(t) if t.flags.has(Flags::FUA));
     Device {

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use iostep_model::hex;
 use sha2::{Digest, Sha256};
 
 use super::PhoneArgs;
@@ -83,10 +84,7 @@ fn check(path: &Path, machine: &str) -> anyhow::Result<String> {
         Some(its) if its != machine => Err(anyhow!(
             "{shown}: a program for {its}, and the phone is {machine}"
         )),
-        Some(_) => Ok(Sha256::digest(&content)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()),
+        Some(_) => Ok(hex::encode(&Sha256::digest(&content))),
     }
 }
 

@@ -8,6 +8,8 @@ use iostep_model::syscall::text::Writer;
 use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread, kept};
 use iostep_trace::syscalls::file_data::Counts;
 
+use crate::ledger;
+
 /// A trace file that counts what goes into it.
 #[derive(Debug)]
 pub(super) struct Counted {
@@ -113,16 +115,9 @@ impl Summary {
         lines.push(line(self.threads, "threads"));
         lines.push(line(self.read_bytes, "bytes read"));
         lines.push(line(self.written_bytes, "bytes written"));
-        let (kept, left_out) = self.ledger.totals();
         lines.push(line(self.ledger.lost, "lost"));
-        for (is_kept, sum, title) in [(true, kept, "kept"), (false, left_out, "left out")] {
-            lines.push(line(sum, &format!("events {title}")));
-            let of_it = self.ledger.lines.iter().filter(|l| l.kept == is_kept);
-            let mut reasons: Vec<_> = of_it.collect();
-            reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-            let of = |reason: &str| format!("  {reason}");
-            lines.extend(reasons.iter().map(|l| line(l.count, &of(&l.reason))));
-        }
+        let titles = ["events kept", "events left out"];
+        lines.extend(ledger::lines(&self.ledger, titles, line));
         lines.push(format!("wrote {}", output.display()));
         if let Some(data) = self.data {
             lines.push(data_line(&data, output));
@@ -131,10 +126,6 @@ impl Summary {
     }
 
     pub(super) fn json(&self, output: &Path) -> serde_json::Value {
-        let reasons = |is_kept| -> serde_json::Map<String, serde_json::Value> {
-            let lines = self.ledger.lines.iter().filter(|l| l.kept == is_kept);
-            lines.map(|l| (l.reason.clone(), l.count.into())).collect()
-        };
         serde_json::json!({
             "lost": self.ledger.lost,
             "output": output,
@@ -143,8 +134,8 @@ impl Summary {
             "threads": self.threads,
             "read_bytes": self.read_bytes,
             "written_bytes": self.written_bytes,
-            "kept": reasons(true),
-            "left_out": reasons(false),
+            "kept": ledger::reasons(&self.ledger, true),
+            "left_out": ledger::reasons(&self.ledger, false),
             "data": self.data.map(|data| serde_json::json!({
                 "files": data.files,
                 "bytes": data.bytes,

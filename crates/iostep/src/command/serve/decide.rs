@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use iostep_serve::hex;
+use iostep_model::hex;
 use iostep_serve::store::{Change, State};
 use iostep_serve::upload::Id;
 

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use iostep_model::bench::Document;
+use iostep_model::hex;
 use iostep_model::printable::Screen;
 use iostep_model::publish;
-use iostep_serve::hex;
 use iostep_serve::store::{Filter, Readers, Record, State};
 
 use super::{expect_elsewhere, line, open};

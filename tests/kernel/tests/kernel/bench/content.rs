@@ -10,7 +10,7 @@ use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::bench::Warning;
 
-use super::{Ground, TMPFS, brief, ground_needs, measure, only_run, work_files};
+use super::{Fixture, TMPFS, brief, ground_needs, measure, only_run, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -69,7 +69,7 @@ fn written(blocks: &[Vec<u8>]) -> (usize, usize) {
 }
 
 fn mappings_read_every_file() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     for threads in [4, 8] {
         for access in ["read", "random-read"] {
             let flags = format!(
@@ -91,7 +91,7 @@ fn mappings_read_every_file() -> anyhow::Result<()> {
 }
 
 fn engines_write_the_same() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     for access in ["write", "random-write", "append"] {
         for transfer in ["buffered", "direct"] {
             let flags = |engine: &str| {
@@ -150,7 +150,7 @@ fn payload_and_gzip() -> anyhow::Result<()> {
 }
 
 fn payload_and_btrfs() -> anyhow::Result<()> {
-    let ground = Ground::with(Kind::Btrfs, 512 << 20, "compress-force=zstd")?;
+    let ground = Fixture::with(Kind::Btrfs, 512 << 20, "compress-force=zstd")?;
     let device_bytes = |flags: &str| -> anyhow::Result<u64> {
         let flags = format!("--access append --size 16MiB --end-sync {flags}");
         let before = counters::read(ground.disk.path())?;

@@ -12,7 +12,7 @@ use iostep_model::bench::Document;
 use iostep_model::manifest::Counters;
 use iostep_model::store;
 
-use super::{DEVICE, Disk, Ground, attempt, brief, ground_needs, measure, only_run, words};
+use super::{DEVICE, Disk, Fixture, attempt, brief, ground_needs, measure, only_run, words};
 use crate::case::Case;
 
 const DISK_BYTES: u64 = 8 << 20;
@@ -163,7 +163,7 @@ fn beside_a_trace() -> anyhow::Result<()> {
 }
 
 fn one_flush_for_each_sync() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     for (every, syncs) in [(1, 256), (8, 32)] {
         let flags = format!("--size 1MiB --sync fdatasync --sync-every {every}");
         let (document, outside) = counted(ground.root(), ground.disk.path(), &flags)?;
@@ -182,7 +182,7 @@ fn one_flush_for_each_sync() -> anyhow::Result<()> {
 }
 
 fn no_flush_without_sync() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let flags = "--size 1MiB --sync none --transfer direct";
     let (document, _) = counted(ground.root(), ground.disk.path(), flags)?;
     let inside = only_run(&document)?.device.context("no counters")?;
@@ -260,7 +260,7 @@ fn without_destroy_data() -> anyhow::Result<()> {
 
 fn mounted_device() -> anyhow::Result<()> {
     // Read-only, so that the filesystem itself writes nothing either, whenever it likes.
-    let ground = Ground::with(Kind::Ext4, 64 << 20, "ro")?;
+    let ground = Fixture::with(Kind::Ext4, 64 << 20, "ro")?;
     let before = counters::read(ground.disk.path())?;
     let held = content(ground.disk.path())?;
     for flags in ["", "--reuse", "--transfer direct --reuse"] {

@@ -9,7 +9,7 @@ use iostep_kernel_tests::requirement::Requirement;
 use iostep_lab::Kind;
 use iostep_model::bench::Step;
 
-use super::{Ground, TMPFS, count, ground_needs, measure, only_run, work_files};
+use super::{Fixture, TMPFS, count, ground_needs, measure, only_run, work_files};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -240,7 +240,7 @@ fn journal_of_attached() -> anyhow::Result<()> {
 
 fn shared() -> anyhow::Result<()> {
     // Whoever commits sleeps until the device is done, and the others find the lock taken.
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let flags = "--shared --threads 4 --transactions 50 --statements 2 --keep --verify";
     let document = measure("sqlite", ground.root(), flags)?;
     let run = only_run(&document)?;

@@ -8,7 +8,7 @@ use iostep_lab::Kind;
 use iostep_model::bench::{Document, Run, RunState};
 
 use super::{
-    DEVICE, Disk, Ground, TMPFS, attempt, brief, document, ensure_removed, ground_needs, only_run,
+    DEVICE, Disk, Fixture, TMPFS, attempt, brief, document, ensure_removed, ground_needs, only_run,
     start, wait_for, work_files,
 };
 use crate::bad_input::TempMount;
@@ -239,7 +239,7 @@ fn read_only() -> anyhow::Result<()> {
 }
 
 fn beyond_a_loop_device() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let name = ground.disk.path().file_name().unwrap_or_default();
     let queue = Path::new("/sys/class/block").join(name).join("queue");
     let attribute = |name: &str| std::fs::read_to_string(queue.join(name)).unwrap_or_default();

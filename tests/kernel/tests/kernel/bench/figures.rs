@@ -6,7 +6,7 @@ use anyhow::Context;
 use iostep_lab::Kind;
 use iostep_model::bench::{Cpu, MachineTime, Run};
 
-use super::{Ground, TMPFS, attempt, brief, document, ground_needs, measure, only_run};
+use super::{Fixture, TMPFS, attempt, brief, document, ground_needs, measure, only_run};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -137,7 +137,7 @@ fn accounted(target: &Path, flags: &str) -> anyhow::Result<(Run, Cpu)> {
 }
 
 fn context_switches() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     for threads in [1, 4] {
         let flags = format!("--size 1MiB --sync fdatasync --threads {threads}");
         let (run, process) = accounted(ground.root(), &flags)?;

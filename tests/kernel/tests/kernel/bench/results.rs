@@ -8,7 +8,7 @@ use iostep_lab::Kind;
 use iostep_model::bench::{Document, Step};
 use serde_json::Value;
 
-use super::{Ground, TMPFS, attempt, brief, count, document, ground_needs, measure, only_run};
+use super::{Fixture, TMPFS, attempt, brief, count, document, ground_needs, measure, only_run};
 use crate::bad_input::TempMount;
 use crate::case::Case;
 
@@ -182,7 +182,7 @@ const BUTTONS: &[(&str, &[(&str, u64)])] = &[
 
 fn profile() -> anyhow::Result<()> {
     // The original's defaults have O_DIRECT, too.
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     for (button, expected) in BUTTONS {
         let mut words: Vec<&Path> = ["bench", "--profile", "mobibench"].map(Path::new).to_vec();
         words.push(ground.root());

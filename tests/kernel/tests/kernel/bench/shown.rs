@@ -8,7 +8,7 @@ use iostep_kernel_tests::iostep;
 use iostep_lab::Kind;
 use iostep_model::bench::{Document, Warning};
 
-use super::{Ground, ground_needs};
+use super::{Fixture, ground_needs};
 use crate::case::Case;
 
 /// Every test of this file.
@@ -21,7 +21,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn hidden() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let shown = measured(&ground, "true")?;
     let run = &shown.runs[0];
     ensure!(
@@ -43,7 +43,7 @@ fn hidden() -> anyhow::Result<()> {
 }
 
 /// A result of a run that sees the mounts which `hide` makes before.
-fn measured(ground: &Ground, hide: &str) -> anyhow::Result<Document> {
+fn measured(ground: &Fixture, hide: &str) -> anyhow::Result<Document> {
     let script = format!(r#"{hide} && exec "$0" bench file "$1" --size 1MiB --json"#);
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", &script])

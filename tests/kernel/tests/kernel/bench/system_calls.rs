@@ -8,7 +8,7 @@ use anyhow::Context;
 use iostep_kernel_tests::iostep;
 use iostep_lab::Kind;
 
-use super::{Ground, ground_needs, words};
+use super::{Fixture, ground_needs, words};
 use crate::case::Case;
 
 const CALLS: &str = "openat,pread64,preadv2,pwrite64,pwritev2,fsync,fdatasync,sync_file_range,\
@@ -151,7 +151,7 @@ fn counts<'a>(calls: impl Iterator<Item = &'a Call>) -> BTreeMap<&'a str, usize>
 }
 
 fn mode_is_exact(mode: &Mode) -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let flags = format!("--size {} {}", RECORDS * 4096, mode.flags);
     let (main, calls) = calls_of("file", ground.root(), &flags)?;
     let of_threads = || {
@@ -203,7 +203,7 @@ fn flags_of_last_open(calls: &[Call]) -> anyhow::Result<BTreeSet<&'static str>> 
 }
 
 fn dont_cache() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let probe = tempfile::tempfile_in(ground.root())?;
     let flag = rustix::io::ReadWriteFlags::from_bits_retain(libc::RWF_DONTCACHE as u32);
     let vectors = [std::io::IoSlice::new(b"x")];
@@ -226,7 +226,7 @@ fn dont_cache() -> anyhow::Result<()> {
 }
 
 fn sqlite_fsync() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     for journal in ["delete", "truncate", "persist", "wal", "memory", "off"] {
         // Whether a checkpoint can restart a shared WAL depends on the other thread.
         let shared = if journal == "wal" { "" } else { "--shared" };
@@ -250,7 +250,7 @@ fn sqlite_fsync() -> anyhow::Result<()> {
 }
 
 fn sqlite_attached() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let synced = |synchronous: &str| -> anyhow::Result<BTreeSet<String>> {
         let flags = format!("--databases 3 --transactions 10 --synchronous {synchronous}");
         let (main, calls) = calls_of("sqlite", ground.root(), &flags)?;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use iostep_lab::Kind;
 use iostep_model::bench::{Run, Verification};
 
-use super::{DEVICE, Disk, Ground, document, ground_needs, measure, only_run, start, wait_for};
+use super::{DEVICE, Disk, Fixture, document, ground_needs, measure, only_run, start, wait_for};
 use crate::case::Case;
 
 /// Every test of this file.
@@ -31,7 +31,7 @@ fn verified(run: &Run) -> anyhow::Result<&Verification> {
 }
 
 fn every_mode_passes() -> anyhow::Result<()> {
-    let ground = Ground::new(Kind::Ext4)?;
+    let ground = Fixture::new(Kind::Ext4)?;
     let mut modes = 0;
     let mut check = |flags: &str| -> anyhow::Result<()> {
         let flags = format!("--size 128KiB --threads 2 --verify {flags}");

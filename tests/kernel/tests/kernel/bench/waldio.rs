@@ -11,7 +11,7 @@ use iostep_model::manifest::Counters;
 use super::database::sqlite3;
 use super::system_calls::{Call, calls_of};
 use super::{
-    Ground, TMPFS, attempt, count, ensure_removed, ground_needs, measure, only_run, work_files,
+    Fixture, TMPFS, attempt, count, ensure_removed, ground_needs, measure, only_run, work_files,
 };
 use crate::bad_input::TempMount;
 use crate::case::Case;
@@ -65,7 +65,7 @@ fn counter(document: &Document, name: &str) -> anyhow::Result<i64> {
 }
 
 /// What a whole command costs the device, preparations and the checkpoint at the end included.
-fn cost(ground: &Ground, transactions: u64, layout: &str) -> anyhow::Result<Counters> {
+fn cost(ground: &Fixture, transactions: u64, layout: &str) -> anyhow::Result<Counters> {
     let settle =
         || -> anyhow::Result<()> { Ok(rustix::fs::syncfs(std::fs::File::open(ground.root())?)?) };
     settle()?;
@@ -88,7 +88,7 @@ fn counted(kind: Kind) -> anyhow::Result<()> {
     // What a filesystem does by itself meanwhile, as committing its log every few seconds.
     const OTHER_FLUSHES: u64 = 8;
     for (layout, bytes) in [("W", COMMIT_BYTES), ("T", COMMIT_BYTES), ("P", 5120)] {
-        let ground = Ground::with(
+        let ground = Fixture::with(
             kind,
             iostep_lab::tool(kind).smallest_bytes.max(256 << 20),
             "",
@@ -113,7 +113,7 @@ fn counted(kind: Kind) -> anyhow::Result<()> {
 }
 
 fn system_calls() -> anyhow::Result<()> {
-    let ground = Ground::with(Kind::Ext4, 256 << 20, "")?;
+    let ground = Fixture::with(Kind::Ext4, 256 << 20, "")?;
     let flags = "--journal waldio --wal-file steady --transactions 64";
     let (main, calls) = calls_of("sqlite", ground.root(), flags)?;
     let on_log = |call: &&Call| call.line.contains("sqlite-0-0.db-wal");
@@ -143,7 +143,7 @@ fn content() -> anyhow::Result<()> {
         "--waldio-padding 8KiB --checkpoint every:7",
         "--threads 4 --shared --wal-file steady",
     ] {
-        let ground = Ground::with(Kind::Ext4, 256 << 20, "")?;
+        let ground = Fixture::with(Kind::Ext4, 256 << 20, "")?;
         let flags = format!("--journal waldio --transactions 60 --verify --keep {flags}");
         let document = measure("sqlite", ground.root(), &flags)?;
         let commits = counter(&document, "commits")?;
@@ -191,7 +191,7 @@ fn ensure_stock(target: &std::path::Path) -> anyhow::Result<()> {
 }
 
 fn stock(kind: Kind) -> anyhow::Result<()> {
-    let ground = Ground::with(
+    let ground = Fixture::with(
         kind,
         iostep_lab::tool(kind).smallest_bytes.max(256 << 20),
         "",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_kernel_tests::iostep::Running;
 use iostep_kernel_tests::requirement::Requirement;
-use iostep_model::lab::{CellResult, Place, State};
+use iostep_model::lab::{CellResult, Medium, State};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Bench, LOOP, at, ensure_complete};
@@ -52,7 +52,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn place(result: &CellResult) -> anyhow::Result<Place> {
+fn place(result: &CellResult) -> anyhow::Result<Medium> {
     let environment = result.environment.as_ref().context("no environment")?;
     Ok(environment.place)
 }
@@ -76,7 +76,7 @@ fn chosen_by_cell() -> anyhow::Result<()> {
         });
         let in_guest = has_it.missing().is_some();
         let found = place(result)?;
-        anyhow::ensure!((found == Place::Guest) == in_guest, "{kind}: {found:?}");
+        anyhow::ensure!((found == Medium::Guest) == in_guest, "{kind}: {found:?}");
         let environment = result.environment.as_ref().context("no environment")?;
         let mounted = &environment.mounted;
         anyhow::ensure!(mounted.starts_with(kind), "{mounted}");

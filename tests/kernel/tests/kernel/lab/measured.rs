@@ -9,7 +9,7 @@ use iostep_kernel_tests::iostep::Running;
 use iostep_kernel_tests::requirement::Requirement;
 use iostep_model::Operation;
 use iostep_model::class::{Class, Layer};
-use iostep_model::lab::{Place, Run, State};
+use iostep_model::lab::{Medium, Run, State};
 
 use super::{Bench, LOOP, at, ensure_complete};
 use crate::case::Case;
@@ -115,7 +115,7 @@ fn three_filesystems() -> anyhow::Result<()> {
         let environment = result.environment.as_ref().context("no environment")?;
         // The directory for temporary files may be memory.
         let place = environment.place;
-        let here = matches!(place, Place::Loop | Place::Tmpfs);
+        let here = matches!(place, Medium::Loop | Medium::Tmpfs);
         anyhow::ensure!(here, "{what}: {place:?}");
         anyhow::ensure!(
             environment.commands.len() >= 2,
@@ -180,7 +180,7 @@ fn external_journal() -> anyhow::Result<()> {
         let result = at(&all, "switches", switches)?;
         ensure_complete(result)?;
         let place = result.environment.as_ref().map(|found| found.place);
-        anyhow::ensure!(place == Some(Place::Tmpfs), "{place:?}");
+        anyhow::ensure!(place == Some(Medium::Tmpfs), "{place:?}");
         let classes = result.runs[0].classes.iter().flatten();
         let log = classes.filter(|c| c.class.map(Class::layer) == Some(Layer::Journal));
         Ok(log.map(|count| count.bytes).sum())

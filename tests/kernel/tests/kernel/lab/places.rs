@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use iostep_lab::image::Options;
 use iostep_lab::{Kind, LoopImage, Mount, mkfs};
-use iostep_model::lab::{Place, State};
+use iostep_model::lab::{Medium, State};
 use rustix::fs::OFlags;
 
 use super::{Bench, LOOP, QUICK, at, ensure_complete};
@@ -119,7 +119,7 @@ fn given_device() -> anyhow::Result<()> {
     let all = bench.read("two")?;
     all.iter().try_for_each(ensure_complete)?;
     let place = all[0].environment.as_ref().map(|found| found.place);
-    anyhow::ensure!(place == Some(Place::Device), "{place:?}");
+    anyhow::ensure!(place == Some(Medium::Device), "{place:?}");
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// Files that a shell script reads, cuts, appends to and makes.
-struct Ground {
+struct Fixture {
     source: TempDir,
     results: TempDir,
 }
@@ -43,9 +43,9 @@ const GROWN: &[u8] = b"what was there";
 const SCRIPT: &str =
     "cat read read > made; echo new > cut; echo more >> grown; cat made > /dev/null";
 
-impl Ground {
-    fn new() -> anyhow::Result<Ground> {
-        let ground = Ground {
+impl Fixture {
+    fn new() -> anyhow::Result<Fixture> {
+        let ground = Fixture {
             source: tempfile::tempdir()?,
             results: tempfile::tempdir()?,
         };
@@ -101,7 +101,7 @@ impl Ground {
 }
 
 fn as_before() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let (recording, said) = ground.record(&[])?;
     println!("    {said}");
     for (name, data) in [("read", READ), ("cut", CUT), ("grown", GROWN)] {
@@ -135,7 +135,7 @@ fn as_before() -> anyhow::Result<()> {
 
 /// The shell's own libraries are read too, so that only the sum says what was kept.
 fn limited() -> anyhow::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Fixture::new()?;
     let (recording, said) = ground.record(&["--data-limit", "1000"])?;
     println!("    {said}");
     let (size, content, _) = ground.initially(&recording, "cut")?;

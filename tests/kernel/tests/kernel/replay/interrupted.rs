@@ -31,14 +31,14 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-struct Ground {
+struct Fixture {
     place: TempMount,
     directory: tempfile::TempDir,
 }
 
-impl Ground {
-    fn new(initial: &str, calls: &[&str]) -> anyhow::Result<Ground> {
-        let ground = Ground {
+impl Fixture {
+    fn new(initial: &str, calls: &[&str]) -> anyhow::Result<Fixture> {
+        let ground = Fixture {
             place: TempMount::new("tmpfs", "")?,
             directory: tempfile::tempdir()?,
         };
@@ -82,7 +82,7 @@ impl Ground {
 
 fn while_waiting_for_time() -> anyhow::Result<()> {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let ground = Ground::new(
+        let ground = Fixture::new(
             "",
             &[
                 "0 10 t1 mkdir path=\"/made\" mode=0700 = 0",
@@ -104,7 +104,7 @@ fn while_waiting_for_time() -> anyhow::Result<()> {
 }
 
 fn while_repeating() -> anyhow::Result<()> {
-    let ground = Ground::new(
+    let ground = Fixture::new(
         "",
         &[
             "0 10 t1 mkdir path=\"/made\" mode=0700 = 0",
@@ -137,7 +137,7 @@ fn while_preparing() -> anyhow::Result<()> {
         )
     };
     let initial: String = (0..20).map(file).collect();
-    let ground = Ground::new(&initial, &["0 10 t1 mkdir path=\"/made\" mode=0700 = 0"])?;
+    let ground = Fixture::new(&initial, &["0 10 t1 mkdir path=\"/made\" mode=0700 = 0"])?;
     let running = ground.start(&[])?;
     ground.wait_for("0")?;
     running.signal(Signal::INT)?;

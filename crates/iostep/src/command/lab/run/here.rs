@@ -57,16 +57,16 @@ impl<'a> Here<'a> {
     /// Runs a cell, or cells that take turns.
     pub fn run(&self, cells: &[&Cell]) -> Vec<CellResult> {
         let site = match self.on {
-            On::Tmpfs => Site::Made(DeviceSource::Images(&self.images), lab::Place::Tmpfs),
+            On::Tmpfs => Site::Made(DeviceSource::Images(&self.images), lab::Medium::Tmpfs),
             On::Device(device) => {
                 let source = DeviceSource::Devices(device, self.journal.as_deref());
-                Site::Made(source, lab::Place::Device)
+                Site::Made(source, lab::Medium::Device)
             }
             On::Directory(directory) => Site::Directory(directory),
             On::Auto | On::Loop | On::Guest => {
                 let place = match is_memory(&self.images) {
-                    true => lab::Place::Tmpfs,
-                    false => lab::Place::Loop,
+                    true => lab::Medium::Tmpfs,
+                    false => lab::Medium::Loop,
                 };
                 Site::Made(DeviceSource::Images(&self.images), place)
             }

@@ -13,7 +13,7 @@ static HOOK: Once = Once::new();
 /// Runs `body`; nothing if it panics, which is then not reported on standard error either.
 ///
 /// Panics of other threads, and those outside of `body`, go to the hook that was there before.
-pub fn catch<T>(body: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn catch<T>(body: impl FnOnce() -> T) -> Option<T> {
     HOOK.call_once(|| {
         let hook = panic::take_hook();
         panic::set_hook(Box::new(move |info| {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::network;
 
-/// Gives places to connections.
+/// Lets connections in.
 #[derive(Debug)]
-pub struct Room {
+pub struct ConnectionLimit {
     most: usize,
     most_of_one: usize,
     taken: Mutex<Taken>,
@@ -21,25 +21,25 @@ struct Taken {
     by_network: HashMap<[u8; 16], usize>,
 }
 
-/// The place of one connection, which is free again when this is dropped.
+/// One connection that was let in; another may come when this is dropped.
 #[derive(Debug)]
-pub struct Place {
-    room: Arc<Room>,
+pub struct Admitted {
+    limit: Arc<ConnectionLimit>,
     network: [u8; 16],
 }
 
-impl Room {
-    /// Room for `most` connections, and for `most_of_one` of one address.
-    pub fn new(most: usize, most_of_one: usize) -> Arc<Room> {
-        Arc::new(Room {
+impl ConnectionLimit {
+    /// A limit of `most` connections, and for `most_of_one` of one address.
+    pub fn new(most: usize, most_of_one: usize) -> Arc<ConnectionLimit> {
+        Arc::new(ConnectionLimit {
             most,
             most_of_one,
             taken: Mutex::default(),
         })
     }
 
-    /// A place for a connection from an address; `None` if there is none.
-    pub fn enter(self: &Arc<Room>, address: IpAddr) -> Option<Place> {
+    /// Lets a connection from an address in; `None` if there are too many.
+    pub fn admit(self: &Arc<ConnectionLimit>, address: IpAddr) -> Option<Admitted> {
         let network = network(address);
         let mut taken = self.taken();
         let of_one = taken.by_network.get(&network).copied().unwrap_or(0);
@@ -48,8 +48,8 @@ impl Room {
         }
         taken.all += 1;
         taken.by_network.insert(network, of_one + 1);
-        Some(Place {
-            room: Arc::clone(self),
+        Some(Admitted {
+            limit: Arc::clone(self),
             network,
         })
     }
@@ -59,9 +59,9 @@ impl Room {
     }
 }
 
-impl Drop for Place {
+impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut taken = self.room.taken();
+        let mut taken = self.limit.taken();
         taken.all -= 1;
         if let Some(of_one) = taken.by_network.get_mut(&self.network) {
             *of_one -= 1;
@@ -78,18 +78,18 @@ mod tests {
 
     #[test]
     fn one_address_has_its_share_and_what_ends_makes_room() {
-        let room = Room::new(3, 2);
+        let limit = ConnectionLimit::new(3, 2);
         let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
         let (one, other) = (address("192.0.2.1"), address("192.0.2.2"));
-        let first = room.enter(one).expect("room");
-        let second = room.enter(one).expect("room");
-        assert!(room.enter(one).is_none());
-        let third = room.enter(other).expect("room");
-        assert!(room.enter(other).is_none());
+        let first = limit.admit(one).expect("room");
+        let second = limit.admit(one).expect("room");
+        assert!(limit.admit(one).is_none());
+        let third = limit.admit(other).expect("room");
+        assert!(limit.admit(other).is_none());
         drop(first);
-        let again = room.enter(one).expect("room");
+        let again = limit.admit(one).expect("room");
         drop((again, second, third));
-        assert!(room.taken().by_network.is_empty());
-        assert_eq!(room.taken().all, 0);
+        assert!(limit.taken().by_network.is_empty());
+        assert_eq!(limit.taken().all, 0);
     }
 }
