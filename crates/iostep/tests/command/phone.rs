@@ -379,6 +379,33 @@ fn what_the_command_there_says_and_its_status_are_ours() {
 }
 
 #[test]
+fn what_does_not_come_whole_is_not_removed_there() {
+    let bench = ["bench", "-o", "r.json", "--", "file", "/nowhere"];
+    for (result, cat, why) in [
+        ("{}", "printf {", "has 3 bytes, and 1 came"),
+        ("{}", "exec yes", "has no end"),
+        ("{}", "exit 1", "result on the phone: "),
+        // All of it comes, and is no result.
+        (
+            "{",
+            "exec /bin/cat \"$@\"",
+            "adb pull can fetch it: r.json: ",
+        ),
+    ] {
+        let desk = Desk::new();
+        desk.iostep_there(&format!("echo '{result}' >$4"));
+        desk.program("cat", cat);
+        let output = desk.run(&bench);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        for part in [why, "the result is left on the phone, in "] {
+            assert!(said(&output).contains(part), "{cat}: {}", said(&output));
+        }
+        assert_eq!(desk.left().len(), 1, "{cat}");
+        assert_eq!(desk.here("r.json").exists(), result == "{", "{cat}");
+    }
+}
+
+#[test]
 fn a_phone_cannot_write_elsewhere_nor_have_else_removed() {
     let desk = Desk::new();
     desk.allow_root();

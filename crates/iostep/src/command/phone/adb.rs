@@ -4,10 +4,10 @@
 //! by a mark that the phone prints after it.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -112,7 +112,7 @@ impl Adb {
 
     fn answer(&self, line: &str, until: Until) -> anyhow::Result<Answer> {
         let mut command = self.shell_command(line)?;
-        let (_, output, said) = self.run(command.stdout(Stdio::piped()), until)?;
+        let (_, output, said) = self.run(command.stdout(Stdio::piped()), until, read)?;
         Ok(Answer {
             status: status_in(&output),
             said: message(&said, &output),
@@ -136,7 +136,7 @@ impl Adb {
     pub fn push(&self, from: &Path, to: &str) -> anyhow::Result<()> {
         let mut command = self.command();
         command.arg("push").arg(from).arg(to).stdout(Stdio::piped());
-        let (succeeded, output, said) = self.run(&mut command, Until::Interrupt)?;
+        let (succeeded, output, said) = self.run(&mut command, Until::Interrupt, read)?;
         match succeeded {
             true => Ok(()),
             false => bail!("adb: {}", message(&said, &output)),
@@ -145,26 +145,53 @@ impl Adb {
 
     /// Copies one file's content from the phone, which has no say in where it goes.
     ///
-    /// Errors: there is no adb; the phone fails or is lost; a signal.
+    /// Errors: there is no adb; the phone fails or is lost; other bytes come than the file has; they
+    /// cannot be written; a signal.
     pub fn read(&self, from: &str, to: File) -> anyhow::Result<()> {
+        let size = self.size(from)?;
         let mut command = self.command();
         let line = format!("cat {} && echo {MARK}status=0 >&2", quoted(from));
-        command.args(["shell", "-T", &line]).stdout(to);
-        let (_, _, said) = self.run(&mut command, Until::Interrupt)?;
+        command.args(["shell", "-T", &line]).stdout(Stdio::piped());
+        // Not by adb, which says nothing of a disk that is full.
+        let copy = |pipe: Option<ChildStdout>, is_too_long: &AtomicBool| {
+            let mut to = &to;
+            let copied = pipe.map_or(Ok(0), |pipe| io::copy(&mut pipe.take(size + 1), &mut to));
+            let is_more = copied.as_ref().is_ok_and(|bytes| *bytes > size);
+            is_too_long.fetch_or(is_more, Ordering::Relaxed);
+            copied
+        };
+        let (_, copied, said) = self.run(&mut command, Until::Interrupt, copy)?;
+        let copied = copied.context("cannot write what comes from the phone")?;
         match status_in(&said) {
-            Some(0) => Ok(()),
+            Some(0) if copied == size => to.sync_all().context("cannot write it to the disk"),
+            Some(0) => bail!("{from} on the phone has {size} bytes, and {copied} came"),
             _ => bail!("{from} on the phone: {}", message(&said, b"")),
         }
     }
 
-    /// True if it succeeded; what it printed, and what it said.
-    fn run(&self, command: &mut Command, until: Until) -> anyhow::Result<(bool, Vec<u8>, Vec<u8>)> {
+    /// Bytes of a file on the phone.
+    fn size(&self, file: &str) -> anyhow::Result<u64> {
+        let answer = self.shell(&format!("wc -c <{}", quoted(file)))?;
+        let size = answer.output.lines().find_map(|it| it.trim().parse().ok());
+        match size.filter(|_| answer.succeeded()) {
+            Some(size) => Ok(size),
+            None => bail!("{file} on the phone: {}", answer.said),
+        }
+    }
+
+    /// True if it succeeded; what `take` made of what it printed, and what it said.
+    fn run<T: Send>(
+        &self,
+        command: &mut Command,
+        until: Until,
+        take: impl FnOnce(Option<ChildStdout>, &AtomicBool) -> T + Send,
+    ) -> anyhow::Result<(bool, T, Vec<u8>)> {
         let child = command.stderr(Stdio::piped()).spawn();
         let mut child = child.map_err(cannot_start)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let is_too_long = AtomicBool::new(false);
         thread::scope(|scope| {
-            let output = scope.spawn(|| read(stdout, &is_too_long));
+            let output = scope.spawn(|| take(stdout, &is_too_long));
             let said = scope.spawn(|| read(stderr, &is_too_long));
             let ended = self.wait(&mut child, until, &is_too_long);
             if ended.is_err() {

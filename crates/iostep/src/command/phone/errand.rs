@@ -111,7 +111,7 @@ pub fn run(
     let device = device::ask(adb, &phone.directory, kind.needs_root())?;
     let root = root(kind, &device)?;
     program::provide(adb, phone, &device)?;
-    let mut place = Place::make(adb, &phone.directory, root)?;
+    let mut place = PhoneDirectory::make(adb, &phone.directory, root)?;
     let is_compressed =
         kind == Kind::Record && args.output.extension().is_some_and(|it| it == "zst");
     let result = place.path(if is_compressed { COMPRESSED } else { RESULT });
@@ -136,13 +136,15 @@ pub fn run(
         let hint = place.leave("adb pull can fetch what is there");
         return Err(error.context(hint));
     }
-    drop(place);
     say!(
         "iostep: {} was fetched from {}",
         args.output.display(),
         device.name()
     );
-    let shown = report::fetched(&args.output, args.html.as_deref(), args.json)?;
+    // What cannot be read here is better there than nowhere; and it is no bad usage.
+    let shown = report::fetched(&args.output, args.html.as_deref(), args.json)
+        .map_err(|error| anyhow!("{}: {error:#}", place.leave("adb pull can fetch it")))?;
+    drop(place);
     if let Some(page) = args.html.as_deref().filter(|_| args.open) {
         open(page)?;
     }
@@ -242,18 +244,22 @@ struct Ended {
 }
 
 /// A directory on the phone, which is removed with all that is in it.
-struct Place<'a> {
+struct PhoneDirectory<'a> {
     adb: &'a Adb,
     directory: String,
     root: Option<Root>,
     is_left: bool,
 }
 
-impl Place<'_> {
+impl PhoneDirectory<'_> {
     /// Makes one below `parent`.
     ///
     /// Errors: it cannot be made.
-    fn make<'a>(adb: &'a Adb, parent: &str, root: Option<Root>) -> anyhow::Result<Place<'a>> {
+    fn make<'a>(
+        adb: &'a Adb,
+        parent: &str,
+        root: Option<Root>,
+    ) -> anyhow::Result<PhoneDirectory<'a>> {
         let template = format!("{parent}/run.XXXXXX");
         let answer = adb.shell(&line(["mktemp", "-d", &template]))?;
         // It is removed later: nothing else than what was asked for.
@@ -263,7 +269,7 @@ impl Place<'_> {
             name.is_some_and(|name| name.starts_with("run.") && is_plain_name(name))
         };
         match answer.output.lines().map(str::trim).rfind(is_ours) {
-            Some(path) => Ok(Place {
+            Some(path) => Ok(PhoneDirectory {
                 adb,
                 directory: directory(path)?,
                 root,
@@ -339,12 +345,13 @@ impl Place<'_> {
         let interrupt = &self.adb.interrupt;
         let (mut signals, mut is_pending, mut next) = (0, false, Instant::now());
         loop {
-            if child.try_wait().context("adb")?.is_some() {
-                return Ok(signals > 0);
-            }
-            // The next one is heard, too.
+            let has_ended = child.try_wait().context("adb")?.is_some();
+            // The next one is heard, too. One that comes as the program ends is not for the fetching.
             if interrupt.flag().swap(false, Ordering::Relaxed) {
                 (signals, is_pending, next) = (signals + 1, true, Instant::now());
+            }
+            if has_ended {
+                return Ok(signals > 0);
             }
             if signals > MOST_SIGNALS {
                 bail!("the program on the phone does not end");
@@ -415,7 +422,7 @@ fn lines(pipe: Option<impl Read>, mut each: impl FnMut(&str)) {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PhoneDirectory<'_> {
     fn drop(&mut self) {
         if self.is_left {
             return;
