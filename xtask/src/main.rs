@@ -7,6 +7,7 @@ mod format;
 mod javascript;
 mod licences;
 mod metadata;
+mod phone_app;
 mod step;
 mod suites;
 mod tidy;
@@ -34,6 +35,7 @@ usage: cargo xtask TASK
   contributing   what the pages of docs/contributing say, done in a copy of the tree, and built
                  there; ci does it but for the build
   waldio         the SQLite extension's tests: two SQLites, sanitizers, languages
+  phone-app      the tests of the phone app; ci does it where the machine is set up for it
   kernels        the tests that run in guests, on every kernel that scripts/setup unpacks
   arm64          the program for arm64: unit tests under user emulation, the rest in guests on
                  every kernel that scripts/setup unpacks; ci makes one trace on one of them
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         ["contributing"] => Plan::new().then("contributing", contributing::build),
         ["commands"] => Plan::new().then("commands", commands::check),
         ["waldio"] => Plan::new().then("waldio", waldio::test),
+        ["phone-app"] => Plan::new().then("phone-app", phone_app::test),
         ["kernels"] => Plan::new().then("kernels", suites::kernels),
         ["arm64"] => Plan::new().then("arm64", arm64::whole),
         ["arm64-smoke"] => Plan::new().then("arm64-smoke", arm64::smoke),
@@ -100,6 +103,7 @@ fn ci() -> Result<Plan> {
         .then("commands", commands::check)?
         .then("contributing", contributing::check)?
         .then("waldio", waldio::test)?
+        .then("phone-app", phone_app::test)?
         .then("test", || suites::test(guests))?
         .then("arm64-smoke", arm64::smoke)?;
     plan.summarise();
