@@ -379,12 +379,42 @@ fn what_the_command_there_says_and_its_status_are_ours() {
 }
 
 #[test]
+fn a_phone_that_is_full_gets_no_program() {
+    let desk = Desk::new();
+    desk.program("full", "");
+    let bench = ["bench", "-o", "r.json", "--", "file", "/nowhere"];
+    let output = desk.run(&[&["--program", IOSTEP][..], &bench].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("No space left"), "{}", said(&output));
+    assert_eq!(desk.left(), [""; 0]);
+    assert!(!desk.there().join("iostep").exists() && !desk.here("r.json").exists());
+}
+
+#[test]
+fn a_phone_that_answers_nonsense_is_told() {
+    let desk = Desk::new();
+    desk.program("garbled", "");
+    for arguments in [&["status"][..], &["trace", "-o", "t.iostep", "--", "/data"]] {
+        let output = desk.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(said(&output).starts_with("iostep: "), "{}", said(&output));
+        assert!(!desk.here("t.iostep").exists());
+    }
+}
+
+#[test]
 fn what_does_not_come_whole_is_not_removed_there() {
     let bench = ["bench", "-o", "r.json", "--", "file", "/nowhere"];
     for (result, cat, why) in [
         ("{}", "printf {", "has 3 bytes, and 1 came"),
         ("{}", "exec yes", "has no end"),
         ("{}", "exit 1", "result on the phone: "),
+        // The cable is pulled between two packets.
+        (
+            "{}",
+            "printf {; sleep 1; touch ${0%/*}/unplugged; echo }",
+            "result on the phone: the connection to it was lost",
+        ),
         // All of it comes, and is no result.
         (
             "{",

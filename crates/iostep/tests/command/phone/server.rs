@@ -28,10 +28,14 @@ pub struct Phone {
 }
 
 impl Phone {
-    /// True once a program on it made a file of that name beside the programs: from then on
-    /// connections end without a word, as when its cable is pulled.
+    /// True once a program on it, or a test, made a file of that name beside the programs.
+    fn is(&self, state: &str) -> bool {
+        self.programs.join(state).exists()
+    }
+
+    /// From then on connections end without a word, as when its cable is pulled.
     fn is_unplugged(&self) -> bool {
-        self.programs.join("unplugged").exists()
+        self.is("unplugged")
     }
 }
 
@@ -121,6 +125,10 @@ fn shell(client: TcpStream, phone: &Phone, line: &str) -> io::Result<()> {
         .stderr(Stdio::piped())
         .spawn()?;
     let client = Mutex::new(client);
+    if phone.is("garbled") {
+        let nonsense = [&[STDOUT][..], &u32::MAX.to_le_bytes(), b"and no more"].concat();
+        return client.into_inner().expect("no panic").write_all(&nonsense);
+    }
     let packet = |kind: u8, bytes: &[u8]| {
         if phone.is_unplugged() {
             return Err(io::ErrorKind::ConnectionAborted.into());
@@ -167,7 +175,7 @@ fn sync(mut client: TcpStream, phone: &Phone) -> io::Result<()> {
             b"SEND" => {
                 let (path, _mode) = path.rsplit_once(',').expect("path and mode");
                 phone.pushed.lock().expect("no panic").push(path.to_owned());
-                send(&mut client, Path::new(path))?;
+                send(&mut client, phone, Path::new(path))?;
             }
             other => panic!("{:?} is not known", String::from_utf8_lossy(other)),
         }
@@ -197,12 +205,7 @@ fn receive(client: &mut TcpStream, path: &Path) -> io::Result<()> {
     const MOST_BYTES: usize = 64 << 10;
     let content = match fs::read(path) {
         Ok(content) => content,
-        Err(error) => {
-            let why = error.to_string();
-            client.write_all(b"FAIL")?;
-            client.write_all(&(why.len() as u32).to_le_bytes())?;
-            return client.write_all(why.as_bytes());
-        }
+        Err(error) => return refuse(client, &error.to_string()),
     };
     for part in content.chunks(MOST_BYTES) {
         client.write_all(b"DATA")?;
@@ -212,7 +215,13 @@ fn receive(client: &mut TcpStream, path: &Path) -> io::Result<()> {
     client.write_all(b"DONE\0\0\0\0")
 }
 
-fn send(client: &mut TcpStream, path: &Path) -> io::Result<()> {
+fn refuse(client: &mut TcpStream, why: &str) -> io::Result<()> {
+    client.write_all(b"FAIL")?;
+    client.write_all(&(why.len() as u32).to_le_bytes())?;
+    client.write_all(why.as_bytes())
+}
+
+fn send(client: &mut TcpStream, phone: &Phone, path: &Path) -> io::Result<()> {
     let mut file = fs::File::create(path)?;
     loop {
         let what = bytes(client, 4)?;
@@ -221,6 +230,9 @@ fn send(client: &mut TcpStream, path: &Path) -> io::Result<()> {
             break;
         }
         file.write_all(&bytes(client, length as usize)?)?;
+    }
+    if phone.is("full") {
+        return refuse(client, "write failed: No space left on device");
     }
     client.write_all(b"OKAY\0\0\0\0")
 }
