@@ -14,6 +14,7 @@ import org.junit.rules.TemporaryFolder;
 import org.robolectric.RuntimeEnvironment;
 
 import dev.iostep.phone.history.History;
+import dev.iostep.phone.measure.Storage;
 
 import java.io.File;
 import java.io.IOException;
@@ -27,6 +28,9 @@ import java.util.function.BooleanSupplier;
  */
 public final class Phone extends ExternalResource {
     private static final long PATIENCE_MS = 120_000;
+    /** A storage of runs that were not run. */
+    public static final Storage INSIDE =
+            new Storage(new File("/nowhere"), "internal", "Internal storage");
 
     private final TemporaryFolder folder = new TemporaryFolder(new File("/var/tmp"));
     public Application app;

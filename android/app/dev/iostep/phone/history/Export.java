@@ -23,6 +23,7 @@ import java.util.Locale;
 import java.util.TimeZone;
 
 import dev.iostep.phone.R;
+import dev.iostep.phone.ui.Background;
 
 /** Runs as files for other apps and for the desk. */
 public final class Export {
@@ -65,6 +66,9 @@ public final class Export {
         return false;
     }
 
+    /** Two exports at once may have one file. */
+    private static final Object ONE_AT_A_TIME = new Object();
+
     /** One run through the system's sheet. */
     public static void share(Activity activity, Run run) {
         History history = History.of(activity);
@@ -87,7 +91,8 @@ public final class Export {
         String between = "[";
         for (Run run : runs) {
             String result = result(history, run);
-            if (result != null) {
+            // Half a result, which earlier versions kept, would make all of it unreadable.
+            if (result != null && Figures.isResult(result)) {
                 out.write(between);
                 out.write(result);
                 between = ",\n";
@@ -116,16 +121,36 @@ public final class Export {
         void writeTo(Writer out) throws IOException;
     }
 
+    /** Many results take seconds, in which the screen goes on. */
     private static void write(Activity activity, String name, String type, Content content) {
         File file = new File(SharedFile.directory(activity), name);
-        try (Writer out = new OutputStreamWriter(new FileOutputStream(file),
-                StandardCharsets.UTF_8)) {
-            content.writeTo(out);
-        } catch (IOException error) {
-            file.delete();
-            tell(activity, error);
-            return;
+        Background.run(() -> write(file, content), error -> {
+            if (activity.isDestroyed()) {
+                return;
+            }
+            if (error != null) {
+                tell(activity, error);
+            } else {
+                send(activity, file, name, type);
+            }
+        });
+    }
+
+    /** What went wrong, or null. */
+    private static IOException write(File file, Content content) {
+        synchronized (ONE_AT_A_TIME) {
+            try (Writer out = new OutputStreamWriter(new FileOutputStream(file),
+                    StandardCharsets.UTF_8)) {
+                content.writeTo(out);
+                return null;
+            } catch (IOException error) {
+                file.delete();
+                return error;
+            }
         }
+    }
+
+    private static void send(Activity activity, File file, String name, String type) {
         Uri uri = SharedFile.uri(file);
         Intent send = new Intent(Intent.ACTION_SEND).setType(type)
                 .putExtra(Intent.EXTRA_STREAM, uri)

@@ -19,12 +19,21 @@ public final class Figures {
 
     /** Of a text that the engine printed. */
     public static Figures of(String text) {
+        Figures figures = read(text);
+        return figures == null ? new Figures(new JSONObject(), new JSONObject()) : figures;
+    }
+
+    /** True for a result from its beginning to its end: an engine that is killed may print half. */
+    public static boolean isResult(String text) {
+        return read(text) != null;
+    }
+
+    private static Figures read(String text) {
         try {
             JSONObject whole = new JSONObject(text);
             return new Figures(whole.getJSONObject("result"), whole.getJSONObject("summary"));
-        } catch (JSONException error) {
-            // What a run printed halfway, as on a phone that is full.
-            return new Figures(new JSONObject(), new JSONObject());
+        } catch (JSONException half) {
+            return null;
         }
     }
 
@@ -104,7 +113,17 @@ public final class Figures {
         return rates;
     }
 
-    /** Bytes that the device counted, or that were payload of tests that write. */
+    /** Operations of all runs. */
+    public long operations() {
+        JSONArray runs = result.optJSONArray("runs");
+        long operations = 0;
+        for (int at = 0; runs != null && at < runs.length(); at++) {
+            operations += runs.optJSONObject(at).optLong("operations", 0);
+        }
+        return operations;
+    }
+
+    /** Bytes that the device counted during all runs; 0 where it is not known. */
     public long written() {
         JSONArray runs = result.optJSONArray("runs");
         long written = 0;

@@ -4,19 +4,32 @@ import android.content.ContentValues;
 import android.content.Context;
 import android.database.Cursor;
 import android.database.DatabaseUtils;
+import android.database.SQLException;
 import android.database.sqlite.SQLiteDatabase;
 import android.database.sqlite.SQLiteOpenHelper;
 
+import org.json.JSONException;
+import org.json.JSONObject;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
+
+import dev.iostep.phone.measure.Storage;
+import dev.iostep.phone.measure.Texts;
 
 /** Every run of this phone, in a database of the app's own. */
 public final class History extends SQLiteOpenHelper {
     static final String FILE = "history.db";
     /** Letters that are read at once. */
     private static final int PART = 250_000;
-    private static final String COLUMNS = "id, start_ms, test, by, state, storage, rate, bytes_rate,"
-            + " complaint";
+    private static final String COLUMNS = "id, start_ms, test, by, state, volume, storage, rate,"
+            + " bytes_rate, complaint";
+    /** Runs on a storage: of its volume, or of its name where nothing else was kept. */
+    private static final String ON_STORAGE = "(volume = ? OR volume IS NULL AND storage = ?)";
 
     private static History only;
 
@@ -54,26 +67,118 @@ public final class History extends SQLiteOpenHelper {
 
     /** Runs that a process began that is no more; asked when a process begins. The answer is how many. */
     public int findDied() {
+        takeUnsaved();
         ContentValues values = new ContentValues();
         values.put("state", Run.DIED);
         return getWritableDatabase().update("run", values, "state = ?",
                 new String[] {Run.RUNNING});
     }
 
-    /** A run begins; the answer is its number. */
-    public long begin(String test, String by, String storage, String model) {
+    /**
+     * A run begins; the answer is its number. {@code bytes} is what it will write, about: counted now,
+     * since a process that dies counts nothing any more.
+     */
+    public long begin(String test, String by, Storage storage, String model, long bytes) {
         ContentValues values = new ContentValues();
         values.put("start_ms", System.currentTimeMillis());
         values.put("test", test);
         values.put("by", by);
         values.put("state", Run.RUNNING);
-        values.put("storage", storage);
+        values.put("volume", storage.volume);
+        values.put("storage", storage.name);
         values.put("model", model);
-        return getWritableDatabase().insertOrThrow("run", null, values);
+        values.put("booked", bytes);
+        return atOnce(database -> {
+            long run = database.insertOrThrow("run", null, values);
+            count(database, bytes);
+            return run;
+        });
     }
 
-    /** A run is over. {@code bytes} is what it wrote, about, where the device counts nothing. */
+    /** What is written as a whole or not at all. */
+    private interface Writing {
+        long to(SQLiteDatabase database);
+    }
+
+    private long atOnce(Writing writing) {
+        SQLiteDatabase database = getWritableDatabase();
+        SQLException full = null;
+        database.beginTransaction();
+        try {
+            long answer = writing.to(database);
+            database.setTransactionSuccessful();
+            return answer;
+        } catch (SQLException error) {
+            full = error;
+            throw error;
+        } finally {
+            try {
+                database.endTransaction();
+            } catch (SQLException gone) {
+                // SQLite itself has undone what found no room, and the first error says so.
+                throw full == null ? gone : full;
+            }
+        }
+    }
+
+    private static void count(SQLiteDatabase database, long bytes) {
+        database.execSQL("UPDATE written SET bytes = bytes + ?", new Object[] {bytes});
+    }
+
+    /**
+     * A run is over. {@code bytes} is what it wrote, about, where the device counts nothing. Where the
+     * history cannot be written, as on a phone that is full, it is put into a file, which
+     * {@link #findDied} takes in.
+     */
     public void end(long id, String state, String result, String conditions, String complaint,
+            long bytes) {
+        try {
+            write(id, state, result, conditions, complaint, bytes);
+        } catch (SQLException full) {
+            keepUnsaved(id, state, result, conditions, complaint, bytes);
+            throw full;
+        }
+    }
+
+    private File unsaved() {
+        return new File(app.getFilesDir(), "unsaved");
+    }
+
+    private void keepUnsaved(long id, String state, String result, String conditions,
+            String complaint, long bytes) {
+        File file = new File(unsaved(), Long.toString(id));
+        try {
+            unsaved().mkdirs();
+            Texts.write(file, new JSONObject().put("state", state).put("result", result)
+                    .put("conditions", conditions).put("complaint", complaint)
+                    .put("bytes", bytes).toString());
+        } catch (IOException | JSONException full) {
+            // Half of it is none; the caller says that the history cannot be written.
+            file.delete();
+        }
+    }
+
+    private void takeUnsaved() {
+        File[] files = unsaved().listFiles();
+        for (File file : files == null ? new File[0] : files) {
+            try {
+                JSONObject kept = new JSONObject(new String(Files.readAllBytes(file.toPath()),
+                        StandardCharsets.UTF_8));
+                write(Long.parseLong(file.getName()), kept.getString("state"),
+                        text(kept, "result"), text(kept, "conditions"), text(kept, "complaint"),
+                        kept.getLong("bytes"));
+            } catch (IOException | JSONException | NumberFormatException none) {
+                // It was not written by the code above, or not to its end.
+            }
+            file.delete();
+        }
+    }
+
+    private static String text(JSONObject kept, String name) {
+        return kept.isNull(name) ? null : kept.optString(name);
+    }
+
+    private void write(long id, String state, String result, String conditions, String complaint,
             long bytes) {
         ContentValues values = new ContentValues();
         values.put("state", state);
@@ -87,15 +192,14 @@ public final class History extends SQLiteOpenHelper {
             values.put("bytes_rate", figures.bytesRate());
             written = Math.max(bytes, figures.written());
         }
-        SQLiteDatabase database = getWritableDatabase();
-        database.beginTransaction();
-        try {
-            database.update("run", values, "id = ?", arguments(id));
-            database.execSQL("UPDATE written SET bytes = bytes + ?", new Object[] {written});
-            database.setTransactionSuccessful();
-        } finally {
-            database.endTransaction();
-        }
+        long counted = written;
+        atOnce(database -> {
+            long booked = DatabaseUtils.longForQuery(database,
+                    "SELECT coalesce(max(booked), 0) FROM run WHERE id = ?", arguments(id));
+            values.put("booked", counted);
+            count(database, counted - booked);
+            return database.update("run", values, "id = ?", arguments(id));
+        });
     }
 
     /** Bytes that the app wrote for runs over its life, about. */
@@ -131,7 +235,8 @@ public final class History extends SQLiteOpenHelper {
             while (rows.moveToNext()) {
                 runs.add(new Run(rows.getLong(0), rows.getLong(1), rows.getString(2),
                         rows.getString(3), rows.getString(4), rows.getString(5),
-                        rows.getDouble(6), rows.getDouble(7), rows.getString(8)));
+                        rows.getString(6), rows.getDouble(7), rows.getDouble(8),
+                        rows.getString(9)));
             }
         }
         return runs;
@@ -170,9 +275,10 @@ public final class History extends SQLiteOpenHelper {
     public List<Double> rates(Run like) {
         List<Double> rates = new ArrayList<>();
         try (Cursor rows = getReadableDatabase().rawQuery(
-                "SELECT rate FROM run WHERE test = ? AND by = ? AND storage = ? AND state = ?"
+                "SELECT rate FROM run WHERE test = ? AND by = ? AND state = ? AND " + ON_STORAGE
                         + " ORDER BY rate",
-                new String[] {like.test, like.by, like.storage, Run.COMPLETE})) {
+                new String[] {like.test, like.by, Run.COMPLETE, "" + like.volume,
+                    like.storage})) {
             while (rows.moveToNext()) {
                 rates.add(rows.getDouble(0));
             }
@@ -180,11 +286,12 @@ public final class History extends SQLiteOpenHelper {
         return rates;
     }
 
-    /** Operations a second of the latest complete run of a test, or 0. */
-    public double latestRate(String test) {
+    /** Operations a second of the latest complete run of a test on a storage, or 0. */
+    public double latestRate(String test, Storage storage) {
         try (Cursor rows = getReadableDatabase().rawQuery(
-                "SELECT rate FROM run WHERE test = ? AND state = ? ORDER BY id DESC LIMIT 1",
-                new String[] {test, Run.COMPLETE})) {
+                "SELECT rate FROM run WHERE test = ? AND state = ? AND " + ON_STORAGE
+                        + " ORDER BY id DESC LIMIT 1",
+                new String[] {test, Run.COMPLETE, storage.volume, storage.name})) {
             return rows.moveToFirst() ? rows.getDouble(0) : 0;
         }
     }

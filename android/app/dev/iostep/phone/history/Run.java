@@ -19,6 +19,9 @@ public final class Run {
     /** A name of Step.By. */
     public final String by;
     public final String state;
+    /** Storage.volume; null in runs of before it was kept. */
+    public final String volume;
+    /** What the storage was called. */
     public final String storage;
     /** Operations a second, the median of its runs; 0 without a result. */
     public final double rate;
@@ -27,13 +30,14 @@ public final class Run {
     /** Why it ended early, or null. */
     public final String complaint;
 
-    Run(long id, long startMs, String test, String by, String state, String storage, double rate,
-            double bytesRate, String complaint) {
+    Run(long id, long startMs, String test, String by, String state, String volume, String storage,
+            double rate, double bytesRate, String complaint) {
         this.id = id;
         this.startMs = startMs;
         this.test = test;
         this.by = by;
         this.state = state;
+        this.volume = volume;
         this.storage = storage;
         this.rate = rate;
         this.bytesRate = bytesRate;

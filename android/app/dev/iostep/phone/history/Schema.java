@@ -19,6 +19,12 @@ final class Schema {
             "CREATE TABLE upload (run INTEGER PRIMARY KEY, server TEXT NOT NULL,"
                     + " state TEXT NOT NULL, id TEXT, token TEXT, test TEXT, answer TEXT)",
         },
+        {
+            // What of the bytes written is this run's.
+            "ALTER TABLE run ADD COLUMN booked INTEGER NOT NULL DEFAULT 0",
+            // Null in runs of before, which have a storage by its name alone.
+            "ALTER TABLE run ADD COLUMN volume TEXT",
+        },
     };
 
     private Schema() {}

@@ -6,6 +6,7 @@ import android.content.IntentFilter;
 import android.os.BatteryManager;
 import android.os.Build;
 import android.os.PowerManager;
+import android.os.SystemClock;
 
 import org.json.JSONArray;
 import org.json.JSONException;
@@ -16,6 +17,13 @@ public final class Conditions {
     /** Seconds ahead for which the headroom is asked. */
     private static final int AHEAD = 10;
     private static final int UNKNOWN = -1;
+    /** The status that a headroom of 1 stands for. */
+    private static final int SEVERE = 3;
+    /** Android tells no headroom to who asked within the last second. */
+    private static final long HEADROOM_HOLDS_MS = 2000;
+
+    private static float lastHeadroom = Float.NaN;
+    private static long lastHeadroomMs;
 
     /** Percent; -1 where Android does not tell. */
     public final int battery;
@@ -49,8 +57,25 @@ public final class Conditions {
         int thermal = Build.VERSION.SDK_INT >= Build.VERSION_CODES.Q
                 ? power.getCurrentThermalStatus() : UNKNOWN;
         float headroom = Build.VERSION.SDK_INT >= Build.VERSION_CODES.R
-                ? power.getThermalHeadroom(AHEAD) : Float.NaN;
+                ? headroom(power.getThermalHeadroom(AHEAD), SystemClock.elapsedRealtime())
+                : Float.NaN;
         return new Conditions(level, charging, power.isPowerSaveMode(), thermal, headroom);
+    }
+
+    /** What was told, or the value before while it holds. */
+    static synchronized float headroom(float told, long nowMs) {
+        if (!Float.isNaN(told)) {
+            lastHeadroom = told;
+            lastHeadroomMs = nowMs;
+        } else if (nowMs < lastHeadroomMs || nowMs - lastHeadroomMs > HEADROOM_HOLDS_MS) {
+            lastHeadroom = Float.NaN;
+        }
+        return lastHeadroom;
+    }
+
+    /** The status, or that at which the phone will be within seconds by its headroom. */
+    private int heat() {
+        return headroom >= 1 ? Math.max(thermal, SEVERE) : thermal;
     }
 
     JSONObject json() throws JSONException {
@@ -78,9 +103,9 @@ public final class Conditions {
         if (before.saver || after.saver) {
             warnings.put(new JSONObject().put("kind", "battery_saver"));
         }
-        int thermal = Math.max(before.thermal, after.thermal);
-        if (thermal > 0) {
-            warnings.put(new JSONObject().put("kind", "hot").put("status", thermal));
+        int heat = Math.max(before.heat(), after.heat());
+        if (heat > 0) {
+            warnings.put(new JSONObject().put("kind", "hot").put("status", heat));
         }
         return warnings;
     }

@@ -38,7 +38,13 @@ public final class MeasureService extends Service implements Measuring.Listener 
             return false;
         }
         Context app = context.getApplicationContext();
-        app.startForegroundService(new Intent(app, MeasureService.class));
+        try {
+            app.startForegroundService(new Intent(app, MeasureService.class));
+        } catch (RuntimeException refused) {
+            // From the background Android 12 and later allow none.
+            Measuring.get().end(app.getString(R.string.failed_start, refused.getMessage()));
+            return false;
+        }
         new Thread(new Measurement(app, steps, storage, stop), "iostep-measurement").start();
         return true;
     }

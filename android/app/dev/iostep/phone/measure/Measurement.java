@@ -1,21 +1,29 @@
 package dev.iostep.phone.measure;
 
 import android.content.Context;
+import android.database.SQLException;
 import android.os.Build;
 
 import org.json.JSONException;
 
 import java.io.File;
 import java.io.IOException;
+import java.util.Collections;
 import java.util.List;
 
 import dev.iostep.phone.R;
+import dev.iostep.phone.history.Figures;
 import dev.iostep.phone.history.History;
 import dev.iostep.phone.history.Run;
+import dev.iostep.phone.settings.Parameter;
+import dev.iostep.phone.settings.Settings;
 import dev.iostep.phone.upload.UploadJob;
 
 /** Runs the steps of a plan, one after the other, and keeps what they measured. */
 final class Measurement implements Runnable {
+    /** Of a text that is no result, how much is shown. */
+    private static final int SHOWN_LETTERS = 80;
+
     private final Context context;
     private final List<Step> steps;
     private final Storage storage;
@@ -46,6 +54,8 @@ final class Measurement implements Runnable {
                     trouble = step(steps.get(number));
                 }
             }
+        } catch (SQLException full) {
+            trouble = context.getString(R.string.history_full, full.getMessage());
         } catch (RuntimeException | JSONException error) {
             trouble = context.getString(R.string.failed_app, error.toString());
         } finally {
@@ -57,21 +67,24 @@ final class Measurement implements Runnable {
     /** The answer is why nothing can follow, or null. */
     private String step(Step step) throws JSONException {
         Conditions before = Conditions.now(context);
-        long run = history.begin(step.workload.key(), step.by.name(), storage.name,
-                Build.MODEL);
-        reached = 0;
-        Engine.Outcome outcome;
-        try {
-            outcome = measure(step);
-        } catch (IOException error) {
-            outcome = new Engine.Outcome("", error.getMessage(), false);
+        // The tests before took of the battery, of the room and of what may be written.
+        String refusal = Refusal.of(context, before, storage.directory,
+                Collections.singletonList(step), history.written(),
+                new Settings(context).bytes(Parameter.CAP));
+        if (refusal != null) {
+            return refusal;
         }
-        boolean measured = outcome.text.startsWith("{");
+        long run = history.begin(step.workload.key(), step.by.name(), storage, Build.MODEL,
+                step.bytes);
+        reached = 0;
+        Engine.Outcome outcome = read(outcome(step));
+        boolean measured = !outcome.text.isEmpty();
         String state = !measured ? Run.FAILED : outcome.whole ? Run.COMPLETE : Run.PARTIAL;
         String complaint = complaint(outcome);
+        long operations = measured ? Figures.of(outcome.text).operations() : 0;
         history.end(run, state, measured ? outcome.text : null,
                 Conditions.around(before, Conditions.now(context)).toString(), complaint,
-                outcome.whole ? step.bytes : (long) (step.bytes * reached));
+                step.written(outcome.whole ? 1 : reached, operations));
         if (state.equals(Run.COMPLETE)) {
             UploadJob.add(context, run);
         }
@@ -80,6 +93,31 @@ final class Measurement implements Runnable {
             return context.getString(R.string.stopped);
         }
         return outcome.whole ? null : complaint;
+    }
+
+    /** Whatever goes wrong in it is the end of a run that is in the history. */
+    private Engine.Outcome outcome(Step step) {
+        try {
+            return measure(step);
+        } catch (IOException error) {
+            return new Engine.Outcome("", error.getMessage(), false);
+        } catch (OutOfMemoryError error) {
+            return new Engine.Outcome("", context.getString(R.string.failed_memory), false);
+        } catch (RuntimeException | Error error) {
+            return new Engine.Outcome("", context.getString(R.string.failed_app, error.toString()),
+                    false);
+        }
+    }
+
+    /** An engine that is killed, or finds no room for it, prints a part of a result, which is none. */
+    private Engine.Outcome read(Engine.Outcome outcome) {
+        if (outcome.text.isEmpty() || Figures.isResult(outcome.text)) {
+            return outcome;
+        }
+        String why = !outcome.complaint.isEmpty() || !outcome.whole ? outcome.complaint
+                : context.getString(R.string.failed_unread, outcome.text.substring(0,
+                        Math.min(SHOWN_LETTERS, outcome.text.length())));
+        return new Engine.Outcome("", why, false);
     }
 
     private Engine.Outcome measure(Step step) throws IOException {
@@ -93,7 +131,7 @@ final class Measurement implements Runnable {
         };
         return step.by == Step.By.ENGINE
                 ? engine.bench(step.arguments, directory, listener, stop)
-                : new PhoneSqlite(engine).bench(step.arguments, directory, listener, stop);
+                : new PhoneSqlite(context, engine).bench(step.arguments, directory, listener, stop);
     }
 
     /** In words; a card that was taken out has made the engine complain of something else. */

@@ -1,19 +1,25 @@
 package dev.iostep.phone.measure;
 
+import android.content.Context;
+
 import org.json.JSONArray;
 import org.json.JSONException;
 import org.json.JSONObject;
 
 import java.util.List;
 
+import dev.iostep.phone.R;
+
 /** A run of Android's SQLite: its threads together, as a run of docs/format-bench.md. */
 final class PhoneRun {
+    private final Context context;
     private final List<PhoneWorker> workers;
     private final long goal;
     private long startNs;
     private long startWallNs;
 
-    PhoneRun(JSONObject job, List<PhoneWorker> workers) throws JSONException {
+    PhoneRun(Context context, JSONObject job, List<PhoneWorker> workers) throws JSONException {
+        this.context = context;
         this.workers = workers;
         goal = job.getLong("transactions") * workers.size();
     }
@@ -64,7 +70,8 @@ final class PhoneRun {
         StringBuilder words = new StringBuilder();
         for (PhoneWorker worker : workers) {
             if (worker.failure != null) {
-                words.append(worker.attempt).append(": ").append(worker.failure).append('\n');
+                words.append(context.getString(R.string.phone_failed,
+                        worker.attempt + ": " + worker.failure)).append('\n');
             }
         }
         return words.toString().trim();

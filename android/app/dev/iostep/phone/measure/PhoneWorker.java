@@ -18,6 +18,12 @@ import java.util.Random;
 final class PhoneWorker extends Thread {
     private enum Operation { INSERT, UPDATE, DELETE }
 
+    /** Is told of each row that was made before the start. */
+    interface Maker {
+        /** False if no more are wanted. */
+        boolean goesOn();
+    }
+
     private final Operation operation;
     private final long transactions;
     private final int tables;
@@ -46,7 +52,8 @@ final class PhoneWorker extends Thread {
     private volatile long startNs;
 
     /** Makes its databases. */
-    PhoneWorker(JSONObject job, File place, int thread, Stop stop) throws JSONException {
+    PhoneWorker(JSONObject job, File place, int thread, Stop stop, Maker maker)
+            throws JSONException {
         super("iostep-phone-" + thread);
         operation = Operation.valueOf(job.getString("operation").toUpperCase(java.util.Locale.ROOT));
         transactions = job.getLong("transactions");
@@ -57,22 +64,36 @@ final class PhoneWorker extends Thread {
         thinkNs = job.getJSONObject("pace").getLong("think_ns");
         random = new Random(job.getLong("seed") + thread);
         this.stop = stop;
-        database = SQLiteDatabase.openOrCreateDatabase(file(place, thread, 0), null);
+        // With collators Android makes a table at once, and the size of pages stays what it is.
+        database = SQLiteDatabase.openDatabase(file(place, thread, 0).getPath(), null,
+                SQLiteDatabase.CREATE_IF_NECESSARY | SQLiteDatabase.NO_LOCALIZED_COLLATORS);
         try {
-            set("page_size", job.isNull("page_bytes") ? "4096" : job.getString("page_bytes"));
             attach(place, thread);
             for (int each = 0; each < databases; each++) {
+                set(schema(each) + ".page_size",
+                        job.isNull("page_bytes") ? "4096" : job.getString("page_bytes"));
                 set(schema(each) + ".journal_mode", job.getString("journal"));
                 set(schema(each) + ".synchronous", job.getString("synchronous"));
             }
-            makeTables(job.getLong("rows"));
+            if (!makeTables(job.getLong("rows"), maker)) {
+                return;
+            }
             boolean shuffled = job.getString("keys").equals("random");
             prepare(operation == Operation.INSERT ? transactions * statements : job.getLong("rows"),
                     shuffled);
-        } catch (SQLException error) {
+        } catch (SQLException | OutOfMemoryError error) {
             database.close();
             throw error;
         }
+    }
+
+    /** Bytes of a page, of each of its databases. */
+    List<String> pageSizes() {
+        List<String> sizes = new ArrayList<>();
+        for (int each = 0; each < databases; each++) {
+            sizes.add(PhoneSqlite.value(database, "PRAGMA " + schema(each) + ".page_size"));
+        }
+        return sizes;
     }
 
     private static File file(File place, int thread, int number) {
@@ -97,24 +118,30 @@ final class PhoneWorker extends Thread {
         }
     }
 
-    private void makeTables(long rows) {
+    /** False if that was ended early. */
+    private boolean makeTables(long rows, Maker maker) {
         for (int each = 0; each < databases; each++) {
             for (int table = 0; table < tables; table++) {
                 database.execSQL("CREATE TABLE " + schema(each) + ".t" + table
                         + " (key INTEGER PRIMARY KEY, value BLOB NOT NULL)");
                 database.beginTransaction();
-                SQLiteStatement insert = database.compileStatement("INSERT INTO " + schema(each)
-                        + ".t" + table + " (key, value) VALUES (?1, ?2)");
-                for (long key = 0; key < rows; key++) {
-                    insert.bindLong(1, key);
-                    insert.bindBlob(2, value());
-                    insert.executeInsert();
+                try (SQLiteStatement insert = database.compileStatement("INSERT INTO "
+                        + schema(each) + ".t" + table + " (key, value) VALUES (?1, ?2)")) {
+                    for (long key = 0; key < rows; key++) {
+                        insert.bindLong(1, key);
+                        insert.bindBlob(2, value());
+                        insert.executeInsert();
+                        if (!maker.goesOn()) {
+                            return false;
+                        }
+                    }
+                    database.setTransactionSuccessful();
+                } finally {
+                    database.endTransaction();
                 }
-                insert.close();
-                database.setTransactionSuccessful();
-                database.endTransaction();
             }
         }
+        return true;
     }
 
     private byte[] value() {
@@ -177,6 +204,9 @@ final class PhoneWorker extends Thread {
             }
         } catch (SQLException error) {
             failure = error.getMessage();
+        } catch (RuntimeException | Error error) {
+            // Thrown on, it would end the app with all that was measured.
+            failure = error.toString();
         } finally {
             cost = ThreadCost.now().since(before);
             if (endNs == 0) {

@@ -12,7 +12,7 @@ import dev.iostep.phone.ui.Words;
 public final class Refusal {
     /** Percent of a battery below which a run may end in a phone that is switched off. */
     static final int LEAST_BATTERY = 20;
-    /** A full filesystem is slow, and other apps need room, too. */
+    /** What is left free meanwhile: a full filesystem is slow, and other apps need room, too. */
     static final long LEAST_FREE = 1L << 30;
 
     private Refusal() {}
@@ -30,12 +30,13 @@ public final class Refusal {
             return context.getString(R.string.refuse_storage, directory.getPath());
         }
         long free = directory.getUsableSpace();
-        if (free < LEAST_FREE) {
+        long needed = WriteEstimate.plus(LEAST_FREE, room(steps));
+        if (free < needed) {
             return context.getString(R.string.refuse_free, Words.bytes(context, free),
-                    Words.bytes(context, LEAST_FREE));
+                    Words.bytes(context, needed), Words.bytes(context, LEAST_FREE));
         }
         long bytes = bytes(steps);
-        if (written + bytes > cap) {
+        if (bytes > cap - written) {
             return context.getString(R.string.refuse_cap, Words.bytes(context, bytes),
                     Words.bytes(context, written), Words.bytes(context, cap));
         }
@@ -46,8 +47,17 @@ public final class Refusal {
     public static long bytes(List<Step> steps) {
         long bytes = 0;
         for (Step step : steps) {
-            bytes += step.bytes;
+            bytes = WriteEstimate.plus(bytes, step.bytes);
         }
         return bytes;
+    }
+
+    /** What the greatest of them takes at once: each removes what it made. */
+    private static long room(List<Step> steps) {
+        long room = 0;
+        for (Step step : steps) {
+            room = Math.max(room, step.room);
+        }
+        return room;
     }
 }

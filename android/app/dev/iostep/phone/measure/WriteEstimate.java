@@ -30,46 +30,102 @@ public final class WriteEstimate {
         this.rates = rates;
     }
 
-    /** Bytes. */
+    /** Bytes of all of it. */
     public long of(Workload workload, Settings settings) {
+        return plus(before(workload, settings),
+                times(operations(workload, settings), each(workload, settings)));
+    }
+
+    /** Bytes that are written to make ready. */
+    public long before(Workload workload, Settings settings) {
         switch (workload.kind) {
             case FILE:
-                long file = Workload.fileBytes(settings, workload.writes())
-                        * settings.number(Parameter.THREADS);
                 // Made before it is overwritten or read.
-                return workload.writes() ? 2 * file : file;
+                return files(workload, settings);
             case SQLITE:
-                return ofSqlite(workload, settings);
+                return workload == Workload.INSERT ? 0 : rows(settings);
             default:
-                return ofRanked(workload, settings);
+                return workload.isSqlite() ? 0 : workload.writes()
+                        ? RANKED_FILE * settings.number(Parameter.REPEATS) : RANKED_FILE;
         }
     }
 
-    private long ofSqlite(Workload workload, Settings settings) {
-        long databases = settings.number(Parameter.DATABASES);
-        long tables = settings.number(Parameter.TABLES);
-        long row = settings.bytes(Parameter.ROW);
-        long statements = settings.number(Parameter.STATEMENTS);
-        long transactions = settings.number(Parameter.TRANSACTIONS)
-                * settings.number(Parameter.SQLITE_THREADS);
-        long rowPages = 1 + row / PAGE;
-        // Each page once to the journal and once to the database.
-        long pages = databases * (2 * tables * statements * rowPages + PAGES_OF_COMMIT);
-        long before = workload == Workload.INSERT
-                ? 0 : transactions * statements * tables * databases * (row + 16);
-        return transactions * pages * PAGE + before;
-    }
-
-    private long ofRanked(Workload workload, Settings settings) {
-        long repeats = settings.number(Parameter.REPEATS);
+    /** Bytes that an operation writes. */
+    public long each(Workload workload, Settings settings) {
         if (!workload.writes()) {
-            return RANKED_FILE;
+            return 0;
         }
-        double seconds = (double) settings.number(Parameter.SECONDS) * repeats;
-        double rate = rates.of(workload);
-        double operations = seconds * (rate > 0 ? rate : RATE);
-        long each = workload.isSqlite() ? PAGE * (2 + PAGES_OF_COMMIT) : 2 * PAGE;
-        long files = workload.isSqlite() ? 0 : RANKED_FILE * repeats;
-        return files + (long) operations * each;
+        switch (workload.kind) {
+            case FILE:
+                return settings.bytes(Parameter.RECORD);
+            case SQLITE:
+                // Each page once to the journal and once to the database.
+                long pages = plus(times(2, statements(settings),
+                        1 + settings.bytes(Parameter.ROW) / PAGE), PAGES_OF_COMMIT);
+                return times(settings.number(Parameter.DATABASES), pages, PAGE);
+            default:
+                return workload.isSqlite() ? PAGE * (2 + PAGES_OF_COMMIT) : 2 * PAGE;
+        }
+    }
+
+    /** Bytes that it takes of the storage at once. */
+    public long room(Workload workload, Settings settings) {
+        switch (workload.kind) {
+            case FILE:
+                return files(workload, settings);
+            case SQLITE:
+                // A journal or a log may hold as much as the database.
+                return times(2, rows(settings));
+            default:
+                return workload.isSqlite() ? of(workload, settings) : RANKED_FILE;
+        }
+    }
+
+    private long operations(Workload workload, Settings settings) {
+        switch (workload.kind) {
+            case FILE:
+                return files(workload, settings) / settings.bytes(Parameter.RECORD);
+            case SQLITE:
+                return settings.number(Parameter.TRANSACTIONS)
+                        * settings.number(Parameter.SQLITE_THREADS);
+            default:
+                double rate = rates.of(workload);
+                return (long) (settings.number(Parameter.SECONDS)
+                        * settings.number(Parameter.REPEATS) * (rate > 0 ? rate : RATE));
+        }
+    }
+
+    private static long files(Workload workload, Settings settings) {
+        return Workload.fileBytes(settings, workload.writes())
+                * settings.number(Parameter.THREADS);
+    }
+
+    /** Statements of a transaction to one database. */
+    private static long statements(Settings settings) {
+        return settings.number(Parameter.TABLES) * settings.number(Parameter.STATEMENTS);
+    }
+
+    /** Bytes of the rows of a test of SQLite. */
+    private static long rows(Settings settings) {
+        return times(settings.number(Parameter.TRANSACTIONS),
+                settings.number(Parameter.SQLITE_THREADS), statements(settings),
+                settings.number(Parameter.DATABASES), settings.bytes(Parameter.ROW) + 16);
+    }
+
+    /** What is too much to be counted is the most that can be: it passes no cap. */
+    static long plus(long first, long second) {
+        long sum = first + second;
+        return sum < 0 ? Long.MAX_VALUE : sum;
+    }
+
+    private static long times(long... factors) {
+        long product = 1;
+        for (long factor : factors) {
+            if (factor != 0 && product > Long.MAX_VALUE / factor) {
+                return Long.MAX_VALUE;
+            }
+            product *= factor;
+        }
+        return product;
     }
 }

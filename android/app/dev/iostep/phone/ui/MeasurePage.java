@@ -61,7 +61,11 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
         // One may have been deleted meanwhile.
         shown = -1;
         onMeasuring();
-        int died = ((PhoneApp) activity.getApplicationContext()).takeDied();
+        PhoneApp app = (PhoneApp) activity.getApplicationContext();
+        if (app.trouble() != null) {
+            say(app.trouble());
+        }
+        int died = app.takeDied();
         if (died > 0) {
             say(activity.getResources().getQuantityString(R.plurals.died, died, died));
         }
@@ -133,17 +137,14 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
 
     /** Says what will be written before anything is. */
     private void ask(Button button) {
-        List<Step> steps = button.plan(settings,
-                new WriteEstimate(workload -> history.latestRate(workload.key())));
         Storage storage = Storage.of(places, settings.storage());
-        long written = history.written();
-        long cap = settings.bytes(Parameter.CAP);
-        String refusal = Refusal.of(activity, Conditions.now(activity), storage.directory, steps,
-                written, cap);
-        if (refusal != null) {
-            say(refusal);
+        List<Step> steps = button.plan(settings, new WriteEstimate(
+                workload -> history.latestRate(workload.key(), storage)));
+        if (isRefused(steps, storage)) {
             return;
         }
+        long written = history.written();
+        long cap = settings.bytes(Parameter.CAP);
         long bytes = Refusal.bytes(steps);
         String question = activity.getString(R.string.will_write, Words.bytes(activity, bytes),
                 storage.name, Words.bytes(activity, written), Words.bytes(activity, cap));
@@ -156,7 +157,21 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
                 .show();
     }
 
+    /** Whether a run may not begin, which is said. */
+    private boolean isRefused(List<Step> steps, Storage storage) {
+        String refusal = Refusal.of(activity, Conditions.now(activity), storage.directory, steps,
+                history.written(), settings.bytes(Parameter.CAP));
+        if (refusal != null) {
+            say(refusal);
+        }
+        return refusal != null;
+    }
+
     private void begin(List<Step> steps, Storage storage) {
+        // The question may have stood there for hours.
+        if (isRefused(steps, storage)) {
+            return;
+        }
         if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.TIRAMISU
                 && activity.checkSelfPermission(Manifest.permission.POST_NOTIFICATIONS)
                         != PackageManager.PERMISSION_GRANTED

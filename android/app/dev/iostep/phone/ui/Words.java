@@ -13,6 +13,7 @@ import dev.iostep.phone.history.Run;
 import dev.iostep.phone.measure.Measuring;
 import dev.iostep.phone.measure.Progress;
 import dev.iostep.phone.measure.Step;
+import dev.iostep.phone.measure.Storage;
 import dev.iostep.phone.measure.Workload;
 
 /** Numbers and names in the person's language. */
@@ -100,7 +101,8 @@ public final class Words {
         String when = DateUtils.formatDateTime(context, run.startMs,
                 DateUtils.FORMAT_SHOW_DATE | DateUtils.FORMAT_SHOW_TIME
                         | DateUtils.FORMAT_ABBREV_ALL);
-        return context.getString(R.string.when_state, when, run.storage,
+        return context.getString(R.string.when_state, when,
+                Storage.name(context, run),
                 context.getString(stateName(run.state)));
     }
 

@@ -7,6 +7,7 @@ import static org.junit.Assert.assertTrue;
 
 import android.content.ContentValues;
 import android.database.sqlite.SQLiteDatabase;
+import android.database.sqlite.SQLiteFullException;
 import android.net.Uri;
 import android.os.ParcelFileDescriptor;
 
@@ -28,6 +29,8 @@ import java.util.Arrays;
 import java.util.List;
 
 import dev.iostep.phone.Phone;
+import dev.iostep.phone.PhoneApp;
+import dev.iostep.phone.measure.Storage;
 
 @RunWith(RobolectricTestRunner.class)
 @Config(sdk = {26, 35})
@@ -38,6 +41,9 @@ public final class HistoryTest {
     private static final String CONDITIONS =
             "{\"warnings\":[{\"kind\":\"hot\",\"status\":3},{\"kind\":\"unreadable\"}]}";
 
+    private static final Storage CARD =
+            new Storage(new File("/nowhere"), "1234-ABCD", "Card \"1\"");
+
     @Rule public final Phone phone = new Phone();
 
     private History history() {
@@ -45,7 +51,7 @@ public final class HistoryTest {
     }
 
     private long add(String test, String state, double rate) {
-        long id = history().begin(test, "ENGINE", "Card \"1\"", "Phone 8");
+        long id = history().begin(test, "ENGINE", CARD, "Phone 8", 0);
         String result = rate > 0 ? RESULT.replace("RATE", "" + rate) : null;
         history().end(id, state, result, CONDITIONS, rate > 0 ? null : "no room", 100);
         return id;
@@ -69,7 +75,7 @@ public final class HistoryTest {
             run.put("test", "insert");
             run.put("by", "PHONE");
             run.put("state", Run.COMPLETE);
-            run.put("storage", "inside");
+            run.put("storage", "Internal storage");
             run.put("model", "Phone 8");
             run.put("rate", 12.5);
             old.insertOrThrow("run", null, run);
@@ -82,6 +88,9 @@ public final class HistoryTest {
             assertEquals("of version " + version, 1, runs.size());
             assertEquals(12.5, runs.get(0).rate, 0);
             assertEquals(123, history().written());
+            assertEquals("its storage is known by its name", 12.5,
+                    history().latestRate("insert", Phone.INSIDE), 0);
+            assertEquals(0, history().latestRate("insert", CARD), 0);
             new Uploads(phone.app).add(runs.get(0).id, "http://x");
             assertEquals(1, new Uploads(phone.app).waiting("http://x").size());
         }
@@ -89,7 +98,7 @@ public final class HistoryTest {
 
     @Test
     public void aRunWhoseProcessDiedIsSaidToHaveDied() {
-        long id = history().begin("insert", "ENGINE", "inside", "Phone 8");
+        long id = history().begin("insert", "ENGINE", Phone.INSIDE, "Phone 8", 0);
         assertEquals(Run.RUNNING, history().run(id).state);
         assertEquals(1, history().findDied());
         assertEquals(Run.DIED, history().run(id).state);
@@ -115,7 +124,7 @@ public final class HistoryTest {
             for (int at = result.length(); at < letters; at++) {
                 result.append((char) (' ' + at % 3 * 0x400));
             }
-            long id = history().begin("insert", "ENGINE", "inside", "Phone 8");
+            long id = history().begin("insert", "ENGINE", Phone.INSIDE, "Phone 8", 0);
             history().end(id, Run.COMPLETE, result.toString(), CONDITIONS, null, 0);
             assertEquals(letters + "", result.toString(), history().result(id));
         }
@@ -132,6 +141,72 @@ public final class HistoryTest {
         history().delete(first);
         assertEquals(5000 + 100, history().written());
         assertNull(history().run(first));
+    }
+
+    @Test
+    public void aRunThatDiedCountsWhatItWasToWrite() {
+        long died = history().begin("insert", "ENGINE", CARD, "Phone 8", 7000);
+        assertEquals(7000, history().written());
+        assertEquals(1, history().findDied());
+        assertEquals(7000, history().written());
+        long ended = history().begin("insert", "ENGINE", CARD, "Phone 8", 7000);
+        history().end(ended, Run.FAILED, null, CONDITIONS, "no room", 100);
+        assertEquals("an estimate is put right", 7000 + 100, history().written());
+        history().delete(died);
+        assertEquals(7000 + 100, history().written());
+    }
+
+    /** A storage stays what it is in another language, and a card in another slot. */
+    @Test
+    public void aStorageIsItsVolumeAndNotItsName() {
+        Storage german = new Storage(new File("/nowhere"), "internal", "Interner Speicher");
+        Storage other = new Storage(new File("/nowhere"), "5678-ABCD", CARD.name);
+        double rate = 1;
+        for (Storage storage : new Storage[] {german, Phone.INSIDE, CARD, other}) {
+            long id = history().begin("insert", "ENGINE", storage, "Phone 8", 0);
+            history().end(id, Run.COMPLETE, RESULT.replace("RATE", "" + rate++), CONDITIONS, null,
+                    0);
+        }
+        List<Run> runs = history().runs(null, null);
+        assertEquals(Arrays.asList(1.0, 2.0), history().rates(runs.get(3)));
+        assertEquals(Arrays.asList(3.0), history().rates(runs.get(1)));
+        assertEquals(2, history().latestRate("insert", german), 0);
+        assertEquals(3, history().latestRate("insert", CARD), 0);
+        assertEquals("Internal storage", Storage.name(phone.app, runs.get(3)));
+    }
+
+    /** What the phone has no room for in the history comes into it later. */
+    @Test
+    public void aResultThatFindsNoRoomIsKept() {
+        long id = history().begin("insert", "ENGINE", CARD, "Phone 8", 500);
+        StringBuilder result = new StringBuilder(RESULT.replace("RATE", "10"));
+        for (int at = 0; at < 1_000_000; at++) {
+            result.append(' ');
+        }
+        SQLiteDatabase database = history().getWritableDatabase();
+        database.setMaximumSize(1);
+        assertThrows(SQLiteFullException.class, () -> history().end(id, Run.COMPLETE,
+                result.toString(), CONDITIONS, null, 100));
+        PhoneApp app = (PhoneApp) phone.app;
+        app.onCreate();
+        assertTrue(app.trouble(), app.trouble().contains("Make room on the phone"));
+        database.setMaximumSize(1L << 30);
+        assertEquals(0, history().findDied());
+        assertEquals(Run.COMPLETE, history().run(id).state);
+        assertEquals(result.toString(), history().result(id));
+        assertEquals(5000, history().written());
+    }
+
+    /** Earlier versions kept what an engine that was killed had printed until then. */
+    @Test
+    public void halfAResultDoesNotSpoilAnExport() throws Exception {
+        add("insert", Run.COMPLETE, 10);
+        long half = history().begin("insert", "ENGINE", CARD, "Phone 8", 0);
+        history().end(half, Run.PARTIAL, "{\"result\":{\"warn", CONDITIONS, null, 0);
+        add("insert", Run.COMPLETE, 20);
+        StringWriter json = new StringWriter();
+        Export.json(history(), history().runs(null, null), json);
+        assertEquals(2, new JSONArray(json.toString()).length());
     }
 
     @Test

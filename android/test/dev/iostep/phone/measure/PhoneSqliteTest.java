@@ -14,6 +14,9 @@ import org.robolectric.annotation.Config;
 
 import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 import dev.iostep.phone.Phone;
@@ -29,7 +32,7 @@ public final class PhoneSqliteTest {
         Settings settings = new Settings(phone.app);
         List<String> arguments = workload.arguments(settings);
         File directory = phone.directory();
-        Engine.Outcome outcome = new PhoneSqlite(new Engine(phone.app))
+        Engine.Outcome outcome = new PhoneSqlite(phone.app, new Engine(phone.app))
                 .bench(arguments, directory, progress -> {}, stop);
         assertEquals("what it made is gone", 0, directory.list().length);
         return outcome;
@@ -88,7 +91,7 @@ public final class PhoneSqliteTest {
         settings.set(Parameter.KEYS, "random");
         IOException error = assertThrows(IOException.class,
                 () -> run(Workload.INSERT, new Stop()));
-        assertTrue(error.getMessage(), error.getMessage().contains("set fewer transactions"));
+        assertTrue(error.getMessage(), error.getMessage().contains("Set fewer transactions"));
     }
 
     /** Each row once, whichever the order. */
@@ -104,7 +107,7 @@ public final class PhoneSqliteTest {
         Settings settings = new Settings(phone.app);
         settings.set(Parameter.TRANSACTIONS, "1000000");
         Stop stop = new Stop();
-        Engine.Outcome outcome = new PhoneSqlite(new Engine(phone.app)).bench(
+        Engine.Outcome outcome = new PhoneSqlite(phone.app, new Engine(phone.app)).bench(
                 Workload.INSERT.arguments(settings), phone.directory(),
                 progress -> {
                     if (progress.done > 0) {
@@ -116,5 +119,85 @@ public final class PhoneSqliteTest {
                 .getJSONArray("runs").getJSONObject(0);
         assertEquals("interrupted", run.getString("state"));
         assertTrue(run.getLong("operations") > 0);
+    }
+
+    @Test
+    @Config(qualifiers = "de")
+    public void whatItRefusesItSaysInThePersonsLanguage() {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.TRANSACTIONS, "1000000");
+        settings.set(Parameter.STATEMENTS, "10");
+        settings.set(Parameter.KEYS, "random");
+        IOException error = assertThrows(IOException.class,
+                () -> run(Workload.INSERT, new Stop()));
+        assertTrue(error.getMessage(), error.getMessage().contains("Stellen Sie weniger"));
+    }
+
+    /** A million rows are made before the first is deleted. */
+    @Test
+    public void itIsStoppedWhileItMakesReady() throws Exception {
+        new Settings(phone.app).set(Parameter.TRANSACTIONS, "1000000");
+        Stop stop = new Stop();
+        File directory = phone.directory();
+        List<Progress> told = new ArrayList<>();
+        Engine.Outcome outcome = new PhoneSqlite(phone.app, new Engine(phone.app)).bench(
+                Workload.DELETE.arguments(new Settings(phone.app)), directory,
+                progress -> {
+                    told.add(progress);
+                    stop.ask();
+                }, stop);
+        assertEquals(1, told.size());
+        assertFalse(told.get(0).measuring);
+        assertTrue("" + told.get(0).done, told.get(0).done > 0 && told.get(0).done < 1);
+        assertFalse(outcome.whole);
+        assertEquals("", outcome.text);
+        assertEquals(0, directory.list().length);
+    }
+
+    /** A stop while the engine is asked ends it with figures, which are not the phone's. */
+    @Test
+    public void theEnginesOwnFiguresAreNotThePhones() throws Exception {
+        phone.engine(System.getProperty("iostep.engine") + " \"$@\"; exit 1");
+        Engine.Outcome outcome = run(Workload.INSERT, new Stop());
+        assertFalse(outcome.whole);
+        assertEquals("", outcome.text);
+    }
+
+    @Test
+    public void theEngineIsAskedWithOneRow() throws Exception {
+        File asked = new File(phone.directory(), "asked");
+        phone.engine("echo \"$@\" >>" + asked + "; exec " + System.getProperty("iostep.engine")
+                + " \"$@\"");
+        Engine.Outcome outcome = run(Workload.UPDATE, new Stop());
+        assertTrue(outcome.complaint, outcome.whole);
+        String first = Files.readAllLines(asked.toPath()).get(0);
+        assertTrue(first, (first + " ").contains(" --rows=1 "));
+        assertEquals(100, new JSONObject(outcome.text).getJSONObject("result")
+                .getJSONObject("job").getLong("rows"));
+    }
+
+    @Test
+    public void aRowThatAnAppHasNoMemoryForIsRefusedWithWhatToDo() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.ROW, "17MiB");
+        settings.set(Parameter.SQLITE_THREADS, "2");
+        IOException error = assertThrows(IOException.class,
+                () -> run(Workload.INSERT, new Stop()));
+        assertTrue(error.getMessage(), error.getMessage().contains("Set a smaller row"));
+    }
+
+    @Test
+    public void pagesHaveTheSizeThatWasAskedFor() throws Exception {
+        for (String journal : new String[] {"truncate", "wal"}) {
+            Engine.Outcome outcome = new PhoneSqlite(phone.app, new Engine(phone.app)).bench(
+                    Arrays.asList("sqlite", "--transactions=5", "--databases=2",
+                            "--page-size=16384", "--journal=" + journal),
+                    phone.directory(), progress -> {}, new Stop());
+            assertTrue(outcome.complaint, outcome.whole);
+            String settings = new JSONObject(outcome.text).getJSONObject("result")
+                    .getJSONObject("environment").getJSONObject("sqlite")
+                    .getJSONArray("settings").toString();
+            assertTrue(settings, settings.contains("[\"page_size\",\"16384\"]"));
+        }
     }
 }

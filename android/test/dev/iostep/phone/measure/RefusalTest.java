@@ -51,16 +51,60 @@ public final class RefusalTest {
         assertNull(refusal(phone.directory(), steps(Button.ALL), 0, CAP));
     }
 
-    @Test
-    public void withoutRoomNothingBegins() throws Exception {
-        File full = new File(phone.directory().getPath()) {
+    /** A storage with so many bytes free. */
+    private File free(long bytes) throws Exception {
+        return new File(phone.directory().getPath()) {
             @Override
             public long getUsableSpace() {
-                return Refusal.LEAST_FREE - 1;
+                return bytes;
             }
         };
-        String words = refusal(full, steps(Button.ALL), 0, CAP);
+    }
+
+    @Test
+    public void withoutRoomNothingBegins() throws Exception {
+        String words = refusal(free(Refusal.LEAST_FREE - 1), steps(Button.ALL), 0, CAP);
         assertTrue(words, words.contains("Make room"));
+    }
+
+    /** Also while the tests take their part; those of the phone's SQLite ask nobody else. */
+    @Test
+    public void roomIsLeftWhileATestTakesItsPart() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.WRITE_SIZE, "10GiB");
+        long needed = Refusal.LEAST_FREE + (10L << 30);
+        String words = refusal(free(needed - 1), steps(Button.FILE), 0, CAP);
+        assertTrue(words, words.contains("11 GiB") && words.contains("1 GiB stay free"));
+        assertNull(refusal(free(needed), steps(Button.FILE), 0, CAP));
+        settings.set(Parameter.VENDOR, "phone");
+        assertTrue(refusal(free(Refusal.LEAST_FREE), steps(Button.SQLITE), 0, CAP)
+                .contains("Make room"));
+    }
+
+    @Test
+    public void whatIsTooMuchToBeCountedPassesNoCap() throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.TRANSACTIONS, "1000000");
+        settings.set(Parameter.SQLITE_THREADS, "100");
+        settings.set(Parameter.TABLES, "20");
+        settings.set(Parameter.DATABASES, "20");
+        settings.set(Parameter.STATEMENTS, "1000");
+        settings.set(Parameter.ROW, "1024GiB");
+        List<Step> steps = steps(Button.SQLITE);
+        assertEquals(Long.MAX_VALUE, Refusal.bytes(steps));
+        String words = refusal(free(Long.MAX_VALUE), steps, 1000, CAP);
+        assertTrue(words, words.contains("Allow more in Setting"));
+    }
+
+    /** What ends by time may do more than was thought, and never counts as less. */
+    @Test
+    public void whatWasDoneCountsWhereItIsMoreThanTheEstimate() {
+        Step step = new Step(Workload.RANKED_WRITE, Step.By.ENGINE, new Settings(phone.app),
+                new WriteEstimate(workload -> 100));
+        assertEquals(step.bytes, step.written(1, 10));
+        long operations = 60 * 50_000;
+        assertEquals((5 * 64L << 20) + operations * 2 * 4096, step.written(1, operations));
+        assertEquals(step.bytes / 2, step.written(0.5, 0));
     }
 
     @Test
@@ -116,6 +160,26 @@ public final class RefusalTest {
         assertEquals(Step.By.PHONE, steps(Button.SQLITE).get(0).by);
         settings.set(Parameter.JOURNAL, "waldio");
         assertEquals(Step.By.ENGINE, steps(Button.SQLITE).get(0).by);
+    }
+
+    /** Android tells no headroom to who asks twice within a second. */
+    @Test
+    public void aHeadroomThatWasJustToldHolds() throws Exception {
+        assertEquals(0.7f, Conditions.headroom(0.7f, 10_000), 0);
+        assertEquals(0.7f, Conditions.headroom(Float.NaN, 10_900), 0);
+        assertTrue(Float.isNaN(Conditions.headroom(Float.NaN, 60_000)));
+        assertTrue(Float.isNaN(Conditions.headroom(Float.NaN, 60_100)));
+    }
+
+    @Test
+    public void noHeadroomIsHeat() throws Exception {
+        Conditions cool = new Conditions(80, true, false, 0, 0.99f);
+        Conditions near = new Conditions(80, true, false, 0, 1f);
+        assertEquals("[]", Conditions.warnings(cool, cool).toString());
+        assertEquals("[{\"kind\":\"hot\",\"status\":3}]",
+                Conditions.warnings(near, cool).toString());
+        assertEquals("[{\"kind\":\"hot\",\"status\":4}]", Conditions.warnings(cool,
+                new Conditions(80, true, false, 4, Float.NaN)).toString());
     }
 
     @Test

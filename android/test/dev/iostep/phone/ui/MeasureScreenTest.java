@@ -13,6 +13,8 @@ import android.app.NotificationManager;
 import android.app.job.JobScheduler;
 import android.content.DialogInterface;
 import android.content.Intent;
+import android.database.DatabaseUtils;
+import android.database.sqlite.SQLiteDatabase;
 import android.os.Looper;
 import android.view.View;
 import android.view.ViewGroup;
@@ -259,7 +261,7 @@ public final class MeasureScreenTest {
 
     @Test
     public void aRunThatDiedWithItsProcessIsTold() {
-        History.of(phone.app).begin("insert", "ENGINE", "inside", "Phone 8");
+        History.of(phone.app).begin("insert", "ENGINE", Phone.INSIDE, "Phone 8", 0);
         ((PhoneApp) phone.app).onCreate();
         MainActivity activity = open().get();
         assertTrue(words(activity, R.id.trouble).contains("1 test was under way"));
@@ -286,5 +288,71 @@ public final class MeasureScreenTest {
         measuring.stop();
         Phone.await("the end", () -> !measuring.isRunning());
         Phone.await("the job", () -> scheduler.getPendingJob(1) != null);
+    }
+
+    @Test
+    public void halfAResultIsNone() throws Exception {
+        phone.engine("printf '{\"result\":{\"warn'; exit 1");
+        MainActivity activity = open().get();
+        press(activity, R.id.button_file);
+        agree();
+        Phone.await("the end", () -> !measuring.isRunning());
+        Run run = History.of(phone.app).runs(null, null).get(0);
+        assertEquals(Run.FAILED, run.state);
+        assertNull(History.of(phone.app).result(run.id));
+        assertTrue(words(activity, R.id.trouble).contains("The engine ended without a word"));
+    }
+
+    /** A test that waits with its work until it is let. */
+    private File waiting() throws Exception {
+        File let = new File(phone.directory(), "let");
+        phone.engine("while [ ! -e " + let + " ]; do sleep 0.05; done; exec "
+                + System.getProperty("iostep.engine") + " \"$@\"");
+        return let;
+    }
+
+    @Test
+    public void aBatteryThatRunsLowEndsItAfterTheTestUnderWay() throws Exception {
+        File let = waiting();
+        MainActivity activity = open().get();
+        press(activity, R.id.button_sqlite);
+        agree();
+        phone.battery(15, false);
+        assertTrue(let.createNewFile());
+        Phone.await("the end", () -> !measuring.isRunning());
+        assertTrue(words(activity, R.id.trouble).contains("The battery has 15 %"));
+        List<Run> runs = History.of(phone.app).runs(null, null);
+        assertEquals(1, runs.size());
+        assertEquals(Run.COMPLETE, runs.get(0).state);
+    }
+
+    @Test
+    public void aQuestionThatStoodForHoursIsNoLeaveToBegin() {
+        MainActivity activity = open().get();
+        press(activity, R.id.button_all);
+        phone.battery(15, false);
+        agree();
+        assertFalse(measuring.isRunning());
+        assertTrue(words(activity, R.id.trouble).contains("The battery has 15 %"));
+    }
+
+    @Test
+    public void aHistoryWithoutRoomIsToldAndTheResultComesLater() throws Exception {
+        File let = waiting();
+        MainActivity activity = open().get();
+        press(activity, R.id.button_sqlite);
+        agree();
+        SQLiteDatabase database = History.of(phone.app).getWritableDatabase();
+        Phone.await("the run", () -> DatabaseUtils.queryNumEntries(database, "run") == 1);
+        database.setMaximumSize(1);
+        assertTrue(let.createNewFile());
+        Phone.await("the end", () -> !measuring.isRunning());
+        String trouble = words(activity, R.id.trouble);
+        assertTrue(trouble, trouble.contains("The history cannot be written"));
+        database.setMaximumSize(1L << 30);
+        ((PhoneApp) phone.app).onCreate();
+        Run run = History.of(phone.app).runs(null, null).get(0);
+        assertEquals(Run.COMPLETE, run.state);
+        assertTrue(run.rate > 0);
     }
 }

@@ -1,6 +1,7 @@
 package dev.iostep.phone.ui;
 
 import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertTrue;
 import static org.robolectric.Shadows.shadowOf;
 
@@ -8,6 +9,7 @@ import android.app.Activity;
 import android.app.AlertDialog;
 import android.content.DialogInterface;
 import android.content.Intent;
+import android.os.Build;
 import android.os.Looper;
 import android.view.View;
 import android.view.ViewGroup;
@@ -62,20 +64,19 @@ public final class ShotsTest {
                 Arrays.asList("sqlite", "--time=4", "--repeat=2", "--journal=truncate"),
                 phone.directory(), null, new Stop());
         engineRun = add("insert", "ENGINE", Run.COMPLETE, own.text, around, null);
-        Engine.Outcome other = new PhoneSqlite(engine).bench(
+        Engine.Outcome other = new PhoneSqlite(phone.app, engine).bench(
                 Arrays.asList("sqlite", "--transactions=400", "--journal=truncate"),
                 phone.directory(), progress -> {}, new Stop());
         phoneRun = add("insert", "PHONE", Run.COMPLETE, other.text, around, null);
         failedRun = add("rand-read", "ENGINE", Run.FAILED, null, around,
                 "iostep: /storage/1234-ABCD: no room; make some");
-        history.begin("seq-write", "ENGINE", "Internal storage", "Phone 8");
+        history.begin("seq-write", "ENGINE", Phone.INSIDE, "Phone 8", 0);
         history.findDied();
     }
 
     private long add(String test, String by, String state, String result, String around,
             String complaint) {
-        String storage = phone.app.getString(R.string.storage_internal);
-        long id = history.begin(test, by, storage, "Phone 8");
+        long id = history.begin(test, by, Phone.INSIDE, "Phone 8", 0);
         history.end(id, state, result, around, complaint, 3_000_000);
         return id;
     }
@@ -133,9 +134,10 @@ public final class ShotsTest {
     }
 
     @Test
+    @Config(sdk = {26, 35})
     public void light() throws Exception {
         fill();
-        everyScreen("light");
+        everyScreen(Build.VERSION.SDK_INT == Build.VERSION_CODES.O ? "oldest" : "light");
     }
 
     @Test
@@ -197,6 +199,9 @@ public final class ShotsTest {
         shadowOf(Looper.getMainLooper()).idle();
         assertEquals(1, runs.getChildCount());
         main.findViewById(R.id.export_csv).performClick();
+        assertNull("nothing is written while the screen waits",
+                shadowOf(main).peekNextStartedActivity());
+        Phone.await("the sheet", () -> shadowOf(main).peekNextStartedActivity() != null);
         Intent sheet = shadowOf(main).getNextStartedActivity();
         assertEquals(Intent.ACTION_CHOOSER, sheet.getAction());
     }

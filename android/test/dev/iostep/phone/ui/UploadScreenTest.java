@@ -56,7 +56,7 @@ public final class UploadScreenTest {
         Engine.Outcome outcome = new Engine(phone.app).bench(
                 Arrays.asList("sqlite", "--transactions=20"), phone.directory(), null, new Stop());
         History history = History.of(phone.app);
-        long run = history.begin("insert", "ENGINE", "inside", "Phone 8");
+        long run = history.begin("insert", "ENGINE", Phone.INSIDE, "Phone 8", 0);
         history.end(run, Run.COMPLETE, outcome.text, "{\"warnings\":[]}", null, 0);
         return run;
     }

@@ -48,7 +48,7 @@ public final class UploadTest {
 
     private long run(String result, String conditions) {
         History history = History.of(phone.app);
-        long id = history.begin("insert", "ENGINE", "inside", "Phone 8");
+        long id = history.begin("insert", "ENGINE", Phone.INSIDE, "Phone 8", 0);
         history.end(id, Run.COMPLETE, result, conditions, null, 0);
         return id;
     }
@@ -151,7 +151,7 @@ public final class UploadTest {
     @Test
     public void thePhonesSqliteIsATestOfItsOwnAtTheServer() throws Exception {
         agree();
-        Engine.Outcome outcome = new PhoneSqlite(new Engine(phone.app)).bench(
+        Engine.Outcome outcome = new PhoneSqlite(phone.app, new Engine(phone.app)).bench(
                 Arrays.asList("sqlite", "--transactions=50"), phone.directory(), progress -> {},
                 new Stop());
         assertTrue(outcome.complaint, outcome.whole);
