@@ -23,7 +23,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 pub use change::{Change, KeyMay, Outcome, Secret};
-pub use query::{Filter, Page, Record, Submission};
+pub use query::{Filter, ForLake, Page, Record, Submission};
 pub use rankings::Ranked;
 pub use schema::SCHEMA_VERSION;
 pub use state::State;
@@ -221,6 +221,13 @@ impl Readers {
     pub fn submission(&self, id: &Id) -> Result<Record> {
         let record = self.ask(|db| query::record(db, id))?;
         record.unpacked(&self.store.database)
+    }
+
+    /// The first `limit` valid results after a number that the lake has not got.
+    ///
+    /// Errors: `Database`.
+    pub fn for_lake(&self, after: i64, limit: u32) -> Result<Vec<ForLake>> {
+        self.ask(|db| query::for_lake(db, &self.store.database, after, limit))
     }
 
     /// The newest submissions of a kind.

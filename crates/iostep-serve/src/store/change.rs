@@ -36,6 +36,8 @@ pub enum Change {
         state: State,
         reason: String,
     },
+    /// The lake has these submissions.
+    InLake { numbers: Vec<i64> },
 }
 
 /// Who may take a result back: whose key makes this token.
@@ -128,8 +130,17 @@ impl Change {
             } => add(db, upload, packed, key),
             Change::Remove { id, key_may } => remove(db, id, key_may),
             Change::Decide { id, state, reason } => decide(db, id, *state, reason),
+            Change::InLake { numbers } => in_lake(db, numbers),
         }
     }
+}
+
+fn in_lake(db: &Connection, numbers: &[i64]) -> rusqlite::Result<Outcome> {
+    let mut update = db.prepare_cached("UPDATE submission SET in_lake = 1 WHERE number = ?1")?;
+    for number in numbers {
+        update.execute([number])?;
+    }
+    Ok(Outcome::Done)
 }
 
 /// Seconds since 1970; 0 for a clock before that.

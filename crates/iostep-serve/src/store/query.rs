@@ -29,6 +29,17 @@ pub struct Submission {
     pub device: Device,
 }
 
+/// A valid result that the lake has not got.
+#[derive(Debug)]
+pub struct ForLake {
+    /// As [`Submission::number`].
+    pub number: i64,
+    /// The public key of its installation.
+    pub key: [u8; 32],
+    /// What is kept of it, or why that cannot be read.
+    pub body: Result<Vec<u8>>,
+}
+
 /// What there is of a result's name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
@@ -109,19 +120,50 @@ pub(super) fn record(db: &Connection, id: &Id) -> rusqlite::Result<Record> {
     Ok(if gone { Record::Gone } else { Record::Missing })
 }
 
+/// The first of those after a number. `path` names the store in errors.
+pub(super) fn for_lake(
+    db: &Connection,
+    path: &Path,
+    after: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<ForLake>> {
+    let mut statement = db.prepare_cached(
+        "SELECT submission.number, key, body
+         FROM submission JOIN installation ON installation.number = installation
+         WHERE state = 'valid' AND in_lake = 0 AND submission.number > ?1
+         ORDER BY submission.number LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![after, limit], |row| {
+        let number = row.get(0)?;
+        Ok(ForLake {
+            number,
+            key: row.get(1)?,
+            body: unpack(path, number, &row.get::<_, Vec<u8>>(2)?),
+        })
+    })?;
+    rows.collect()
+}
+
+/// A body as it was before it was packed.
+///
+/// Errors: `Damaged`.
+fn unpack(path: &Path, number: i64, body: &[u8]) -> Result<Vec<u8>> {
+    zstd::bulk::Decompressor::new()
+        .and_then(|mut unpack| unpack.decompress(body, MOST_BODY_BYTES))
+        .map_err(|error| Error::Damaged {
+            path: path.to_owned(),
+            place: format!("submission {number}"),
+            reason: error.to_string(),
+        })
+}
+
 impl Record {
     /// With the body as it was before it was packed.
     pub(super) fn unpacked(self, path: &Path) -> Result<Record> {
         let Record::Kept(submission, body) = self else {
             return Ok(self);
         };
-        let body = zstd::bulk::Decompressor::new()
-            .and_then(|mut unpack| unpack.decompress(&body, MOST_BODY_BYTES))
-            .map_err(|error| Error::Damaged {
-                path: path.to_owned(),
-                place: format!("submission {}", submission.number),
-                reason: error.to_string(),
-            })?;
+        let body = unpack(path, submission.number, &body)?;
         Ok(Record::Kept(submission, body))
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Each makes the next version of what the one before it left. What stands here is never changed,
 /// only added to: stores of earlier programs have gone that way.
-const MIGRATIONS: [&str; 2] = [FIRST, SECOND];
+const MIGRATIONS: [&str; 3] = [FIRST, SECOND, THIRD];
 
 /// The version of a store that this program leaves.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
@@ -131,6 +131,12 @@ DROP INDEX submission_by_device;
 CREATE INDEX submission_by_device ON submission (device, number, state, test, filesystem);
 ";
 
+const THIRD: &str = "
+-- Whether the lake has it, and those that it has yet to get.
+ALTER TABLE submission ADD COLUMN in_lake INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX submission_for_lake ON submission (number) WHERE state = 'valid' AND in_lake = 0;
+";
+
 /// The name of the secret in `meta`.
 pub(super) const SECRET: &str = "secret";
 
@@ -209,7 +215,10 @@ pub(super) mod tests {
             ("installation", "*"),
             ("device", "*"),
             ("test", "*"),
-            ("submission", "*"),
+            (
+                "submission",
+                "number, id, received, state, reasons, test, filesystem, device, installation, body",
+            ),
             (
                 "metric",
                 "test, measure, device, installation, submission, value, low, high, counts",

@@ -2,12 +2,15 @@
 
 mod decide;
 mod export;
+mod lake;
 mod list;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use anyhow::anyhow;
 use iostep_model::hex;
@@ -30,6 +33,7 @@ use crate::terminal;
 Examples:
   iostep serve --data results
   iostep serve --data results --listen 0.0.0.0:7370 --per-address 600
+  iostep serve --data results --lake /srv/lake
   iostep serve list --data results --state invalid
   iostep serve delist --data results 3f5a... --reason 'a forged clock'
   iostep serve backup --data results copy.db
@@ -63,6 +67,11 @@ pub struct Args {
     #[arg(long)]
     behind_proxy: bool,
 
+    /// Put valid results into this lake, at the start and each midnight of UTC; made if it is not
+    /// there
+    #[arg(long, value_name = "LAKE")]
+    lake: Option<PathBuf>,
+
     /// Print JSON: the URL, once connections are taken
     #[arg(long)]
     json: bool,
@@ -84,6 +93,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Copy the store while it is used, to a plain SQLite database
     Backup(export::BackupArgs),
+    /// Put the valid results that a lake has not got into it
+    Lake(lake::LakeArgs),
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -96,6 +107,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Command::Restore(args)) => decide::restore(&args),
         Some(Command::Export(args)) => export::export(&args),
         Some(Command::Backup(args)) => export::back_up(&args),
+        Some(Command::Lake(args)) => lake::put(&args),
     }
 }
 
@@ -103,6 +115,8 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let data = args.data.as_deref().unwrap_or(Path::new("."));
     let store = Store::create(data).map_err(unfit)?;
     let interrupt = Interrupt::install()?;
+    let lake = args.lake.as_deref();
+    let lake = lake.map(|path| lake::open_lake(path, &store)).transpose()?;
     let limits = Limits {
         per_address: args.per_address,
         per_installation: args.per_installation,
@@ -110,20 +124,30 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         patience: Patience::default(),
     };
     let mut printed = Ok(());
-    server::run(
-        &store,
-        args.listen,
-        limits,
-        || interrupt.came(),
-        |address| {
-            let url = format!("http://{address}");
-            log::line(&format!("listening at {url}"));
-            if args.json {
-                printed = terminal::print_json(&serde_json::json!({ "url": url }).to_string());
-            }
-        },
-    )
-    .map_err(unfit)?;
+    let has_ended = AtomicBool::new(false);
+    let stop = || interrupt.came() || has_ended.load(Ordering::Relaxed);
+    let served = thread::scope(|scope| {
+        let served = server::run(
+            &store,
+            args.listen,
+            limits,
+            || interrupt.came(),
+            |address| {
+                let url = format!("http://{address}");
+                log::line(&format!("listening at {url}"));
+                if args.json {
+                    printed = terminal::print_json(&serde_json::json!({ "url": url }).to_string());
+                }
+                // Not before it is known that no other server has the store.
+                if let Some(lake) = &lake {
+                    scope.spawn(|| lake::each_night(&store, lake, &stop));
+                }
+            },
+        );
+        has_ended.store(true, Ordering::Relaxed);
+        served
+    });
+    served.map_err(unfit)?;
     log::line("ended: all that was acknowledged is kept");
     printed?;
     Ok(ExitCode::SUCCESS)

@@ -13,6 +13,13 @@ use tempfile::TempDir;
 
 use crate::{OLD, json, said};
 
+#[allow(
+    dead_code,
+    reason = "of the server's own tests; some of it is asked for here"
+)]
+#[path = "../../../iostep-serve/src/fixture.rs"]
+mod fixture;
+
 /// A server as a process, which ends with the test.
 struct Server {
     process: Child,
@@ -21,6 +28,10 @@ struct Server {
 
 impl Server {
     fn start(place: &Path) -> Server {
+        Server::start_with(place, &[])
+    }
+
+    fn start_with(place: &Path, more: &[&str]) -> Server {
         let mut process = crate::iostep()
             .args([
                 "serve",
@@ -31,6 +42,7 @@ impl Server {
                 "--json",
             ])
             .args(["--per-address", "1000000", "--per-installation", "1000000"])
+            .args(more)
             .current_dir(place)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -300,6 +312,82 @@ fn a_killed_server_has_every_result_that_it_acknowledged() {
     }
 }
 
+/// Rows of the lake's results.
+fn rows_in_lake(place: &TempDir) -> u64 {
+    let info = json(&iostep(place, &["fleet", "info", "lake", "--json"]));
+    info["results"]["rows"].as_u64().expect("a number")
+}
+
+#[test]
+fn valid_results_are_once_in_the_lake_whatever_is_killed() {
+    const RUNS: u64 = 2;
+    let place = tempfile::tempdir().expect("a directory");
+    let server = Server::start(place.path());
+    let client = Client::new(&server.url, [7; 32]).expect("a URL");
+    let mut sent = 0;
+    let mut submit = || {
+        sent += 1;
+        let share = 1.0 - f64::from(sent) / 1e4;
+        let result = fixture::scaled(fixture::file(RUNS as u32), share);
+        let result = serde_json::to_vec(&result).expect("JSON");
+        client.submit(&result).expect("it is accepted").id
+    };
+    let kills = std::env::var("IOSTEP_KILLS").map_or(5, |it| it.parse().expect("a number"));
+    let first = submit();
+    for round in 0..kills {
+        for _ in 0..3 {
+            submit();
+        }
+        let mut other = crate::iostep();
+        let mut other = other
+            .args(["serve", "lake", "--data", "data", "lake"])
+            .current_dir(place.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        // From before it opens the store to after it has merged the files.
+        std::thread::sleep(std::time::Duration::from_millis(round * 7 % 120));
+        other.kill().expect("it can be");
+        other.wait().expect("its end");
+    }
+    let doubted = submit();
+    let (status, said) = operate(
+        &place,
+        &["quarantine", "--data", "data", &doubted, "--reason", "x"],
+    );
+    assert_eq!(status, Some(0), "{said}");
+    drop(server);
+    // Another server has a lake, and begins with it.
+    let valid = 1 + 3 * kills;
+    let mut server = Server::start_with(place.path(), &["--lake", "lake"]);
+    let began = std::time::Instant::now();
+    while rows_in_lake(&place) < valid * RUNS {
+        assert!(
+            began.elapsed() < crate::PATIENCE,
+            "{}",
+            rows_in_lake(&place)
+        );
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(server.signal(Signal::TERM).success());
+    assert_eq!(rows_in_lake(&place), valid * RUNS);
+    let again = ["serve", "lake", "--data", "data", "lake", "--json"];
+    let none = serde_json::json!({ "results": 0, "runs": 0, "left": 0 });
+    assert_eq!(json(&iostep(&place, &again)), none);
+    let restored = operate(&place, &["restore", "--data", "data", &doubted]);
+    assert_eq!(restored.0, Some(0), "{}", restored.1);
+    assert_eq!(json(&iostep(&place, &again))["results"], 1);
+    assert_eq!(rows_in_lake(&place), (valid + 1) * RUNS);
+    // What is taken back afterwards stays there.
+    let delisted = operate(
+        &place,
+        &["delist", "--data", "data", &first, "--reason", "x"],
+    );
+    assert_eq!(delisted.0, Some(0), "{}", delisted.1);
+    assert_eq!(json(&iostep(&place, &again)), none);
+}
+
 /// What a command of the operator's comes to, and what it says of that.
 fn operate(place: &TempDir, arguments: &[&str]) -> (Option<i32>, String) {
     let output = iostep(place, &[&["serve"], arguments].concat());
@@ -325,6 +413,7 @@ fn a_store_that_is_not_there_is_bad_usage_and_is_not_made() {
             &["restore", &id],
             &["export", "-o", "out.jsonl"],
             &["backup", "copy.db"],
+            &["lake", "lake"],
         ] {
             let (status, said) = operate(&place, &[command, &["--data", data]].concat());
             assert_eq!(status, Some(2), "{command:?}: {said}");
@@ -365,6 +454,10 @@ fn copies_go_where_nothing_is_and_not_among_the_stores_files() {
     for to in ["data/store.db", "data/out.jsonl"] {
         let (status, said) = operate(&place, &["export", "--data", "data", "-o", to]);
         assert_eq!(status, Some(2), "{to}: {said}");
+    }
+    for to in ["data", "data/lake", "there", "fifo", "link/lake"] {
+        let (status, said) = operate(&place, &["lake", "--data", "data", to]);
+        assert!(matches!(status, Some(1 | 2)), "{to}: {said}");
     }
     let (status, said) = operate(&place, &["export", "--data", "data", "-o", "/dev/null"]);
     assert_eq!(status, Some(0), "{said}");
