@@ -112,12 +112,7 @@ public final class History extends SQLiteOpenHelper {
             full = error;
             throw error;
         } finally {
-            try {
-                database.endTransaction();
-            } catch (SQLException gone) {
-                // SQLite itself has undone what found no room, and the first error says so.
-                throw full == null ? gone : full;
-            }
+            Transactions.end(database, full);
         }
     }
 

@@ -14,6 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
+import dev.iostep.phone.history.Transactions;
+
 /** A thread of a run of Android's SQLite: its databases, its transactions, what they took. */
 final class PhoneWorker extends Thread {
     private enum Operation { INSERT, UPDATE, DELETE }
@@ -124,6 +126,7 @@ final class PhoneWorker extends Thread {
             for (int table = 0; table < tables; table++) {
                 database.execSQL("CREATE TABLE " + schema(each) + ".t" + table
                         + " (key INTEGER PRIMARY KEY, value BLOB NOT NULL)");
+                SQLException failed = null;
                 database.beginTransaction();
                 try (SQLiteStatement insert = database.compileStatement("INSERT INTO "
                         + schema(each) + ".t" + table + " (key, value) VALUES (?1, ?2)")) {
@@ -136,8 +139,11 @@ final class PhoneWorker extends Thread {
                         }
                     }
                     database.setTransactionSuccessful();
+                } catch (SQLException error) {
+                    failed = error;
+                    throw error;
                 } finally {
-                    database.endTransaction();
+                    Transactions.end(database, failed);
                 }
             }
         }
@@ -225,6 +231,7 @@ final class PhoneWorker extends Thread {
         } else {
             attempt = "BEGIN";
             database.beginTransactionNonExclusive();
+            SQLException failed = null;
             try {
                 attempt = "a statement";
                 for (int each = 0; each < statements; each++) {
@@ -234,9 +241,12 @@ final class PhoneWorker extends Thread {
                 }
                 database.setTransactionSuccessful();
                 attempt = "COMMIT";
+            } catch (SQLException error) {
+                failed = error;
+                throw error;
             } finally {
                 long commit = System.nanoTime();
-                database.endTransaction();
+                Transactions.end(database, failed);
                 commits.record(System.nanoTime() - commit);
             }
         }
