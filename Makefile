@@ -112,7 +112,7 @@ bench-sqlite-loop: ## Compare bench's SQLite transactions with a plain loop's (r
 	$(AS_ROOT) bench/sqlite-loop $(abspath $(IOSTEP))
 
 .PHONY: bench-labs
-bench-labs: ## Run the built-in labs and print them into docs/lab-results.md (root, half an hour)
+bench-labs: ## Run the built-in labs and print them into docs/results/labs.md (root, half an hour)
 	scripts/setup test
 	cargo build --release --package iostep --bin iostep
 	$(AS_ROOT) bench/lab-results $(abspath $(IOSTEP)) $(or $(LABS),/var/tmp/iostep-labs)
