@@ -56,7 +56,7 @@ final class Measurement implements Runnable {
             }
         } catch (SQLException full) {
             trouble = context.getString(R.string.history_full, full.getMessage());
-        } catch (RuntimeException | JSONException error) {
+        } catch (RuntimeException | JSONException | Error error) {
             trouble = context.getString(R.string.failed_app, error.toString());
         } finally {
             Measuring.get().end(trouble);
@@ -109,14 +109,15 @@ final class Measurement implements Runnable {
         }
     }
 
-    /** An engine that is killed, or finds no room for it, prints a part of a result, which is none. */
+    /** A part of a result, as an engine prints that is killed or finds no room for it, is none. */
     private Engine.Outcome read(Engine.Outcome outcome) {
-        if (outcome.text.isEmpty() || Figures.isResult(outcome.text)) {
+        String text = outcome.text;
+        if (Figures.isResult(text)) {
             return outcome;
         }
-        String why = !outcome.complaint.isEmpty() || !outcome.whole ? outcome.complaint
-                : context.getString(R.string.failed_unread, outcome.text.substring(0,
-                        Math.min(SHOWN_LETTERS, outcome.text.length())));
+        boolean unread = outcome.whole && !text.isEmpty() && outcome.complaint.isEmpty();
+        String why = unread ? context.getString(R.string.failed_unread,
+                text.substring(0, Math.min(SHOWN_LETTERS, text.length()))) : outcome.complaint;
         return new Engine.Outcome("", why, false);
     }
 

@@ -38,8 +38,8 @@ public final class Step {
     }
 
     /**
-     * What it wrote, about, after so many operations: {@code share}, 0 to 1, is how far it came of what
-     * it was to write. What ends by time may have done more than was estimated.
+     * What it wrote, about, after so many operations: {@code share}, 0 to 1, is how far it came of
+     * what it was to write. What ends by time may have done more than was estimated.
      */
     long written(double share, long operations) {
         return (long) Math.max(share * bytes, share * before + (double) operations * each);

@@ -85,7 +85,7 @@ public final class UploadJob extends JobService {
             try {
                 sent = new Sender(this).sendWaiting();
             } catch (SQLException full) {
-                // Whatever was sent and could not be written down is sent again, and is one at the server.
+                // What was sent and could not be written down is sent again: a server has it once.
             } finally {
                 SENDING.decrementAndGet();
                 jobFinished(parameters, !sent);

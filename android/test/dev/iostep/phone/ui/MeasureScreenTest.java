@@ -355,4 +355,19 @@ public final class MeasureScreenTest {
         assertEquals(Run.COMPLETE, run.state);
         assertTrue(run.rate > 0);
     }
+
+    @Test
+    public void anEngineThatPrintsSomethingElseIsTold() throws Exception {
+        for (String printed : new String[] {"hello", ""}) {
+            phone.engine("printf '" + printed + "'");
+            MainActivity activity = open().get();
+            press(activity, R.id.button_file);
+            agree();
+            Phone.await("the end", () -> !measuring.isRunning());
+            assertEquals(Run.FAILED, History.of(phone.app).runs(null, null).get(0).state);
+            String trouble = words(activity, R.id.trouble);
+            assertTrue(trouble, trouble.contains(printed.isEmpty()
+                    ? "The engine ended without a word" : "cannot be read: hello"));
+        }
+    }
 }

@@ -188,4 +188,18 @@ public final class UploadScreenTest {
         Phone.await("the end of it", () -> state.getText().toString().startsWith("0 sent"));
         assertEquals(Upload.TAKEN_BACK, new Uploads(phone.app).of(run).state);
     }
+
+    @Test
+    public void whatWaitsForAServerThatIsSetNoMoreIsNotSaidToWait() throws Exception {
+        settings.set(Parameter.SERVER, server.url);
+        settings.agree(true);
+        long run = measure();
+        new Uploads(phone.app).add(run, server.url);
+        TextView state = setting().findViewById(R.id.upload_state);
+        assertTrue(state.getText().toString(), state.getText().toString().contains("1 wait"));
+        settings.set(Parameter.SERVER, "http://127.0.0.1:1");
+        assertTrue(words(result(run)), words(result(run)).contains("you did not agree"));
+        state = setting().findViewById(R.id.upload_state);
+        assertTrue(state.getText().toString(), state.getText().toString().contains("0 wait"));
+    }
 }
