@@ -150,6 +150,12 @@ impl Lake {
         &self.root
     }
 
+    /// What tells it from every other lake, wherever it lies, and tells nothing of its key.
+    pub fn identity(&self) -> String {
+        let hidden = self.key.hide("lake", "");
+        String::from_utf8_lossy(&hidden).into_owned()
+    }
+
     pub(crate) fn key(&self) -> &Key {
         &self.key
     }
@@ -191,15 +197,16 @@ impl Lake {
     pub(crate) fn has(&self, table: Table, date: Date, id: &str) -> Result<bool> {
         let directory = self.directory(table, date);
         let own = format!("{id}.parquet");
-        for found in place::files(&directory)? {
-            if found.name == own {
-                return Ok(true);
-            }
-            if !found.name.starts_with(MERGED) {
-                continue;
-            }
-            let path = directory.join(&found.name);
-            let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = place::files(&directory)?;
+        if files.iter().any(|found| found.name == own) {
+            return Ok(true);
+        }
+        let merged = files.iter().filter(|found| found.name.starts_with(MERGED));
+        let merged: Vec<PathBuf> = merged.map(|found| directory.join(&found.name)).collect();
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was merged again has another name.
+        ids.retain(|path, _| path.parent() != Some(&*directory) || merged.contains(path));
+        for path in merged {
             if !ids.contains_key(&path) {
                 ids.insert(path.clone(), reader::ids(&path, table)?);
             }

@@ -227,7 +227,7 @@ impl Readers {
     ///
     /// Errors: `Database`.
     pub fn for_lake(&self, after: i64, limit: u32) -> Result<Vec<ForLake>> {
-        self.ask(|db| query::for_lake(db, &self.store.database, after, limit))
+        self.ask(|db| query::for_lake(db, after, limit))
     }
 
     /// The newest submissions of a kind.

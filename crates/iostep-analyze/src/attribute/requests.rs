@@ -135,7 +135,7 @@ impl<'a> Requests<'a> {
         for (index, mut piece) in self.layers.take(remap).into_iter().enumerate() {
             piece.durability = durability;
             piece.starts_bio = index == 0;
-            issuer = issuer.or(Some(piece.flush_asker()));
+            issuer = issuer.or(Some(piece.flush_issuer()));
             let sectors = u64::from(piece.piece.bytes) / SECTOR_BYTES;
             self.arrive(remap.to, remap.operation, sector, piece);
             sector += sectors;

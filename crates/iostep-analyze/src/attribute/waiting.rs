@@ -33,7 +33,7 @@ impl Waiting {
     }
 
     /// Who asks for the flush that the bio of this piece carries.
-    pub(super) fn flush_asker(&self) -> Issuer {
+    pub(super) fn flush_issuer(&self) -> Issuer {
         Issuer {
             sync: self.issuer.sync.or(self.piece.cause),
             ..self.issuer

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::outlier;
-use super::schema::SECRET;
+use super::schema::{LAKE, SECRET};
 use super::state::State;
 use crate::check::Reason;
 use crate::error::{Error, Result};
@@ -36,6 +36,9 @@ pub enum Change {
         state: State,
         reason: String,
     },
+    /// The store fills a lake from now on, named by whatever is its own; another one only if it is to
+    /// be filled `anew`.
+    FillLake { lake: String, anew: bool },
     /// The lake has these submissions.
     InLake { numbers: Vec<i64> },
 }
@@ -64,7 +67,7 @@ pub enum Outcome {
     Known { is_own: bool, state: State },
     /// There is no such result.
     Missing,
-    /// The token is that of another result.
+    /// The token is that of another result, or the lake is another one.
     Forbidden,
 }
 
@@ -130,9 +133,31 @@ impl Change {
             } => add(db, upload, packed, key),
             Change::Remove { id, key_may } => remove(db, id, key_may),
             Change::Decide { id, state, reason } => decide(db, id, *state, reason),
+            Change::FillLake { lake, anew } => fill_lake(db, lake, *anew),
             Change::InLake { numbers } => in_lake(db, numbers),
         }
     }
+}
+
+fn fill_lake(db: &Connection, lake: &str, anew: bool) -> rusqlite::Result<Outcome> {
+    let known: Option<String> = db
+        .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
+        .query_row([LAKE], |row| {
+            Ok(String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into())
+        })
+        .optional()?;
+    if known.is_some_and(|known| known != lake) && !anew {
+        return Ok(Outcome::Forbidden);
+    }
+    if anew {
+        db.execute("UPDATE submission SET in_lake = 0 WHERE in_lake = 1", [])?;
+    }
+    db.prepare_cached(
+        "INSERT INTO meta (name, value) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    )?
+    .execute(params![LAKE, lake.as_bytes()])?;
+    Ok(Outcome::Done)
 }
 
 fn in_lake(db: &Connection, numbers: &[i64]) -> rusqlite::Result<Outcome> {

@@ -30,14 +30,13 @@ pub struct Submission {
 }
 
 /// A valid result that the lake has not got.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForLake {
     /// As [`Submission::number`].
     pub number: i64,
+    pub id: Id,
     /// The public key of its installation.
     pub key: [u8; 32],
-    /// What is kept of it, or why that cannot be read.
-    pub body: Result<Vec<u8>>,
 }
 
 /// What there is of a result's name.
@@ -120,41 +119,23 @@ pub(super) fn record(db: &Connection, id: &Id) -> rusqlite::Result<Record> {
     Ok(if gone { Record::Gone } else { Record::Missing })
 }
 
-/// The first of those after a number. `path` names the store in errors.
-pub(super) fn for_lake(
-    db: &Connection,
-    path: &Path,
-    after: i64,
-    limit: u32,
-) -> rusqlite::Result<Vec<ForLake>> {
+/// The first of those after a number. Without its index SQLite would visit every valid result.
+pub(super) fn for_lake(db: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<ForLake>> {
     let mut statement = db.prepare_cached(
-        "SELECT submission.number, key, body
-         FROM submission JOIN installation ON installation.number = installation
+        "SELECT submission.number, id, key
+         FROM submission INDEXED BY submission_for_lake
+            JOIN installation ON installation.number = installation
          WHERE state = 'valid' AND in_lake = 0 AND submission.number > ?1
          ORDER BY submission.number LIMIT ?2",
     )?;
     let rows = statement.query_map(params![after, limit], |row| {
-        let number = row.get(0)?;
         Ok(ForLake {
-            number,
-            key: row.get(1)?,
-            body: unpack(path, number, &row.get::<_, Vec<u8>>(2)?),
+            number: row.get(0)?,
+            id: row.get(1)?,
+            key: row.get(2)?,
         })
     })?;
     rows.collect()
-}
-
-/// A body as it was before it was packed.
-///
-/// Errors: `Damaged`.
-fn unpack(path: &Path, number: i64, body: &[u8]) -> Result<Vec<u8>> {
-    zstd::bulk::Decompressor::new()
-        .and_then(|mut unpack| unpack.decompress(body, MOST_BODY_BYTES))
-        .map_err(|error| Error::Damaged {
-            path: path.to_owned(),
-            place: format!("submission {number}"),
-            reason: error.to_string(),
-        })
 }
 
 impl Record {
@@ -163,7 +144,13 @@ impl Record {
         let Record::Kept(submission, body) = self else {
             return Ok(self);
         };
-        let body = unpack(path, submission.number, &body)?;
+        let body = zstd::bulk::Decompressor::new()
+            .and_then(|mut unpack| unpack.decompress(&body, MOST_BODY_BYTES))
+            .map_err(|error| Error::Damaged {
+                path: path.to_owned(),
+                place: format!("submission {}", submission.number),
+                reason: error.to_string(),
+            })?;
         Ok(Record::Kept(submission, body))
     }
 }

@@ -140,6 +140,9 @@ CREATE INDEX submission_for_lake ON submission (number) WHERE state = 'valid' AN
 /// The name of the secret in `meta`.
 pub(super) const SECRET: &str = "secret";
 
+/// The name of the lake in `meta`.
+pub(super) const LAKE: &str = "lake";
+
 /// Brings a database to this program's schema: each step is there whole or not at all.
 ///
 /// Errors: `Refused` for a newer program's; `Database`, `Full`, `Io` if the system has no random

@@ -116,7 +116,9 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::create(data).map_err(unfit)?;
     let interrupt = Interrupt::install()?;
     let lake = args.lake.as_deref();
-    let lake = lake.map(|path| lake::open_lake(path, &store)).transpose()?;
+    let lake = lake
+        .map(|path| lake::of_store(path, &store, false))
+        .transpose()?;
     let limits = Limits {
         per_address: args.per_address,
         per_installation: args.per_installation,
@@ -127,7 +129,8 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let has_ended = AtomicBool::new(false);
     let stop = || interrupt.came() || has_ended.load(Ordering::Relaxed);
     let served = thread::scope(|scope| {
-        let served = server::run(
+        let _ends = Ends(&has_ended);
+        server::run(
             &store,
             args.listen,
             limits,
@@ -143,14 +146,21 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
                     scope.spawn(|| lake::each_night(&store, lake, &stop));
                 }
             },
-        );
-        has_ended.store(true, Ordering::Relaxed);
-        served
+        )
     });
     served.map_err(unfit)?;
     log::line("ended: all that was acknowledged is kept");
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so when the server ends, however it does.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A directory that is no store, or one of somebody else, is the user's to mend.

@@ -184,6 +184,10 @@ fn what_was_measured_is_taken_read_back_and_decided_about() {
         listed["results"][0]["test"],
         "sqlite,journal=wal,transactions=50"
     );
+    let newest = listed["results"][0]["number"].to_string();
+    let before = at_data("list", &["--before", &newest]);
+    assert_eq!(before["results"].as_array().map(Vec::len), Some(1));
+    assert_eq!(before["results"][0]["id"], kept[0]["id"]);
     let shown = at_data("show", &[id]);
     let text = shown.to_string();
     assert!(
@@ -351,6 +355,14 @@ fn valid_results_are_once_in_the_lake_whatever_is_killed() {
         other.kill().expect("it can be");
         other.wait().expect("its end");
     }
+    // Two whose clocks were wrong.
+    for start_wall_ns in [0, u64::MAX] {
+        let mut result = fixture::file(RUNS as u32);
+        result.environment.memory_bytes += start_wall_ns % 1000 + 1;
+        result.runs[0].start_wall_ns = start_wall_ns;
+        let result = serde_json::to_vec(&result).expect("JSON");
+        client.submit(&result).expect("it is accepted");
+    }
     let doubted = submit();
     let (status, said) = operate(
         &place,
@@ -379,6 +391,25 @@ fn valid_results_are_once_in_the_lake_whatever_is_killed() {
     assert_eq!(restored.0, Some(0), "{}", restored.1);
     assert_eq!(json(&iostep(&place, &again))["results"], 1);
     assert_eq!(rows_in_lake(&place), (valid + 1) * RUNS);
+    // Nor in another one, unless it is asked for.
+    let (status, said) = operate(&place, &["lake", "--data", "data", "other"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("the store fills another lake"), "{said}");
+    // Those two are told again, and are no success.
+    for (lake, results) in [("other", valid + 1), ("lake", 0)] {
+        let anew = ["serve", "lake", "--data", "data", lake, "--anew", "--json"];
+        let output = iostep(&place, &anew);
+        assert_eq!(output.status.code(), Some(1), "{}", crate::said(&output));
+        let added: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(added["results"], results);
+        assert_eq!(added["left"], 2);
+        let why = "its clock was wrong: it began on 1970-01-01";
+        assert!(
+            crate::said(&output).contains(why),
+            "{}",
+            crate::said(&output)
+        );
+    }
     // What is taken back afterwards stays there.
     let delisted = operate(
         &place,

@@ -1,5 +1,6 @@
 //! A command of iostep that runs on the phone, and its result's way to the desk.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ const MOST_LINE_BYTES: u64 = 64 << 10;
 /// The result's name on the phone, and that of a recording that is compressed, as its name says.
 const RESULT: &str = "result";
 const COMPRESSED: &str = "result.zst";
+/// What helps with what was fetched and cannot be used.
+const HINT: &str = "adb pull can fetch it";
 /// The name of the file with the program's process id.
 const PID: &str = "pid";
 /// What bench has a result in one file of.
@@ -141,9 +144,10 @@ pub fn run(
         args.output.display(),
         device.name()
     );
+    keep(&args.output).map_err(|error| anyhow!("{}: {error:#}", place.leave(HINT)))?;
     // What cannot be read here is better there than nowhere; and it is no bad usage.
     let shown = report::fetched(&args.output, args.html.as_deref(), args.json)
-        .map_err(|error| anyhow!("{}: {error:#}", place.leave("adb pull can fetch it")))?;
+        .map_err(|error| anyhow!("{}: {error:#}", place.leave(HINT)))?;
     drop(place);
     if let Some(page) = args.html.as_deref().filter(|_| args.open) {
         open(page)?;
@@ -161,6 +165,17 @@ fn fetch(adb: &Adb, kind: Kind, from: &str, to: &Path) -> anyhow::Result<()> {
         Kind::Bench => fetch::result(adb, from, to),
         Kind::Record => fetch::recording(adb, from, to),
     }
+}
+
+/// Makes the name of what was fetched survive a power loss, as its content does.
+fn keep(output: &Path) -> anyhow::Result<()> {
+    let mut directories = vec![place_of(output)?];
+    directories.extend(output.is_dir().then(|| output.to_owned()));
+    directories.extend(Some(kept::directory_of(output)).filter(|data| data.is_dir()));
+    directories.iter().try_for_each(|directory| {
+        let synced = File::open(directory).and_then(|directory| directory.sync_all());
+        synced.with_context(|| format!("{}: cannot sync", directory.display()))
+    })
 }
 
 /// Everything that could keep a result from its place, before there is one.

@@ -1,37 +1,43 @@
 //! `iostep serve lake`, and what `iostep serve --lake` does each night: valid results become rows of
 //! a lake.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use iostep_fleet::{Date, Lake, Options, Sizes, Table};
 use iostep_model::bench::Document;
 use iostep_model::error::Error;
 use iostep_model::hex;
 use iostep_serve::log;
-use iostep_serve::store::{Change, ForLake, Readers, Store};
+use iostep_serve::store::{Change, ForLake, Outcome, Readers, Record, State, Store};
 
 use super::{expect_elsewhere, line, open};
+use crate::error::bad_input;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
-/// Results that are held at once, and become files of their own until they are merged.
+/// Results that the store is told of at once.
 const BATCH: u32 = 500;
+/// New files of a date, one for each result, that are merged before there are more.
+const MOST_SMALL: u64 = 1000;
+/// Results are of days on which there was a phone that runs this, and of none to come.
+const FIRST_DAY: &str = "2015-01-01";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often somebody looks whether it is night, or the end.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Put the valid results that a lake has not got into it.
 ///
-/// Once, as iostep serve --lake does each night. A store has one lake: what was put into it is not
-/// put into another one.
+/// Once, as iostep serve --lake does each night.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  iostep serve lake --data results /srv/lake")]
+Examples:
+  iostep serve lake --data results /srv/lake
+  iostep serve lake --data results /srv/another --anew")]
 pub struct LakeArgs {
     /// Directory of the results
     #[arg(long, value_name = "DIR")]
@@ -40,6 +46,10 @@ pub struct LakeArgs {
     /// The lake; made if it is not there
     #[arg(value_name = "LAKE")]
     lake: PathBuf,
+
+    /// Put all of them there, as into a lake that this store has not filled before
+    #[arg(long)]
+    anew: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -53,15 +63,14 @@ struct Added {
     results: u64,
     /// Their runs.
     runs: u64,
-    /// Results that could not be put into it; they are tried again.
+    /// Results that were not put into it.
     left: u64,
 }
 
 pub fn put(args: &LakeArgs) -> anyhow::Result<ExitCode> {
     let store = open(&args.data)?;
-    expect_elsewhere(&args.lake, &store)?;
     let interrupt = Interrupt::install()?;
-    let lake = Lake::create(&args.lake)?;
+    let lake = of_store(&args.lake, &store, args.anew)?;
     let bar = terminal::working(format!("adding to {}", args.lake.display()));
     let added = add_all(&store, &lake, &|| interrupt.came());
     bar.finish_and_clear();
@@ -77,16 +86,29 @@ pub fn put(args: &LakeArgs) -> anyhow::Result<ExitCode> {
     }
     match added.left {
         0 => Ok(ExitCode::SUCCESS),
-        left => bail!("{left} results could not be added; the lines above say why"),
+        left => bail!("{left} results were not added; the lines above say why"),
     }
 }
 
-/// Opens, or makes, the lake of a server.
+/// Opens the lake that a store fills, or makes it if the store has none.
 ///
-/// Errors: of bad usage for one among the store's files; those of [`Lake::create`].
-pub fn open_lake(path: &Path, store: &Store) -> anyhow::Result<Lake> {
+/// Errors: of bad usage for one among the store's files, and, unless the store is to fill it `anew`,
+/// for another lake than the one it has filled; those of [`Lake::create`].
+pub fn of_store(path: &Path, store: &Store, anew: bool) -> anyhow::Result<Lake> {
     expect_elsewhere(path, store)?;
-    Ok(Lake::create(path)?)
+    let lake = Lake::create(path)?;
+    let fill = Change::FillLake {
+        lake: lake.identity(),
+        anew,
+    };
+    match store.change(&fill)? {
+        Outcome::Done => Ok(lake),
+        _ => Err(bad_input(anyhow!(
+            "{}: the store fills another lake; name that one, or fill this one from the start with \
+             iostep serve lake --anew",
+            path.display()
+        ))),
+    }
 }
 
 /// Puts results into the lake, now and after each midnight of UTC, until `stop` says so.
@@ -116,76 +138,114 @@ pub fn each_night(store: &Store, lake: &Lake, stop: &dyn Fn() -> bool) {
 /// Days since 1970.
 fn day() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs() / (24 * 60 * 60))
+    since.map_or(0, |since| since.as_secs() / DAY.as_secs())
 }
 
-/// Adds what is missing, merges the small files of its dates, and has the store know of it. Whatever
-/// is killed in between is done again, and adds nothing twice.
+/// Adds what is missing, has the store know of it, and merges small files. Whatever is killed in
+/// between is done again, and adds nothing twice.
 fn add_all(store: &Store, lake: &Lake, stop: &dyn Fn() -> bool) -> anyhow::Result<Added> {
     let readers = Readers::new(store.clone());
-    let mut added = Added::default();
-    let mut after = 0;
+    let (mut added, mut after) = (Added::default(), 0);
+    let mut small = BTreeMap::<String, u64>::new();
     loop {
         let found = readers.for_lake(after, BATCH)?;
         let Some(last) = found.last() else {
-            return Ok(added);
+            break;
         };
         after = last.number;
-        let (mut numbers, mut dates) = (Vec::new(), BTreeSet::new());
+        let mut numbers = Vec::new();
         for one in &found {
             if stop() {
                 bail!("interrupted: {} results were added", added.results);
             }
-            match add(lake, one) {
-                Ok(done) => {
-                    numbers.push(one.number);
-                    dates.insert(done.date);
+            match add(&readers, lake, one)? {
+                Ok(Some(done)) => {
                     added.results += u64::from(done.new);
                     added.runs += done.results;
+                    *small.entry(done.date).or_default() += 1;
                 }
-                // What is wrong with the lake is not wrong with this result alone.
-                Err(error) if is_io(&error) => return Err(error),
-                Err(error) => {
-                    log::line(&format!("error: result {}: {error:#}", one.number));
+                Ok(None) => continue,
+                Err(why) => {
+                    log::line(&format!("error: result {}: {why}", hex::encode(&one.id)));
                     added.left += 1;
                 }
             }
+            numbers.push(one.number);
         }
         store.change(&Change::InLake { numbers })?;
-        for date in &dates {
-            let date: Date = date.parse().map_err(anyhow::Error::msg)?;
-            lake.compact(Table::Results, date, Sizes::default(), &|| {
-                go_on(lake, stop)
-            })?;
+        for (date, files) in &mut small {
+            if *files >= MOST_SMALL {
+                merge(lake, date.parse().map_err(anyhow::Error::msg)?, stop)?;
+                *files = 0;
+            }
         }
     }
+    // Of all dates: whoever was killed before may have left some.
+    for date in lake.dates()? {
+        merge(lake, date, stop)?;
+    }
+    Ok(added)
 }
 
-fn add(lake: &Lake, one: &ForLake) -> anyhow::Result<iostep_fleet::Added> {
-    let path = PathBuf::from(format!("result {}", one.number));
-    let body = match &one.body {
-        Ok(body) => body,
-        Err(error) => bail!("{error}"),
+/// Adds a result, unless it was taken back meanwhile or is no longer valid; or why it is none for a
+/// lake.
+///
+/// Errors: those of the store and of the lake.
+fn add(
+    readers: &Readers,
+    lake: &Lake,
+    one: &ForLake,
+) -> anyhow::Result<Result<Option<iostep_fleet::Added>, String>> {
+    let (submission, body) = match readers.submission(&one.id) {
+        Ok(Record::Kept(submission, body)) if submission.state == State::Valid => {
+            (submission, body)
+        }
+        Ok(_) => return Ok(Ok(None)),
+        Err(error @ iostep_serve::Error::Damaged { .. }) => return Ok(Err(error.to_string())),
+        Err(error) => return Err(error.into()),
     };
-    let document = Document::parse(&path, body)?;
+    let path = PathBuf::from(format!("result {}", submission.id));
+    let document = match Document::parse(&path, &body) {
+        Ok(document) => document,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let Some(began) = document.runs.first().map(|run| run.start_wall_ns) else {
+        return Ok(Err("it has no run".into()));
+    };
+    let date = |wall_ns: u64| Date::of_wall_ns(i64::try_from(wall_ns).unwrap_or(i64::MAX));
+    let first: Date = FIRST_DAY.parse().map_err(anyhow::Error::msg)?;
+    let received = Duration::from_secs(submission.received.unsigned_abs()) + DAY;
+    let last_ns = u64::try_from(received.as_nanos()).unwrap_or(u64::MAX);
+    if began > last_ns || date(began) < first {
+        return Ok(Err(format!(
+            "its clock was wrong: it began on {}",
+            date(began)
+        )));
+    }
     let options = Options {
         // The lake has a hash of it under its own key.
         device: Some(hex::encode(&one.key)),
         ..Options::default()
     };
-    Ok(lake.add_result(&path, &document, &options)?)
+    Ok(Ok(Some(lake.add_result(&path, &document, &options)?)))
 }
 
-fn is_io(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Error::Io { .. }))
-}
-
+/// Merges a date's small files. What keeps them from that keeps no result out of the lake.
+///
 /// Errors: the end was asked for.
-fn go_on(lake: &Lake, stop: &dyn Fn() -> bool) -> iostep_model::Result<()> {
-    match stop() {
+fn merge(lake: &Lake, date: Date, stop: &dyn Fn() -> bool) -> anyhow::Result<()> {
+    let go_on = || match stop() {
         true => Err(Error::io(lake.root(), "go on")(std::io::Error::other(
             "interrupted; what was being merged is as it was",
         ))),
         false => Ok(()),
+    };
+    match lake.compact(Table::Results, date, Sizes::default(), &go_on) {
+        Err(error) if stop() => Err(error.into()),
+        Err(error) => {
+            log::line(&format!("error: {error}"));
+            Ok(())
+        }
+        Ok(_) => Ok(()),
     }
 }
