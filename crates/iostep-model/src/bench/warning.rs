@@ -22,7 +22,7 @@ pub enum Warning {
     /// Android said that the phone was hot, so that the processor and the storage may be slowed down.
     Hot {
         /// The worst of `PowerManager.getCurrentThermalStatus` before and after: 1, light, to 6,
-        /// shutdown.
+        /// shutdown; at least 3, severe, where `getThermalHeadroom` was 1 or more.
         status: u32,
     },
     /// What this process is not shown: figures of the machine or of devices are missing.
