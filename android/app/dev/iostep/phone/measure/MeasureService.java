@@ -30,6 +30,8 @@ public final class MeasureService extends Service implements Measuring.Listener 
 
     private PowerManager.WakeLock awake;
     private long shownMs;
+    /** True once it is over by its own will. */
+    private boolean over;
 
     /** Begins a run; false if one is under way. */
     public static boolean begin(Context context, List<Step> steps, Storage storage) {
@@ -63,7 +65,15 @@ public final class MeasureService extends Service implements Measuring.Listener 
 
     @Override
     public int onStartCommand(Intent intent, int flags, int id) {
-        startForeground(NOTIFICATION, notification());
+        try {
+            startForeground(NOTIFICATION, notification());
+        } catch (RuntimeException refused) {
+            // Android would end the process within the run, and keep no processor awake for it.
+            Measuring.get().stop(getString(R.string.failed_start, refused.getMessage()));
+            over = true;
+            stopSelf();
+            return START_NOT_STICKY;
+        }
         if (intent != null && STOP.equals(intent.getAction())) {
             Measuring.get().stop();
         }
@@ -75,6 +85,7 @@ public final class MeasureService extends Service implements Measuring.Listener 
     @Override
     public void onMeasuring() {
         if (!Measuring.get().isRunning()) {
+            over = true;
             stopForeground(true);
             stopSelf();
             return;
@@ -110,6 +121,10 @@ public final class MeasureService extends Service implements Measuring.Listener 
     @Override
     public void onDestroy() {
         Measuring.get().remove(this);
+        if (!over) {
+            // Without it nothing keeps the engine's process nor the processor from being put to rest.
+            Measuring.get().stop(getString(R.string.service_ended));
+        }
         if (awake.isHeld()) {
             awake.release();
         }

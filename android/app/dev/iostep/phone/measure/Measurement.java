@@ -48,7 +48,7 @@ final class Measurement implements Runnable {
         try {
             for (int number = 0; number < steps.size() && trouble == null; number++) {
                 if (stop.isAsked()) {
-                    trouble = context.getString(R.string.stopped);
+                    trouble = stopped();
                 } else {
                     Measuring.get().beginStep(number);
                     trouble = step(steps.get(number));
@@ -90,7 +90,7 @@ final class Measurement implements Runnable {
         }
         Measuring.get().endStep(run);
         if (stop.isAsked()) {
-            return context.getString(R.string.stopped);
+            return stopped();
         }
         return outcome.whole ? null : complaint;
     }
@@ -135,6 +135,10 @@ final class Measurement implements Runnable {
                 : new PhoneSqlite(context, engine).bench(step.arguments, directory, listener, stop);
     }
 
+    private String stopped() {
+        return stop.why() == null ? context.getString(R.string.stopped) : stop.why();
+    }
+
     /** In words; a card that was taken out has made the engine complain of something else. */
     private String complaint(Engine.Outcome outcome) {
         if (outcome.whole) {
@@ -144,7 +148,7 @@ final class Measurement implements Runnable {
             return context.getString(R.string.refuse_storage, storage.directory.getPath());
         }
         if (stop.isAsked()) {
-            return context.getString(R.string.stopped);
+            return stopped();
         }
         return outcome.complaint.isEmpty()
                 ? context.getString(R.string.failed_silently) : outcome.complaint;

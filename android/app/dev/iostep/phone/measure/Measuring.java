@@ -81,14 +81,19 @@ public final class Measuring {
         return stop != null;
     }
 
-    /** Ends what is under way, if anything is. */
+    /** The person ends what is under way, if anything is. */
     public void stop() {
+        stop(null);
+    }
+
+    /** The same for a reason; null is the person's wish. */
+    void stop(String why) {
         Stop stop;
         synchronized (this) {
             stop = this.stop;
         }
         if (stop != null) {
-            stop.ask();
+            stop.ask(why);
         }
     }
 

@@ -3,12 +3,15 @@ package dev.iostep.phone.measure;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertTrue;
+import static org.robolectric.Shadows.shadowOf;
 
 import android.content.ComponentName;
 import android.content.Context;
 import android.content.ContextWrapper;
 import android.content.Intent;
 import android.os.Environment;
+import android.os.Looper;
+import android.os.PowerManager;
 import android.os.Process;
 import android.os.UserHandle;
 import android.os.storage.StorageManager;
@@ -16,17 +19,22 @@ import android.os.storage.StorageManager;
 import org.junit.Rule;
 import org.junit.Test;
 import org.junit.runner.RunWith;
+import org.robolectric.Robolectric;
 import org.robolectric.RobolectricTestRunner;
-import org.robolectric.Shadows;
+import org.robolectric.android.controller.ServiceController;
 import org.robolectric.annotation.Config;
 import org.robolectric.shadows.ShadowEnvironment;
+import org.robolectric.shadows.ShadowPowerManager;
 import org.robolectric.shadows.StorageVolumeBuilder;
 
 import java.io.File;
+import java.nio.file.Files;
 import java.util.List;
 
 import dev.iostep.phone.Phone;
 import dev.iostep.phone.history.History;
+import dev.iostep.phone.history.Run;
+import dev.iostep.phone.settings.Parameter;
 import dev.iostep.phone.settings.Settings;
 
 /** What Android says to the beginning of a run, and where it may write. */
@@ -58,6 +66,78 @@ public final class MeasureServiceTest {
         assertEquals(0, History.of(phone.app).runs(null, null).size());
     }
 
+    /** Begins a run of a test, with this in the engine's place; the service is created. */
+    private ServiceController<MeasureService> begin(String engine) throws Exception {
+        phone.engine(engine);
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.VENDOR, "own");
+        List<Step> steps = Button.SQLITE.plan(settings, new WriteEstimate(workload -> 0));
+        assertTrue(MeasureService.begin(phone.app, steps, Storage.all(phone.app).get(0)));
+        return Robolectric.buildService(MeasureService.class,
+                shadowOf(phone.app).getNextStartedService()).create();
+    }
+
+    /** An engine that ends by nobody's will but the app's, with its number in a file. */
+    private static String endless(File number) {
+        return "echo $$ >" + number + ".new; mv " + number + ".new " + number + "; exec sleep 600";
+    }
+
+    private static void assertEnds(File number, String trouble) throws Exception {
+        Phone.await("the end", () -> !Measuring.get().isRunning());
+        assertTrue(Measuring.get().trouble(), Measuring.get().trouble().contains(trouble));
+        long engine = Long.parseLong(Files.readAllLines(number.toPath()).get(0));
+        assertFalse("the engine goes on",
+                ProcessHandle.of(engine).map(ProcessHandle::isAlive).orElse(false));
+    }
+
+    /** Its permission may be gone, its type refused, the app in the background again. */
+    @Test
+    public void aServiceThatMayNotBeShownIsTheEndOfTheRun() throws Exception {
+        File number = new File(phone.directory(), "number");
+        ServiceController<MeasureService> service = begin(endless(number));
+        Phone.await("the engine", number::exists);
+        shadowOf(service.get()).setThrowInStartForeground(new SecurityException("no permission"));
+        service.startCommand(0, 1);
+        assertTrue(shadowOf(service.get()).isStoppedBySelf());
+        service.destroy();
+        assertEnds(number, "does not let the test begin: no permission");
+        assertFalse(lock().isHeld());
+    }
+
+    @Test
+    public void anEngineEndsWithTheService() throws Exception {
+        File number = new File(phone.directory(), "number");
+        ServiceController<MeasureService> service = begin(endless(number)).startCommand(0, 1);
+        Phone.await("the engine", number::exists);
+        service.destroy();
+        assertEnds(number, "Android ended the service");
+        assertEquals(1, History.of(phone.app).runs(null, Run.FAILED).size());
+    }
+
+    private static PowerManager.WakeLock lock() {
+        return ShadowPowerManager.getLatestWakeLock();
+    }
+
+    @Test
+    public void theProcessorIsAwakeWhileARunIsUnderWay() throws Exception {
+        for (String end : new String[] {
+            "exec " + System.getProperty("iostep.engine") + " \"$@\"", "exit 1"}) {
+            ShadowPowerManager.reset();
+            File let = new File(phone.directory(), "let");
+            ServiceController<MeasureService> service = begin(
+                    "while [ ! -e " + let + " ]; do sleep 0.05; done; " + end).startCommand(0, 1);
+            shadowOf(Looper.getMainLooper()).idle();
+            assertTrue(Measuring.get().isRunning());
+            assertTrue("while it runs", lock().isHeld());
+            assertTrue(let.createNewFile());
+            Phone.await("the end", () -> !Measuring.get().isRunning());
+            assertTrue(shadowOf(service.get()).isStoppedBySelf());
+            service.destroy();
+            assertFalse("after it: " + Measuring.get().trouble(), lock().isHeld());
+            assertEquals(end.equals("exit 1"), Measuring.get().trouble() != null);
+        }
+    }
+
     @Test
     public void aCardIsKnownByItsFilesystem() throws Exception {
         File[] directories = {phone.directory(), phone.directory(), null};
@@ -68,7 +148,7 @@ public final class MeasureServiceTest {
             }
         }
         UserHandle user = Process.myUserHandle();
-        Shadows.shadowOf(phone.app.getSystemService(StorageManager.class)).addStorageVolume(
+        shadowOf(phone.app.getSystemService(StorageManager.class)).addStorageVolume(
                 new StorageVolumeBuilder("card", card, "A card", user, Environment.MEDIA_MOUNTED)
                         .setFsUuid("1234-ABCD").build());
         List<Storage> all = Storage.all(new ContextWrapper(phone.app) {
