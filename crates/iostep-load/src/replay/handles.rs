@@ -22,18 +22,30 @@ struct File {
     mappings: Vec<Mapping>,
 }
 
+/// The smallest page of a machine that is recorded on.
+const SMALL_PAGE: i64 = 4096;
+
 /// A part of a file in memory, which nobody touches.
 #[derive(Debug)]
 struct Mapping {
     offset: i64,
     size: u64,
     address: usize,
+    /// Bytes before it that are mapped with it, where this machine's pages are larger than those of the
+    /// recorded one.
+    lead: usize,
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped by `map`, and no reference into it was ever made.
-        let _ = unsafe { rustix::mm::munmap(self.address as *mut _, self.size as usize) };
+        // Of a part whose page others share the page stays.
+        let page = rustix::param::page_size();
+        let begin = (self.address - self.lead).next_multiple_of(page);
+        let end = (self.address + self.size as usize) / page * page;
+        if begin < end {
+            // SAFETY: the memory was mapped by `map`, and no reference into it was ever made.
+            let _ = unsafe { rustix::mm::munmap(begin as *mut _, end - begin) };
+        }
     }
 }
 
@@ -109,12 +121,14 @@ impl Handles {
         let found = file.mappings.iter().position(|m| m.has(offset, size))?;
         let whole = file.mappings.swap_remove(found);
         let head = (offset - whole.offset) as u64;
-        let size = round_to_page(size).min(whole.size - head);
+        let lead = whole.lead as u64;
+        let size = (round_to_page(lead + head + size) - lead - head).min(whole.size - head);
         let tail = whole.size - head - size;
         let part = |at: u64, size: u64| Mapping {
             offset: whole.offset + at as i64,
             size,
             address: whole.address + at as usize,
+            lead: if at == 0 { whole.lead } else { 0 },
         };
         file.mappings.extend((head > 0).then(|| part(0, head)));
         file.mappings
@@ -135,20 +149,27 @@ impl Handles {
         new_size: u64,
     ) -> Option<Result<(), Errno>> {
         let mut file = self.file(handle)?;
-        let is_it = |m: &&mut Mapping| m.offset == offset && m.size == round_to_page(size);
+        let with_lead = |size: u64, lead: usize| size.saturating_add(lead as u64);
+        let is_it = |m: &&mut Mapping| {
+            m.offset == offset
+                && with_lead(m.size, m.lead) == round_to_page(with_lead(size, m.lead))
+        };
         let mapping = file.mappings.iter_mut().find(is_it)?;
-        let Ok(bytes) = usize::try_from(new_size) else {
+        let (old, new) = (
+            with_lead(mapping.size, mapping.lead),
+            with_lead(new_size, mapping.lead),
+        );
+        let (Ok(old), Ok(new)) = (usize::try_from(old), usize::try_from(new)) else {
             return Some(Err(Errno::NOMEM));
         };
-        let old = mapping.address as *mut libc::c_void;
+        let begin = (mapping.address - mapping.lead) as *mut libc::c_void;
         // SAFETY: the mapping is this value's own, and no reference into it was ever made.
-        let address =
-            unsafe { libc::mremap(old, mapping.size as usize, bytes, libc::MREMAP_MAYMOVE) };
+        let address = unsafe { libc::mremap(begin, old, new, libc::MREMAP_MAYMOVE) };
         if address == libc::MAP_FAILED {
             return Some(Err(last_error()));
         }
-        mapping.address = address as usize;
-        mapping.size = round_to_page(new_size);
+        mapping.address = address as usize + mapping.lead;
+        mapping.size = round_to_page(new as u64) - mapping.lead as u64;
         Some(Ok(()))
     }
 
@@ -163,8 +184,14 @@ impl Handles {
         let file = self.file(handle)?;
         let found = file.mappings.iter().find(|m| m.has(offset, size))?;
         let address = found.address + (offset - found.offset) as usize;
-        // SAFETY: the range lies in a live mapping, which the lock keeps; msync changes no memory.
-        let done = unsafe { libc::msync(address as *mut _, size as usize, flags as i32) };
+        let into_page = match offset % SMALL_PAGE {
+            0 => address % rustix::param::page_size(),
+            // As it was: the kernel says what it says of that.
+            _ => 0,
+        };
+        let (begin, bytes) = (address - into_page, size as usize + into_page);
+        // SAFETY: the pages are those of a live mapping, which the lock keeps; msync changes no memory.
+        let done = unsafe { libc::msync(begin as *mut _, bytes, flags as i32) };
         Some(if done == 0 { Ok(()) } else { Err(last_error()) })
     }
 }
@@ -178,7 +205,9 @@ impl Mapping {
 
 /// Memory is mapped in whole pages.
 fn round_to_page(size: u64) -> u64 {
-    size.next_multiple_of(rustix::param::page_size() as u64)
+    let page = rustix::param::page_size() as u64;
+    size.checked_next_multiple_of(page)
+        .unwrap_or(u64::MAX / page * page)
 }
 
 fn map(
@@ -191,7 +220,12 @@ fn map(
     // Nothing at an address of the caller's choice, nothing locked into or filled from memory.
     let kind = flags as i32 & (libc::MAP_SHARED | libc::MAP_PRIVATE);
     let protection = protection as i32 & (libc::PROT_READ | libc::PROT_WRITE);
-    let bytes = usize::try_from(size).map_err(|_| Errno::NOMEM)?;
+    let lead = match offset % SMALL_PAGE {
+        0 => offset.max(0) as usize % rustix::param::page_size(),
+        _ => 0,
+    };
+    let whole = size.saturating_add(lead as u64);
+    let bytes = usize::try_from(whole).map_err(|_| Errno::NOMEM)?;
     // SAFETY: without MAP_FIXED the kernel chooses an address that nothing uses.
     let address = unsafe {
         libc::mmap(
@@ -200,7 +234,7 @@ fn map(
             protection,
             kind | libc::MAP_NORESERVE,
             descriptor.as_raw_fd(),
-            offset,
+            offset - lead as i64,
         )
     };
     if address == libc::MAP_FAILED {
@@ -208,8 +242,9 @@ fn map(
     }
     Ok(Mapping {
         offset,
-        size: round_to_page(size),
-        address: address as usize,
+        size: round_to_page(whole) - lead as u64,
+        address: address as usize + lead,
+        lead,
     })
 }
 

@@ -430,25 +430,30 @@ fn sizes_that_no_machine_has_are_refused_before_anything_is_made() {
     assert_eq!(done(&replay)[3], 5000);
 }
 
+/// A script with one mapping of an open file.
+fn mapped(offset: i64, size: u64) -> Script {
+    let mut script = Script::default();
+    script.open(1, "/a", create(), 1);
+    script.transfer(1, Direction::Write, 1, 1 << 20, Some(0));
+    let map = Operation::Map {
+        handle: HandleId(1),
+        offset,
+        size,
+        protection: 1,
+        flags: 1,
+    };
+    script.ok(Syscall::Mmap, map);
+    script
+}
+
 #[test]
 fn a_mapping_gets_another_size() {
     let parent = tempfile::tempdir().expect("a directory");
-    let mut script = Script::default();
-    script.open(1, "/a", create(), 1);
-    script.transfer(1, Direction::Write, 1, 65536, Some(0));
-    let handle = HandleId(1);
-    let (offset, size) = (4096, 8192);
-    script.ok(
-        Syscall::Mmap,
-        Operation::Map {
-            handle,
-            offset,
-            size,
-            protection: 1,
-            flags: 1,
-        },
-    );
-    for (size, new_size) in [(8192, 40_000), (40_000, 4096), (8192, 4096)] {
+    let (handle, page) = (HandleId(1), rustix::param::page_size() as u64);
+    let offset = page as i64;
+    let mut script = mapped(offset, 2 * page);
+    for (size, new_size) in [(2, 10), (10, 1), (2, 1)] {
+        let (size, new_size) = (size * page, new_size * page);
         script.ok(
             Syscall::Mremap,
             Operation::Remap {
@@ -459,7 +464,7 @@ fn a_mapping_gets_another_size() {
             },
         );
     }
-    let (size, flags) = (4096, 4);
+    let (size, flags) = (page, 4);
     script.ok(
         Syscall::Msync,
         Operation::SyncMap {
@@ -470,8 +475,53 @@ fn a_mapping_gets_another_size() {
         },
     );
     let replay = script.perform(parent.path(), Threads::Original);
-    assert_eq!(done(&replay), [0, 65536, 0, 0, 0, i64::MIN, 0]);
+    assert_eq!(done(&replay), [0, 1 << 20, 0, 0, 0, i64::MIN, 0]);
     assert_eq!(replay.calls[5].state, State::Skipped(Skip::NotOpen));
+}
+
+/// Where pages are of 4 KiB, too, this is a mapping like any other.
+#[test]
+fn what_small_pages_allow_is_done_with_larger_ones() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let handle = HandleId(1);
+    let mut script = mapped(3 << 12, 5 << 12);
+    let remap = Operation::Remap {
+        handle,
+        offset: 3 << 12,
+        size: 5 << 12,
+        new_size: 40 << 12,
+    };
+    script.ok(Syscall::Mremap, remap);
+    for (offset, size) in [(5, 1), (20, 10)] {
+        let (offset, size, flags) = (offset << 12, size << 12, 4);
+        let sync = Operation::SyncMap {
+            handle,
+            offset,
+            size,
+            flags,
+        };
+        script.ok(Syscall::Msync, sync);
+    }
+    for (offset, size) in [(20, 3), (3, 17), (23, 20)] {
+        let (offset, size) = (offset << 12, size << 12);
+        let unmap = Operation::Unmap {
+            handle,
+            offset,
+            size,
+        };
+        script.ok(Syscall::Munmap, unmap);
+    }
+    // What no page allows is refused as ever.
+    let odd = Operation::Map {
+        handle,
+        offset: 100,
+        size: 4096,
+        protection: 1,
+        flags: 1,
+    };
+    script.ok(Syscall::Mmap, odd);
+    let replay = script.perform(parent.path(), Threads::Original);
+    assert_eq!(done(&replay)[2..], [0, 0, 0, 0, 0, 0, 0, -22]);
 }
 
 /// The data of the first file is shorter than the file, that of the second far longer.
