@@ -69,6 +69,9 @@ final class PhoneRun {
     String complaint() {
         StringBuilder words = new StringBuilder();
         for (PhoneWorker worker : workers) {
+            if (worker.outOfMemory) {
+                return context.getString(R.string.failed_memory);
+            }
             if (worker.failure != null) {
                 words.append(context.getString(R.string.phone_failed,
                         worker.attempt + ": " + worker.failure)).append('\n');

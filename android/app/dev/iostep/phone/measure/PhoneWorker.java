@@ -51,6 +51,8 @@ final class PhoneWorker extends Thread {
     ThreadCost cost = new ThreadCost();
     String attempt;
     String failure;
+    /** True if the app had too little memory for it. */
+    boolean outOfMemory;
     private volatile long startNs;
 
     /** Makes its databases. */
@@ -210,6 +212,9 @@ final class PhoneWorker extends Thread {
             }
         } catch (SQLException error) {
             failure = error.getMessage();
+        } catch (OutOfMemoryError error) {
+            outOfMemory = true;
+            failure = error.toString();
         } catch (RuntimeException | Error error) {
             // Thrown on, it would end the app with all that was measured.
             failure = error.toString();

@@ -18,6 +18,7 @@ import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 
 import dev.iostep.phone.Phone;
 import dev.iostep.phone.settings.Parameter;
@@ -184,6 +185,36 @@ public final class PhoneSqliteTest {
         IOException error = assertThrows(IOException.class,
                 () -> run(Workload.INSERT, new Stop()));
         assertTrue(error.getMessage(), error.getMessage().contains("Set a smaller row"));
+    }
+
+    /** Thrown on in a thread of its own, it would end the app with all that was measured. */
+    @Test
+    public void anErrorInAWorkerEndsTheRunWithTheReason() throws Exception {
+        Error[] errors = {new OutOfMemoryError("made up"), new StackOverflowError("made up")};
+        String[] reasons = {"too little memory", "Android’s SQLite failed: a statement: "
+                + "java.lang.StackOverflowError: made up"};
+        for (int at = 0; at < errors.length; at++) {
+            Error error = errors[at];
+            AtomicInteger asked = new AtomicInteger();
+            Engine.Outcome outcome = run(Workload.INSERT, new Stop() {
+                @Override
+                public boolean isAsked() {
+                    boolean worker = Thread.currentThread() instanceof PhoneWorker;
+                    if (worker && asked.incrementAndGet() > 7) {
+                        throw error;
+                    }
+                    return super.isAsked();
+                }
+            });
+            assertFalse(outcome.whole);
+            assertTrue(outcome.complaint, outcome.complaint.contains(reasons[at]));
+            JSONObject run = new JSONObject(outcome.text).getJSONObject("result")
+                    .getJSONArray("runs").getJSONObject(0);
+            assertEquals("failed", run.getString("state"));
+            assertEquals("what was measured until then is kept", 7, run.getLong("operations"));
+            assertEquals(error.toString(), run.getJSONArray("failures").getJSONObject(0)
+                    .getString("reason"));
+        }
     }
 
     @Test
