@@ -6,6 +6,7 @@ import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertSame;
 import static org.junit.Assert.assertTrue;
+import static org.robolectric.Shadows.shadowOf;
 
 import android.app.job.JobInfo;
 import android.app.job.JobScheduler;
@@ -16,6 +17,7 @@ import org.json.JSONObject;
 import org.junit.Rule;
 import org.junit.Test;
 import org.junit.runner.RunWith;
+import org.robolectric.Robolectric;
 import org.robolectric.RobolectricTestRunner;
 import org.robolectric.annotation.Config;
 
@@ -25,6 +27,7 @@ import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.security.MessageDigest;
 import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
 
 import dev.iostep.phone.Phone;
 import dev.iostep.phone.history.History;
@@ -376,6 +379,62 @@ public final class UploadTest {
         JobInfo first = job();
         UploadJob.schedule(phone.app);
         assertSame(first, job());
+    }
+
+    /** As Android runs it once there is a network. */
+    @Test
+    public void theJobSendsAndSaysWhenItIsDone() throws Exception {
+        agree();
+        long run = run(measured(), COOL);
+        UploadJob.send(phone.app, run);
+        server.stop();
+        UploadJob job = Robolectric.setupService(UploadJob.class);
+        assertTrue("it works on", job.onStartJob(null));
+        Phone.await("the end of it", () -> shadowOf(job).getIsJobFinished());
+        assertTrue("nobody answered", shadowOf(job).getIsRescheduleNeeded());
+        assertEquals(Upload.WAITING, upload(run).state);
+
+        server.startAgain();
+        UploadJob again = Robolectric.setupService(UploadJob.class);
+        assertTrue(again.onStartJob(null));
+        Phone.await("the end of it", () -> shadowOf(again).getIsJobFinished());
+        assertFalse(shadowOf(again).getIsRescheduleNeeded());
+        assertEquals(Upload.SENT, upload(run).state);
+        assertEquals(1, results());
+    }
+
+    /** The network goes away while the server makes its answer. */
+    @Test
+    public void aJobThatAndroidStopsAsksForAnotherGo() throws Exception {
+        long run = run(measured(), COOL);
+        CountDownLatch asked = new CountDownLatch(1);
+        CountDownLatch answer = new CountDownLatch(1);
+        UploadJob job = Robolectric.setupService(UploadJob.class);
+        try (Portal portal = new Portal("200 OK", () -> {
+            asked.countDown();
+            try {
+                answer.await();
+            } catch (InterruptedException error) {
+                throw new AssertionError(error);
+            }
+        }, "{\"nonce\":\"00ff\"}", "{}")) {
+            agreeTo(portal.url());
+            UploadJob.add(phone.app, run);
+            assertTrue(job.onStartJob(null));
+            Phone.await("the request", () -> asked.getCount() == 0);
+            assertTrue("another go", job.onStopJob(null));
+            assertFalse(shadowOf(job).getIsJobFinished());
+            answer.countDown();
+            Phone.await("the end of it", () -> shadowOf(job).getIsJobFinished());
+        }
+        assertTrue(shadowOf(job).getIsRescheduleNeeded());
+        assertEquals(Upload.WAITING, upload(run).state);
+    }
+
+    @Test
+    public void aJobWithoutAnAgreementDoesNothing() throws Exception {
+        UploadJob job = Robolectric.setupService(UploadJob.class);
+        assertFalse(job.onStartJob(null));
     }
 
     /** Two that send at once send each result once. */
