@@ -2,7 +2,9 @@ package dev.iostep.phone;
 
 import android.app.Application;
 import android.database.SQLException;
+import android.database.sqlite.SQLiteDatabaseCorruptException;
 
+import dev.iostep.phone.history.Damaged;
 import dev.iostep.phone.history.History;
 import dev.iostep.phone.upload.UploadJob;
 
@@ -10,24 +12,43 @@ import dev.iostep.phone.upload.UploadJob;
 public final class PhoneApp extends Application {
     private int died;
     private String trouble;
+    private String damaged;
 
     @Override
     public void onCreate() {
         super.onCreate();
-        // Whatever is said to be running was run by a process before this one.
         try {
-            died = History.of(this).findDied();
-            // A job is forgotten when the phone is switched off; what waits is not.
-            UploadJob.schedule(this);
+            try {
+                begin();
+            } catch (SQLiteDatabaseCorruptException damaged) {
+                // It has been put aside; this is a new one.
+                begin();
+            }
         } catch (SQLException full) {
             // A phone that is full must not end the app, in which there is something to delete.
             trouble = getString(R.string.history_unopened, full.getMessage());
         }
     }
 
+    private void begin() {
+        // Whatever is said to be running was run by a process before this one.
+        died = History.of(this).findDied();
+        // A job is forgotten when the phone is switched off; what waits is not.
+        UploadJob.schedule(this);
+    }
+
     /** Why the history could not be written when the process began, or null. */
     public String trouble() {
         return trouble;
+    }
+
+    /** That a history was put aside, in this process or in one before; null if none was. */
+    public String damaged() {
+        String name = Damaged.take(this);
+        if (name != null) {
+            damaged = getString(R.string.history_damaged, name);
+        }
+        return damaged;
     }
 
     /** How many runs an earlier process did not end; told once. */

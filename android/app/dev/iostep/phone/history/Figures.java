@@ -4,10 +4,14 @@ import org.json.JSONArray;
 import org.json.JSONException;
 import org.json.JSONObject;
 
+import java.util.Arrays;
+
 /** The numbers of a result that screens show: read, never computed. */
 public final class Figures {
     /** The steps of an operation, and the percentiles of each, in the order of the screen. */
     public static final String[] PERCENTILES = {"p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "max_ns"};
+
+    private static final double SECOND_NS = 1e9;
 
     private final JSONObject result;
     private final JSONObject summary;
@@ -99,18 +103,24 @@ public final class Figures {
         return run == null ? null : run.optJSONObject("cpu");
     }
 
-    /** Operations a second in each second of the first run. */
+    /**
+     * Operations a second in each whole second of the first run, as the engine takes them: what ended
+     * in the fraction at the end would be multiplied.
+     */
     public double[] perSecond() {
         JSONArray runs = result.optJSONArray("runs");
         JSONObject run = runs == null ? null : runs.optJSONObject(0);
         JSONArray seconds = run == null ? null : run.optJSONArray("seconds");
         double[] rates = new double[seconds == null ? 0 : seconds.length()];
+        int whole = 0;
         for (int second = 0; second < rates.length; second++) {
             JSONObject each = seconds.optJSONObject(second);
             double length = each.optDouble("length_ns", 0);
-            rates[second] = length > 0 ? each.optDouble("operations", 0) / length * 1e9 : 0;
+            if (length >= SECOND_NS) {
+                rates[whole++] = each.optDouble("operations", 0) / length * SECOND_NS;
+            }
         }
-        return rates;
+        return Arrays.copyOf(rates, whole);
     }
 
     /** Operations of all runs. */

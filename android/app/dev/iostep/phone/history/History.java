@@ -34,10 +34,16 @@ public final class History extends SQLiteOpenHelper {
     private static History only;
 
     private final Context app;
+    private final Damaged damaged;
 
     private History(Context app) {
-        super(app, FILE, null, Schema.STEPS.length);
+        this(app, new Damaged(app));
+    }
+
+    private History(Context app, Damaged damaged) {
+        super(app, FILE, null, Schema.STEPS.length, damaged);
         this.app = app;
+        this.damaged = damaged;
     }
 
     /** The one of this process: two would wait for each other's locks. */
@@ -53,6 +59,33 @@ public final class History extends SQLiteOpenHelper {
     @Override
     public void onCreate(SQLiteDatabase database) {
         onUpgrade(database, 0, Schema.STEPS.length);
+    }
+
+    @Override
+    public SQLiteDatabase getWritableDatabase() {
+        return open(super::getWritableDatabase);
+    }
+
+    @Override
+    public SQLiteDatabase getReadableDatabase() {
+        return open(super::getReadableDatabase);
+    }
+
+    private interface Opening {
+        SQLiteDatabase open();
+    }
+
+    /** Older Androids hide a damage in another error, and then tell their handler nothing. */
+    private SQLiteDatabase open(Opening opening) {
+        try {
+            return opening.open();
+        } catch (SQLException error) {
+            if (!Damaged.isCause(error)) {
+                throw error;
+            }
+            damaged.putAside(app.getDatabasePath(FILE));
+            return opening.open();
+        }
     }
 
     /** Android calls it within a transaction, so that a step is there whole or not at all. */

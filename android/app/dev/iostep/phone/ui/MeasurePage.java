@@ -65,6 +65,9 @@ final class MeasurePage implements MainActivity.Page, Measuring.Listener {
         if (app.trouble() != null) {
             say(app.trouble());
         }
+        if (app.damaged() != null) {
+            say(app.damaged());
+        }
         int died = app.takeDied();
         if (died > 0) {
             say(activity.getResources().getQuantityString(R.plurals.died, died, died));

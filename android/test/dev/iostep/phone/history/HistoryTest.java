@@ -1,5 +1,6 @@
 package dev.iostep.phone.history;
 
+import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertThrows;
@@ -197,6 +198,54 @@ public final class HistoryTest {
         assertEquals(5000, history().written());
     }
 
+    private File damaged(int number) {
+        return new File(phone.app.getDatabasePath(History.FILE).getParentFile(),
+                "damaged-" + number + "-" + History.FILE);
+    }
+
+    /** Android itself would delete it without a word. */
+    @Test
+    public void aHistoryThatIsDamagedIsPutAsideAndTold() throws Exception {
+        PhoneApp app = (PhoneApp) phone.app;
+        for (int number = 1; number <= 2; number++) {
+            add("insert", Run.COMPLETE, 10);
+            assertEquals("a new one works", 1, history().runs(null, null).size());
+            assertNull("nothing was damaged yet", number == 1 ? app.damaged() : null);
+            history().close();
+            byte[] garbage = new byte[8192];
+            Arrays.fill(garbage, (byte) ('x' + number));
+            File file = phone.app.getDatabasePath(History.FILE);
+            Files.write(file.toPath(), garbage);
+            app.onCreate();
+            assertNull(app.trouble(), app.trouble());
+            assertArrayEquals(garbage, Files.readAllBytes(damaged(number).toPath()));
+            assertTrue(app.damaged(), app.damaged().contains(damaged(number).getName()));
+            assertEquals(0, history().runs(null, null).size());
+        }
+    }
+
+    /** Parts of it: it may be opened, and found to be damaged when it is read. */
+    @Test
+    public void aDamageThatIsFoundLateIsToldToo() throws Exception {
+        PhoneApp app = (PhoneApp) phone.app;
+        for (int number = 1; number <= 2; number++) {
+            for (int run = 0; run < 100; run++) {
+                add("insert", Run.COMPLETE, 10);
+            }
+            history().close();
+            File file = phone.app.getDatabasePath(History.FILE);
+            byte[] bytes = Files.readAllBytes(file.toPath());
+            int from = number == 1 ? 4096 : bytes.length / 2;
+            Arrays.fill(bytes, from, bytes.length, (byte) 'x');
+            Files.write(file.toPath(), bytes);
+            app.onCreate();
+            assertNull(app.trouble(), app.trouble());
+            assertEquals("a new one was begun", 0, history().runs(null, null).size());
+            assertArrayEquals(bytes, Files.readAllBytes(damaged(number).toPath()));
+            assertTrue(app.damaged(), app.damaged().contains(damaged(number).getName()));
+        }
+    }
+
     /** Earlier versions kept what an engine that was killed had printed until then. */
     @Test
     public void halfAResultDoesNotSpoilAnExport() throws Exception {
@@ -225,6 +274,19 @@ public final class HistoryTest {
         String[] lines = csv.toString().split("\n");
         assertEquals(3, lines.length);
         assertTrue(lines[2], lines[2].endsWith(",insert,engine,complete,\"Card \"\"1\"\"\",10.0,0.0"));
+    }
+
+    /** Three operations in the last millisecond are no rate of 3000 a second. */
+    @Test
+    public void aFractionOfASecondAtTheEndIsNotScaledUp() {
+        String seconds = "";
+        for (String second : new String[] {"1000000000, \"operations\": 500",
+            "1000000000, \"operations\": 400", "1000000, \"operations\": 3"}) {
+            seconds += (seconds.isEmpty() ? "" : ",") + "{\"length_ns\": " + second + "}";
+        }
+        Figures figures = Figures.of("{\"result\":{\"runs\":[{\"seconds\":[" + seconds
+                + "]}]},\"summary\":{}}");
+        assertArrayEquals(new double[] {500, 400}, figures.perSecond(), 0);
     }
 
     @Test

@@ -11,13 +11,18 @@ import android.app.AlertDialog;
 import android.app.Notification;
 import android.app.NotificationManager;
 import android.app.job.JobScheduler;
+import android.content.ContextWrapper;
 import android.content.DialogInterface;
 import android.content.Intent;
 import android.database.DatabaseUtils;
 import android.database.sqlite.SQLiteDatabase;
+import android.os.Environment;
 import android.os.Looper;
+import android.os.Process;
+import android.os.storage.StorageManager;
 import android.view.View;
 import android.view.ViewGroup;
+import android.widget.Spinner;
 import android.widget.TextView;
 
 import org.junit.Rule;
@@ -29,8 +34,15 @@ import org.robolectric.android.controller.ActivityController;
 import org.robolectric.android.controller.ServiceController;
 import org.robolectric.annotation.Config;
 import org.robolectric.shadows.ShadowAlertDialog;
+import org.robolectric.shadows.ShadowEnvironment;
+import org.robolectric.shadows.StorageVolumeBuilder;
+import org.robolectric.util.ReflectionHelpers;
 
 import java.io.File;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 
 import dev.iostep.phone.Phone;
@@ -268,6 +280,18 @@ public final class MeasureScreenTest {
         assertEquals(Run.DIED, History.of(phone.app).runs(null, null).get(0).state);
     }
 
+    /** Also after the process in which it was found. */
+    @Test
+    public void aHistoryThatWasDamagedIsTold() throws Exception {
+        History.of(phone.app).close();
+        Files.write(phone.app.getDatabasePath("history.db").toPath(), new byte[] {'x', 'y'});
+        ((PhoneApp) phone.app).onCreate();
+        MainActivity activity = open().get();
+        assertTrue(words(activity, R.id.trouble).contains("is kept as damaged-1-history.db"));
+        assertTrue("and when the phone was turned", words(open().get(), R.id.trouble)
+                .contains("is kept as damaged-1-history.db"));
+    }
+
     /** Sending would be measured along: it waits for the end of all tests. */
     @Test
     public void nothingIsSentWhileSomethingIsMeasured() throws Exception {
@@ -288,6 +312,62 @@ public final class MeasureScreenTest {
         measuring.stop();
         Phone.await("the end", () -> !measuring.isRunning());
         Phone.await("the job", () -> scheduler.getPendingJob(1) != null);
+    }
+
+    /** A second card is another storage, whichever slot it is in. */
+    @Test
+    public void aRunOnACardIsKeptUnderItsFilesystem() throws Exception {
+        String[] uuids = {null, "1234-ABCD", "5678-ABCD"};
+        File[] directories = new File[uuids.length];
+        for (int at = 0; at < uuids.length; at++) {
+            directories[at] = phone.directory();
+            ShadowEnvironment.setExternalStorageState(directories[at],
+                    Environment.MEDIA_MOUNTED);
+            shadowOf(phone.app.getSystemService(StorageManager.class)).addStorageVolume(
+                    new StorageVolumeBuilder("volume" + at, directories[at], "A volume",
+                            Process.myUserHandle(), Environment.MEDIA_MOUNTED)
+                            .setFsUuid(uuids[at]).build());
+        }
+        File asked = new File(phone.directory(), "asked");
+        phone.engine("echo \"$@\" >" + asked + "; exec " + System.getProperty("iostep.engine")
+                + " \"$@\"");
+        new Settings(phone.app).set(Parameter.VENDOR, "own");
+        new Settings(phone.app).setCustom(Collections.singleton("insert"));
+        ActivityController<MainActivity> screen = Robolectric.buildActivity(MainActivity.class);
+        MainActivity activity = screen.get();
+        // Robolectric has one external directory, whatever was added.
+        ReflectionHelpers.setField(ContextWrapper.class, activity, "mBase",
+                new ContextWrapper(activity.getBaseContext()) {
+                    @Override
+                    public File[] getExternalFilesDirs(String type) {
+                        return directories;
+                    }
+                });
+        screen.setup();
+        Spinner storage = activity.findViewById(R.id.storage);
+        List<String> offered = new ArrayList<>();
+        for (int at = 0; at < storage.getCount(); at++) {
+            offered.add(storage.getItemAtPosition(at).toString());
+        }
+        assertEquals(Arrays.asList("Internal storage", "Shared storage", "Card 1", "Card 2"),
+                offered);
+        for (int card = 1; card <= 2; card++) {
+            storage.setSelection(1 + card);
+            shadowOf(Looper.getMainLooper()).idle();
+            press(activity, R.id.button_custom);
+            agree();
+            String question = shadowOf(dialog()).getMessage().toString();
+            assertTrue(question, question.contains("to: Card " + card));
+            agree();
+            Phone.await("the end", () -> !measuring.isRunning());
+            Run run = History.of(phone.app).runs(null, null).get(0);
+            assertEquals(measuring.trouble(), Run.COMPLETE, run.state);
+            assertEquals(uuids[card], run.volume);
+            assertEquals("another card's runs are not its", 1,
+                    History.of(phone.app).rates(run).size());
+            String said = String.join("\n", Files.readAllLines(asked.toPath()));
+            assertTrue(said, said.endsWith(" -- " + directories[card] + "/bench"));
+        }
     }
 
     @Test
