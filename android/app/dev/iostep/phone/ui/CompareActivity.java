@@ -84,9 +84,9 @@ public final class CompareActivity extends Activity {
             JSONObject row = rows.getJSONObject(at);
             String ratio = row.isNull("ratio")
                     ? "–" : Words.number(this, row.getDouble("ratio"));
-            sections.quiet(Words.measure(this, row.getString("measure")));
-            sections.line(getString(R.string.compare_row, value(row, "first"),
-                    value(row, "second"), ratio, verdict(row)));
+            sections.value(Words.measure(this, row.getString("measure")),
+                    getString(R.string.compare_row, value(row, "first"), value(row, "second"),
+                            ratio, verdict(row)));
         }
     }
 

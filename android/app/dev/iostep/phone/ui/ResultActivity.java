@@ -44,18 +44,25 @@ public final class ResultActivity extends Activity {
         this.<TextView>findViewById(view).setText(words);
     }
 
+    /** Its name, its figure and its state are read aloud as one. */
+    private void head(String runs) {
+        text(R.id.result_runs, runs);
+        findViewById(R.id.result_head).setContentDescription(
+                Words.test(this, run) + ": " + Words.figure(this, run) + ", " + runs);
+    }
+
     private void show() {
         String result = history.result(run.id);
         SecondsPlot plot = findViewById(R.id.result_plot);
         Sections sections = new Sections(this, findViewById(R.id.result_sections));
         if (result == null) {
             plot.setVisibility(View.GONE);
-            text(R.id.result_runs, Words.state(this, run));
+            head(Words.state(this, run));
             findViewById(R.id.result_share).setEnabled(false);
             return;
         }
         Figures figures = Figures.of(result);
-        text(R.id.result_runs, getResources().getQuantityString(R.plurals.runs, figures.runs(),
+        head(getResources().getQuantityString(R.plurals.runs, figures.runs(),
                 Words.state(this, run), figures.runs()));
         plot.show(figures.perSecond());
         new ResultSections(this, history, run, figures).fill(sections);

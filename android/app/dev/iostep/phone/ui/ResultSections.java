@@ -77,7 +77,7 @@ final class ResultSections {
             for (int column = 1; column < cells.length; column++) {
                 String name = Figures.PERCENTILES[column - 1];
                 cells[column] = each.isNull(name)
-                        ? "–" : Words.duration(context, each.optDouble(name));
+                        ? Table.UNKNOWN : Words.duration(context, each.optDouble(name));
             }
             table.row(cells);
         }
@@ -151,7 +151,7 @@ final class ResultSections {
 
     private String battery(JSONObject at) {
         String level = at.isNull("battery_percent")
-                ? "–" : Words.percent(context, at.optInt("battery_percent") / 100.0);
+                ? Table.UNKNOWN : Words.percent(context, at.optInt("battery_percent") / 100.0);
         return at.optBoolean("charging")
                 ? context.getString(R.string.charging, level) : level;
     }
@@ -162,7 +162,7 @@ final class ResultSections {
 
     private String thermal(JSONObject at) {
         if (at.isNull("thermal_status")) {
-            return "–";
+            return Table.UNKNOWN;
         }
         String status = context.getString(R.string.thermal_of, at.optInt("thermal_status"));
         return at.isNull("thermal_headroom") ? status

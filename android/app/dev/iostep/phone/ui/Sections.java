@@ -34,6 +34,13 @@ final class Sections {
         text(R.style.Text_Quiet, words);
     }
 
+    /** A value below what it is of; both are read aloud as one. */
+    void value(String name, String words) {
+        TextView above = text(R.style.Text_Quiet, name);
+        above.setImportantForAccessibility(View.IMPORTANT_FOR_ACCESSIBILITY_NO);
+        text(R.style.Text, words).setContentDescription(name + ": " + words);
+    }
+
     void warning(String words) {
         text(R.style.Text_Warning, words);
     }

@@ -12,10 +12,17 @@ import android.widget.TextView;
 
 import dev.iostep.phone.R;
 
-/** Rows of texts whose columns stand below each other; wider than the screen, it scrolls. */
+/**
+ * Rows of texts whose columns stand below each other; wider than the screen, it scrolls. A row is read
+ * aloud as one, each value with its column's heading.
+ */
 final class Table {
+    /** Stands where there is no value. */
+    static final String UNKNOWN = "–";
+
     private final Context context;
     private final TableLayout table;
+    private String[] headings;
 
     Table(Context context) {
         this.context = context;
@@ -24,8 +31,13 @@ final class Table {
 
     /** The first row is the heading. */
     void row(String... cells) {
-        boolean heading = table.getChildCount() == 0;
+        boolean heading = headings == null;
         TableRow row = new TableRow(context);
+        if (heading) {
+            headings = cells;
+        } else {
+            row.setContentDescription(aloud(cells));
+        }
         int space = Math.round(8 * context.getResources().getDisplayMetrics().density);
         for (int column = 0; column < cells.length; column++) {
             TextView cell = new TextView(context);
@@ -35,9 +47,22 @@ final class Table {
             cell.setTypeface(null, heading ? Typeface.BOLD : Typeface.NORMAL);
             cell.setGravity(column == 0 ? Gravity.START : Gravity.END);
             cell.setPaddingRelative(column == 0 ? 0 : space, space / 2, space, space / 2);
+            cell.setImportantForAccessibility(View.IMPORTANT_FOR_ACCESSIBILITY_NO);
             row.addView(cell);
         }
         table.addView(row);
+    }
+
+    private String aloud(String[] cells) {
+        StringBuilder words = new StringBuilder(cells[0]);
+        for (int column = 1; column < cells.length; column++) {
+            // A dash is not read.
+            String value = cells[column].equals(UNKNOWN)
+                    ? context.getString(R.string.not_known) : cells[column];
+            words.append(column == 1 ? ": " : ", ").append(headings[column]).append(' ')
+                    .append(value);
+        }
+        return words.toString();
     }
 
     /** All of it, for a list of views. */

@@ -78,7 +78,7 @@ final class UploadSection {
         }
         String server = settings.text(Parameter.SERVER);
         String plain = Address.isPlain(server) ? activity.getString(R.string.plain_http) : "";
-        new AlertDialog.Builder(activity)
+        Json.fromTheLeft(new AlertDialog.Builder(activity)
                 .setTitle(R.string.agree_title)
                 .setMessage(activity.getString(R.string.agree_words, server, plain, example))
                 .setPositiveButton(R.string.agree, (dialog, which) -> {
@@ -86,7 +86,7 @@ final class UploadSection {
                     show();
                 })
                 .setNegativeButton(R.string.do_not_agree, null)
-                .show();
+                .show());
     }
 
     private void takeBack() {

@@ -90,8 +90,9 @@ final class UploadView {
             }
         }, text -> {
             if (!activity.isDestroyed()) {
-                new AlertDialog.Builder(activity).setTitle(R.string.show_sent).setMessage(text)
-                        .setPositiveButton(android.R.string.ok, null).show();
+                Json.fromTheLeft(new AlertDialog.Builder(activity)
+                        .setTitle(R.string.show_sent).setMessage(text)
+                        .setPositiveButton(android.R.string.ok, null).show());
             }
         });
     }

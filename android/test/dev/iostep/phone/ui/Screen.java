@@ -2,7 +2,6 @@ package dev.iostep.phone.ui;
 
 import static org.junit.Assert.assertTrue;
 
-import android.app.Activity;
 import android.graphics.Bitmap;
 import android.graphics.Canvas;
 import android.graphics.Rect;
@@ -48,14 +47,30 @@ final class Screen {
         return text.toString();
     }
 
+    /** What TalkBack stops at and reads, in order: what has a name or a text, and is not left out. */
+    static List<String> read(View root) {
+        List<String> read = new ArrayList<>();
+        for (View view : views(root)) {
+            CharSequence words = view.getContentDescription();
+            if (words == null && view instanceof TextView) {
+                words = ((TextView) view).getText();
+            }
+            if (view.isShown() && words != null && words.length() > 0
+                    && view.isImportantForAccessibility()) {
+                read.add(words.toString());
+            }
+        }
+        return read;
+    }
+
     /**
      * Faults that a machine can see: a text that is cut off, a place to touch that is too small or
      * has no name for who does not see it.
      */
-    static List<String> faults(Activity activity) {
+    static List<String> faults(View root) {
         List<String> faults = new ArrayList<>();
-        float density = activity.getResources().getDisplayMetrics().density;
-        for (View view : views(activity.findViewById(android.R.id.content))) {
+        float density = root.getResources().getDisplayMetrics().density;
+        for (View view : views(root)) {
             if (!view.isShown()) {
                 continue;
             }
@@ -76,7 +91,7 @@ final class Screen {
                     faults.add("no name: " + view);
                 }
             }
-            if (!(view instanceof HorizontalScrollView) && isBeside(view, activity)) {
+            if (!(view instanceof HorizontalScrollView) && isBeside(view)) {
                 faults.add("beside the screen: " + view + text(view));
             }
         }
@@ -84,7 +99,7 @@ final class Screen {
     }
 
     /** True for what sticks out to a side where nothing scrolls. */
-    private static boolean isBeside(View view, Activity activity) {
+    private static boolean isBeside(View view) {
         for (Object up = view.getParent(); up instanceof View; up = ((View) up).getParent()) {
             if (up instanceof HorizontalScrollView) {
                 return false;
@@ -92,15 +107,11 @@ final class Screen {
         }
         int[] at = new int[2];
         view.getLocationInWindow(at);
-        int width = activity.getWindow().getDecorView().getWidth();
+        int width = view.getRootView().getWidth();
         return at[0] < 0 || at[0] + view.getWidth() > width;
     }
 
     /** Draws all of it, also what has to be scrolled to. */
-    static void shoot(Activity activity, String name) throws IOException {
-        shoot(activity.getWindow().getDecorView(), name);
-    }
-
     static void shoot(View root, String name) throws IOException {
         ScrollView scroll = null;
         for (View view : views(root)) {

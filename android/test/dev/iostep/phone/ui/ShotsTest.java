@@ -11,9 +11,12 @@ import android.content.DialogInterface;
 import android.content.Intent;
 import android.os.Build;
 import android.os.Looper;
+import android.text.Layout;
 import android.view.View;
 import android.view.ViewGroup;
+import android.widget.Button;
 import android.widget.CheckBox;
+import android.widget.TextView;
 
 import org.junit.Rule;
 import org.junit.Test;
@@ -32,6 +35,7 @@ import dev.iostep.phone.Phone;
 import dev.iostep.phone.R;
 import dev.iostep.phone.history.History;
 import dev.iostep.phone.history.Run;
+import dev.iostep.phone.history.Uploads;
 import dev.iostep.phone.measure.Conditions;
 import dev.iostep.phone.measure.Engine;
 import dev.iostep.phone.measure.Measuring;
@@ -83,8 +87,59 @@ public final class ShotsTest {
 
     private void shoot(Activity activity, String name, String kind) throws Exception {
         shadowOf(Looper.getMainLooper()).idle();
-        Screen.shoot(activity, name + "-" + kind);
-        assertEquals(name + "-" + kind, Collections.emptyList(), Screen.faults(activity));
+        Screen.shoot(activity.getWindow().getDecorView(), name + "-" + kind);
+        assertEquals(name + "-" + kind, Collections.emptyList(),
+                Screen.faults(activity.findViewById(android.R.id.content)));
+    }
+
+    /** The question that was asked last. */
+    private static AlertDialog question(String name, String kind) throws Exception {
+        shadowOf(Looper.getMainLooper()).idle();
+        AlertDialog question = ShadowAlertDialog.getLatestAlertDialog();
+        assertTrue(name, question != null && question.isShowing());
+        View root = question.getWindow().getDecorView();
+        Screen.shoot(root, name + "-" + kind);
+        assertEquals(name + "-" + kind, Collections.emptyList(), Screen.faults(root));
+        return question;
+    }
+
+    /** Every question but that of the start; none is agreed to. */
+    private void questions(MainActivity main, String kind) throws Exception {
+        Settings settings = new Settings(phone.app);
+        settings.set(Parameter.SERVER, "http://127.0.0.1:1");
+        new Uploads(phone.app).sent(failedRun, "http://127.0.0.1:1", "0a", "0b", "insert", "valid");
+        main.findViewById(R.id.tab_setting).performClick();
+        main.findViewById(R.id.take_back_all).performClick();
+        question("question-take-back", kind).dismiss();
+        main.findViewById(R.id.agree).performClick();
+        Phone.await("what is sent", () -> ShadowAlertDialog.getLatestAlertDialog().isShowing());
+        json(question("question-agree", kind)).dismiss();
+        main.findViewById(R.id.tab_measure).performClick();
+        main.findViewById(R.id.button_custom).performClick();
+        question("question-custom", kind).dismiss();
+        ResultActivity result = result(engineRun);
+        result.findViewById(R.id.result_delete).performClick();
+        question("question-delete", kind).dismiss();
+        for (View view : Screen.views(result.findViewById(R.id.result_upload))) {
+            if (view instanceof Button && ((Button) view).getText().toString()
+                    .equals(result.getString(R.string.show_sent))) {
+                view.performClick();
+            }
+        }
+        Phone.await("what is sent", () -> ShadowAlertDialog.getLatestAlertDialog().isShowing());
+        json(question("shown-sent", kind)).dismiss();
+    }
+
+    /** Nothing of what is sent is mirrored, whichever the language. */
+    private static AlertDialog json(AlertDialog shown) {
+        Layout lines = shown.<TextView>findViewById(android.R.id.message).getLayout();
+        assertTrue(lines.getText().toString(), lines.getText().toString().contains("\n{\n")
+                || lines.getText().toString().startsWith("{\n"));
+        for (int line = 0; line < lines.getLineCount(); line++) {
+            assertEquals("line " + line, Layout.DIR_LEFT_TO_RIGHT,
+                    lines.getParagraphDirection(line));
+        }
+        return shown;
     }
 
     private void everyScreen(String kind) throws Exception {
@@ -104,6 +159,7 @@ public final class ShotsTest {
         Phone.await("the comparison", () -> compare.<ViewGroup>findViewById(
                 R.id.compare_sections).getChildCount() > 0);
         shoot(compare, "compare", kind);
+        questions(main, kind);
     }
 
     /** A test that is refused, the question before one that is not, and that one under way. */
@@ -113,13 +169,14 @@ public final class ShotsTest {
         shoot(main, "measure-refused", kind);
         phone.battery(71, false);
         Settings settings = new Settings(phone.app);
+        settings.set(Parameter.CAP, "1MiB");
+        main.findViewById(R.id.tab_measure).performClick();
+        main.findViewById(R.id.button_all).performClick();
+        shoot(main, "measure-cap", kind);
         settings.set(Parameter.TRANSACTIONS, "1000000");
         settings.set(Parameter.CAP, "1024GiB");
         main.findViewById(R.id.button_sqlite).performClick();
-        shadowOf(Looper.getMainLooper()).idle();
-        AlertDialog question = ShadowAlertDialog.getLatestAlertDialog();
-        Screen.shoot(question.getWindow().getDecorView(), "question-" + kind);
-        question.getButton(DialogInterface.BUTTON_POSITIVE).performClick();
+        question("question", kind).getButton(DialogInterface.BUTTON_POSITIVE).performClick();
         Measuring measuring = Measuring.get();
         Phone.await("something measured", () -> measuring.secondsLeft() > 0);
         shoot(main, "measure-running", kind);
@@ -128,9 +185,13 @@ public final class ShotsTest {
         settings.reset();
     }
 
+    private static ResultActivity result(long run) {
+        return Robolectric.buildActivity(ResultActivity.class,
+                new Intent().putExtra(ResultActivity.RUN, run)).setup().get();
+    }
+
     private void result(long run, String name, String kind) throws Exception {
-        shoot(Robolectric.buildActivity(ResultActivity.class,
-                new Intent().putExtra(ResultActivity.RUN, run)).setup().get(), name, kind);
+        shoot(result(run), name, kind);
     }
 
     @Test
