@@ -133,7 +133,8 @@ fn read_errors() -> anyhow::Result<()> {
         "20 10 t1 mkdir path=\"/ready\" mode=0700 = 0".to_owned(),
     ];
     for number in 0..16 {
-        let (start, offset) = (2_000_000_000 + 10 * number, number * MIB);
+        // Time enough to cut the device, on a machine that is emulated and busy, too.
+        let (start, offset) = (10_000_000_000 + 10 * number, number * MIB);
         calls.push(format!(
             "{start} 5 t1 pread64 h1 size=4096 offset={offset} = 4096"
         ));
