@@ -14,7 +14,7 @@ import java.io.File;
  */
 public final class Damaged implements DatabaseErrorHandler {
     private static final String TOLD = "name";
-    /** What belongs to a database: without its log it lacks what was last, and a new one must not find that. */
+    /** A database and its logs: it lacks what was last without them, and a new one must not find them. */
     private static final String[] PARTS = {"-journal", "-wal", ""};
 
     private final Context context;
