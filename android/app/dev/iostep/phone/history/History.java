@@ -16,7 +16,10 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 import dev.iostep.phone.measure.Storage;
 import dev.iostep.phone.measure.Texts;
@@ -35,6 +38,8 @@ public final class History extends SQLiteOpenHelper {
 
     private final Context app;
     private final Damaged damaged;
+    /** What the rows of this process's runs began with: a history that is damaged has none of them. */
+    private final Map<Long, ContentValues> begun = new ConcurrentHashMap<>();
 
     private History(Context app) {
         this(app, new Damaged(app));
@@ -121,9 +126,15 @@ public final class History extends SQLiteOpenHelper {
         values.put("storage", storage.name);
         values.put("model", model);
         values.put("booked", bytes);
+        long run = insert(values);
+        begun.put(run, values);
+        return run;
+    }
+
+    private long insert(ContentValues values) {
         return atOnce(database -> {
             long run = database.insertOrThrow("run", null, values);
-            count(database, bytes);
+            count(database, values.getAsLong("booked"));
             return run;
         });
     }
@@ -161,7 +172,10 @@ public final class History extends SQLiteOpenHelper {
     public void end(long id, String state, String result, String conditions, String complaint,
             long bytes) {
         try {
-            write(id, state, result, conditions, complaint, bytes);
+            ContentValues values = begun.get(id);
+            if (write(id, state, result, conditions, complaint, bytes) == 0 && values != null) {
+                write(insert(values), state, result, conditions, complaint, bytes);
+            }
         } catch (SQLException full) {
             keepUnsaved(id, state, result, conditions, complaint, bytes);
             throw full;
@@ -174,12 +188,21 @@ public final class History extends SQLiteOpenHelper {
 
     private void keepUnsaved(long id, String state, String result, String conditions,
             String complaint, long bytes) {
-        File file = new File(unsaved(), Long.toString(id));
+        ContentValues values = begun.get(id);
+        if (values == null) {
+            return;
+        }
+        // Two histories may give the same number.
+        File file = new File(unsaved(), id + "-" + values.getAsLong("start_ms"));
         try {
             unsaved().mkdirs();
+            JSONObject run = new JSONObject();
+            for (String name : values.keySet()) {
+                run.put(name, values.get(name));
+            }
             Texts.write(file, new JSONObject().put("state", state).put("result", result)
                     .put("conditions", conditions).put("complaint", complaint)
-                    .put("bytes", bytes).toString());
+                    .put("bytes", bytes).put("id", id).put("run", run).toString());
         } catch (IOException | JSONException full) {
             // Half of it is none; the caller says that the history cannot be written.
             file.delete();
@@ -192,21 +215,39 @@ public final class History extends SQLiteOpenHelper {
             try {
                 JSONObject kept = new JSONObject(new String(Files.readAllBytes(file.toPath()),
                         StandardCharsets.UTF_8));
-                write(Long.parseLong(file.getName()), kept.getString("state"),
-                        text(kept, "result"), text(kept, "conditions"), text(kept, "complaint"),
-                        kept.getLong("bytes"));
-            } catch (IOException | JSONException | NumberFormatException none) {
+                write(numberOf(kept.getLong("id"), kept.getJSONObject("run")),
+                        kept.getString("state"), text(kept, "result"), text(kept, "conditions"),
+                        text(kept, "complaint"), kept.getLong("bytes"));
+            } catch (IOException | JSONException none) {
                 // It was not written by the code above, or not to its end.
             }
             file.delete();
         }
     }
 
+    /** The run in this history, which may have begun after the one that it was in was put aside. */
+    private long numberOf(long id, JSONObject run) throws JSONException {
+        ContentValues values = new ContentValues();
+        for (Iterator<String> names = run.keys(); names.hasNext(); ) {
+            String name = names.next();
+            if (run.get(name) instanceof Number) {
+                values.put(name, run.getLong(name));
+            } else {
+                values.put(name, run.getString(name));
+            }
+        }
+        boolean isThere = DatabaseUtils.longForQuery(getReadableDatabase(),
+                "SELECT count(*) FROM run WHERE id = ? AND start_ms = ?",
+                new String[] {Long.toString(id), Long.toString(run.getLong("start_ms"))}) > 0;
+        return isThere ? id : insert(values);
+    }
+
     private static String text(JSONObject kept, String name) {
         return kept.isNull(name) ? null : kept.optString(name);
     }
 
-    private void write(long id, String state, String result, String conditions, String complaint,
+    /** The answer is 0 if there is no such run. */
+    private long write(long id, String state, String result, String conditions, String complaint,
             long bytes) {
         ContentValues values = new ContentValues();
         values.put("state", state);
@@ -221,12 +262,15 @@ public final class History extends SQLiteOpenHelper {
             written = Math.max(bytes, figures.written());
         }
         long counted = written;
-        atOnce(database -> {
+        return atOnce(database -> {
             long booked = DatabaseUtils.longForQuery(database,
                     "SELECT coalesce(max(booked), 0) FROM run WHERE id = ?", arguments(id));
             values.put("booked", counted);
-            count(database, counted - booked);
-            return database.update("run", values, "id = ?", arguments(id));
+            long found = database.update("run", values, "id = ?", arguments(id));
+            if (found > 0) {
+                count(database, counted - booked);
+            }
+            return found;
         });
     }
 

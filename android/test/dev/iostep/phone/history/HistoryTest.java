@@ -198,6 +198,40 @@ public final class HistoryTest {
         assertEquals(5000, history().written());
     }
 
+    /** Whether it was in the history or waited for room, and whatever number it had. */
+    @Test
+    public void aResultOutlivesTheHistoryThatItBeganIn() throws Exception {
+        byte[] garbage = new byte[8192];
+        Arrays.fill(garbage, (byte) 'x');
+        File file = phone.app.getDatabasePath(History.FILE);
+        String result = RESULT.replace("RATE", "10");
+        long first = history().begin("insert", "ENGINE", CARD, "Phone 8", 500);
+        history().close();
+        Files.write(file.toPath(), garbage);
+        history().end(first, Run.COMPLETE, result, CONDITIONS, null, 100);
+        assertEquals(1, history().runs(null, null).size());
+
+        StringBuilder longer = new StringBuilder(result);
+        for (int at = 0; at < 1_000_000; at++) {
+            longer.append(' ');
+        }
+        long waits = history().begin("update", "ENGINE", CARD, "Phone 8", 500);
+        history().getWritableDatabase().setMaximumSize(1);
+        assertThrows(SQLiteFullException.class, () -> history().end(waits, Run.COMPLETE,
+                longer.toString(), CONDITIONS, null, 100));
+        history().close();
+        Files.write(file.toPath(), garbage);
+        for (long other = 0; other < waits; ) {
+            other = history().begin("delete", "ENGINE", CARD, "Phone 8", 500);
+            history().end(other, Run.COMPLETE, result, CONDITIONS, null, 100);
+        }
+        history().findDied();
+        List<Run> found = history().runs("update", null);
+        assertEquals(1, found.size());
+        assertEquals(longer.toString(), history().result(found.get(0).id));
+        assertEquals((int) waits, history().runs("delete", Run.COMPLETE).size());
+    }
+
     private File damaged(int number) {
         return new File(phone.app.getDatabasePath(History.FILE).getParentFile(),
                 "damaged-" + number + "-" + History.FILE);
