@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use iostep_model::bench::Document;
 use iostep_serve::client::{Client, Fault};
@@ -316,31 +317,49 @@ fn a_killed_server_has_every_result_that_it_acknowledged() {
     }
 }
 
+/// Runs of a result that is sent to a server with a lake.
+const RUNS: u64 = 2;
+
 /// Rows of the lake's results.
 fn rows_in_lake(place: &TempDir) -> u64 {
     let info = json(&iostep(place, &["fleet", "info", "lake", "--json"]));
     info["results"]["rows"].as_u64().expect("a number")
 }
 
+/// Sends a result that is valid, and each time another one. Gives its name.
+fn submit_valid(client: &Client, number: u32) -> String {
+    let share = 1.0 - f64::from(number) / 1e4;
+    submit_document(client, &fixture::scaled(fixture::file(RUNS as u32), share))
+}
+
+fn submit_document(client: &Client, document: &Document) -> String {
+    let text = serde_json::to_vec(document).expect("JSON");
+    client.submit(&text).expect("it is accepted").id
+}
+
+/// Does something with a result, as the operator.
+fn decide(place: &TempDir, arguments: &[&str]) {
+    let (status, said) = operate(place, &[arguments, &["--data", "data"]].concat());
+    assert_eq!(status, Some(0), "{said}");
+}
+
+/// What `iostep serve lake` says that it added, as JSON, by its exit status.
+fn put(place: &TempDir, arguments: &[&str]) -> (Option<i32>, Value, String) {
+    let command = ["serve", "lake", "--json", "--data", "data"];
+    let output = iostep(place, &[&command, arguments].concat());
+    let added = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), added, said(&output))
+}
+
 #[test]
 fn valid_results_are_once_in_the_lake_whatever_is_killed() {
-    const RUNS: u64 = 2;
     let place = tempfile::tempdir().expect("a directory");
     let server = Server::start(place.path());
     let client = Client::new(&server.url, [7; 32]).expect("a URL");
-    let mut sent = 0;
-    let mut submit = || {
-        sent += 1;
-        let share = 1.0 - f64::from(sent) / 1e4;
-        let result = fixture::scaled(fixture::file(RUNS as u32), share);
-        let result = serde_json::to_vec(&result).expect("JSON");
-        client.submit(&result).expect("it is accepted").id
-    };
-    let kills = std::env::var("IOSTEP_KILLS").map_or(5, |it| it.parse().expect("a number"));
-    let first = submit();
+    let kills: u32 = std::env::var("IOSTEP_KILLS").map_or(5, |it| it.parse().expect("a number"));
     for round in 0..kills {
-        for _ in 0..3 {
-            submit();
+        for number in 0..3 {
+            submit_valid(&client, 3 * round + number + 1);
         }
         let mut other = crate::iostep();
         let mut other = other
@@ -351,72 +370,63 @@ fn valid_results_are_once_in_the_lake_whatever_is_killed() {
             .spawn()
             .expect("the binary runs");
         // From before it opens the store to after it has merged the files.
-        std::thread::sleep(std::time::Duration::from_millis(round * 7 % 120));
+        std::thread::sleep(Duration::from_millis(u64::from(round * 7 % 120)));
         other.kill().expect("it can be");
         other.wait().expect("its end");
     }
+    let doubted = submit_valid(&client, 0);
+    decide(&place, &["quarantine", &doubted, "--reason", "x"]);
+    drop(server);
+    // Another server has a lake, and begins with it.
+    let rows = 3 * u64::from(kills) * RUNS;
+    let mut server = Server::start_with(place.path(), &["--lake", "lake"]);
+    let began = Instant::now();
+    while rows_in_lake(&place) < rows {
+        let found = rows_in_lake(&place);
+        assert!(began.elapsed() < crate::PATIENCE, "{found} of {rows}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(server.signal(Signal::TERM).success());
+    assert_eq!(rows_in_lake(&place), rows);
+    let (status, added, said) = put(&place, &["lake"]);
+    assert_eq!((status, &added["results"]), (Some(0), &0.into()), "{said}");
+    decide(&place, &["restore", &doubted]);
+    assert_eq!(put(&place, &["lake"]).1["results"], 1);
+    assert_eq!(rows_in_lake(&place), rows + RUNS);
+}
+
+#[test]
+fn a_store_fills_the_lake_that_it_knows_with_results_of_its_time() {
+    let place = tempfile::tempdir().expect("a directory");
+    let server = Server::start(place.path());
+    let client = Client::new(&server.url, [7; 32]).expect("a URL");
+    let first = submit_valid(&client, 0);
+    submit_valid(&client, 1);
     // Two whose clocks were wrong.
     for start_wall_ns in [0, u64::MAX] {
         let mut result = fixture::file(RUNS as u32);
         result.environment.memory_bytes += start_wall_ns % 1000 + 1;
         result.runs[0].start_wall_ns = start_wall_ns;
-        let result = serde_json::to_vec(&result).expect("JSON");
-        client.submit(&result).expect("it is accepted");
+        submit_document(&client, &result);
     }
-    let doubted = submit();
-    let (status, said) = operate(
-        &place,
-        &["quarantine", "--data", "data", &doubted, "--reason", "x"],
-    );
-    assert_eq!(status, Some(0), "{said}");
-    drop(server);
-    // Another server has a lake, and begins with it.
-    let valid = 1 + 3 * kills;
-    let mut server = Server::start_with(place.path(), &["--lake", "lake"]);
-    let began = std::time::Instant::now();
-    while rows_in_lake(&place) < valid * RUNS {
+    // They are told, and told again where another lake is filled.
+    for (lake, anew) in [("lake", &[][..]), ("other", &["--anew"])] {
+        let (status, added, said) = put(&place, &[&[lake][..], anew].concat());
+        assert_eq!((status, &added["left"]), (Some(1), &2.into()), "{said}");
+        assert_eq!(added["results"], 2);
         assert!(
-            began.elapsed() < crate::PATIENCE,
-            "{}",
-            rows_in_lake(&place)
+            said.contains("its clock was wrong: it began on 1970-01-01"),
+            "{said}"
         );
-        std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    assert!(server.signal(Signal::TERM).success());
-    assert_eq!(rows_in_lake(&place), valid * RUNS);
-    let again = ["serve", "lake", "--data", "data", "lake", "--json"];
-    let none = serde_json::json!({ "results": 0, "runs": 0, "left": 0 });
-    assert_eq!(json(&iostep(&place, &again)), none);
-    let restored = operate(&place, &["restore", "--data", "data", &doubted]);
-    assert_eq!(restored.0, Some(0), "{}", restored.1);
-    assert_eq!(json(&iostep(&place, &again))["results"], 1);
-    assert_eq!(rows_in_lake(&place), (valid + 1) * RUNS);
-    // Nor in another one, unless it is asked for.
-    let (status, said) = operate(&place, &["lake", "--data", "data", "other"]);
+    let (status, _, said) = put(&place, &["lake"]);
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("the store fills another lake"), "{said}");
-    // Those two are told again, and are no success.
-    for (lake, results) in [("other", valid + 1), ("lake", 0)] {
-        let anew = ["serve", "lake", "--data", "data", lake, "--anew", "--json"];
-        let output = iostep(&place, &anew);
-        assert_eq!(output.status.code(), Some(1), "{}", crate::said(&output));
-        let added: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(added["results"], results);
-        assert_eq!(added["left"], 2);
-        let why = "its clock was wrong: it began on 1970-01-01";
-        assert!(
-            crate::said(&output).contains(why),
-            "{}",
-            crate::said(&output)
-        );
-    }
-    // What is taken back afterwards stays there.
-    let delisted = operate(
-        &place,
-        &["delist", "--data", "data", &first, "--reason", "x"],
-    );
-    assert_eq!(delisted.0, Some(0), "{}", delisted.1);
-    assert_eq!(json(&iostep(&place, &again)), none);
+    assert_eq!(put(&place, &["lake", "--anew"]).1["results"], 0);
+    // What is delisted afterwards stays there.
+    decide(&place, &["delist", &first, "--reason", "x"]);
+    assert_eq!(put(&place, &["lake"]).0, Some(0));
+    assert_eq!(rows_in_lake(&place), 2 * RUNS);
 }
 
 /// What a command of the operator's comes to, and what it says of that.
