@@ -23,17 +23,19 @@ struct File {
 }
 
 /// The smallest page of a machine that is recorded on.
-const SMALL_PAGE: i64 = 4096;
+const SMALL_PAGE: u64 = 4096;
 
 /// A part of a file in memory, which nobody touches.
 #[derive(Debug)]
 struct Mapping {
     offset: i64,
+    /// In small pages.
     size: u64,
     address: usize,
-    /// Bytes before it that are mapped with it, where this machine's pages are larger than those of the
-    /// recorded one.
+    /// Bytes before it that are mapped with it, where this machine's pages are larger.
     lead: usize,
+    /// The same behind it.
+    rest: usize,
 }
 
 impl Drop for Mapping {
@@ -41,7 +43,7 @@ impl Drop for Mapping {
         // Of a part whose page others share the page stays.
         let page = rustix::param::page_size();
         let begin = (self.address - self.lead).next_multiple_of(page);
-        let end = (self.address + self.size as usize) / page * page;
+        let end = (self.address + self.size as usize + self.rest) / page * page;
         if begin < end {
             // SAFETY: the memory was mapped by `map`, and no reference into it was ever made.
             let _ = unsafe { rustix::mm::munmap(begin as *mut _, end - begin) };
@@ -121,14 +123,21 @@ impl Handles {
         let found = file.mappings.iter().position(|m| m.has(offset, size))?;
         let whole = file.mappings.swap_remove(found);
         let head = (offset - whole.offset) as u64;
-        let lead = whole.lead as u64;
-        let size = (round_to_page(lead + head + size) - lead - head).min(whole.size - head);
+        // It may end in the rest, which is none of its own.
+        let size = size
+            .checked_next_multiple_of(SMALL_PAGE)
+            .map_or(whole.size - head, |size| size.min(whole.size - head));
         let tail = whole.size - head - size;
         let part = |at: u64, size: u64| Mapping {
             offset: whole.offset + at as i64,
             size,
             address: whole.address + at as usize,
             lead: if at == 0 { whole.lead } else { 0 },
+            rest: if at + size == whole.size {
+                whole.rest
+            } else {
+                0
+            },
         };
         file.mappings.extend((head > 0).then(|| part(0, head)));
         file.mappings
@@ -149,19 +158,16 @@ impl Handles {
         new_size: u64,
     ) -> Option<Result<(), Errno>> {
         let mut file = self.file(handle)?;
-        let with_lead = |size: u64, lead: usize| size.saturating_add(lead as u64);
         let is_it = |m: &&mut Mapping| {
-            m.offset == offset
-                && with_lead(m.size, m.lead) == round_to_page(with_lead(size, m.lead))
+            let size = size.checked_next_multiple_of(SMALL_PAGE);
+            let sizes = m.size..=m.size + m.rest as u64;
+            m.offset == offset && size.is_some_and(|size| sizes.contains(&size))
         };
         let mapping = file.mappings.iter_mut().find(is_it)?;
-        let (old, new) = (
-            with_lead(mapping.size, mapping.lead),
-            with_lead(new_size, mapping.lead),
-        );
-        let (Ok(old), Ok(new)) = (usize::try_from(old), usize::try_from(new)) else {
+        let Some(new) = whole_pages(mapping.lead, new_size) else {
             return Some(Err(Errno::NOMEM));
         };
+        let old = mapping.lead + mapping.size as usize + mapping.rest;
         let begin = (mapping.address - mapping.lead) as *mut libc::c_void;
         // SAFETY: the mapping is this value's own, and no reference into it was ever made.
         let address = unsafe { libc::mremap(begin, old, new, libc::MREMAP_MAYMOVE) };
@@ -169,7 +175,8 @@ impl Handles {
             return Some(Err(last_error()));
         }
         mapping.address = address as usize + mapping.lead;
-        mapping.size = round_to_page(new as u64) - mapping.lead as u64;
+        mapping.size = new_size.next_multiple_of(SMALL_PAGE);
+        mapping.rest = new - mapping.lead - mapping.size as usize;
         Some(Ok(()))
     }
 
@@ -184,7 +191,7 @@ impl Handles {
         let file = self.file(handle)?;
         let found = file.mappings.iter().find(|m| m.has(offset, size))?;
         let address = found.address + (offset - found.offset) as usize;
-        let into_page = match offset % SMALL_PAGE {
+        let into_page = match offset % SMALL_PAGE as i64 {
             0 => address % rustix::param::page_size(),
             // As it was: the kernel says what it says of that.
             _ => 0,
@@ -199,15 +206,17 @@ impl Handles {
 impl Mapping {
     fn has(&self, offset: i64, size: u64) -> bool {
         let end = |offset: i64, size: u64| i128::from(offset) + i128::from(size);
-        offset >= self.offset && end(offset, size) <= end(self.offset, self.size)
+        let size_and_rest = self.size + self.rest as u64;
+        (self.offset..self.offset + self.size as i64).contains(&offset)
+            && end(offset, size) <= end(self.offset, size_and_rest)
     }
 }
 
-/// Memory is mapped in whole pages.
-fn round_to_page(size: u64) -> u64 {
-    let page = rustix::param::page_size() as u64;
-    size.checked_next_multiple_of(page)
-        .unwrap_or(u64::MAX / page * page)
+/// Memory is mapped in whole pages: how many bytes a mapping has with what leads to it; `None` for more
+/// than there are.
+fn whole_pages(lead: usize, size: u64) -> Option<usize> {
+    let whole = usize::try_from(size).ok()?.checked_add(lead)?;
+    whole.checked_next_multiple_of(rustix::param::page_size())
 }
 
 fn map(
@@ -220,17 +229,16 @@ fn map(
     // Nothing at an address of the caller's choice, nothing locked into or filled from memory.
     let kind = flags as i32 & (libc::MAP_SHARED | libc::MAP_PRIVATE);
     let protection = protection as i32 & (libc::PROT_READ | libc::PROT_WRITE);
-    let lead = match offset % SMALL_PAGE {
+    let lead = match offset % SMALL_PAGE as i64 {
         0 => offset.max(0) as usize % rustix::param::page_size(),
         _ => 0,
     };
-    let whole = size.saturating_add(lead as u64);
-    let bytes = usize::try_from(whole).map_err(|_| Errno::NOMEM)?;
+    let bytes = whole_pages(lead, size).ok_or(Errno::NOMEM)?;
     // SAFETY: without MAP_FIXED the kernel chooses an address that nothing uses.
     let address = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
-            bytes,
+            lead + size as usize,
             protection,
             kind | libc::MAP_NORESERVE,
             descriptor.as_raw_fd(),
@@ -242,9 +250,10 @@ fn map(
     }
     Ok(Mapping {
         offset,
-        size: round_to_page(whole) - lead as u64,
+        size: size.next_multiple_of(SMALL_PAGE),
         address: address as usize + lead,
         lead,
+        rest: bytes - lead - size.next_multiple_of(SMALL_PAGE) as usize,
     })
 }
 
