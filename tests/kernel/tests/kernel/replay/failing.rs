@@ -50,7 +50,8 @@ fn mounted(bytes: u64, memory: &str) -> anyhow::Result<(Mount, Disk)> {
         &disk.image,
         iostep_lab::tool(Kind::Ext4).at_once,
     )?;
-    let mount = Mount::new(Kind::Ext4, &disk.image, "")?;
+    // A commit would write behind the end of an image that was cut, and so make it whole again.
+    let mount = Mount::new(Kind::Ext4, &disk.image, "commit=300")?;
     Ok((mount, disk))
 }
 
@@ -134,7 +135,7 @@ fn read_errors() -> anyhow::Result<()> {
     ];
     for number in 0..16 {
         // Time enough to cut the device, on a machine that is emulated and busy, too.
-        let (start, offset) = (10_000_000_000 + 10 * number, number * MIB);
+        let (start, offset) = (4_000_000_000 + 10 * number, number * MIB);
         calls.push(format!(
             "{start} 5 t1 pread64 h1 size=4096 offset={offset} = 4096"
         ));
@@ -149,13 +150,28 @@ fn read_errors() -> anyhow::Result<()> {
     let ready = mount.path().join("iostep-replay/ready");
     wait_until("the first calls", || ready.exists())?;
     disk.cut(4 * MIB)?;
+    let fails = fails_at(&disk, 8 * MIB)?;
     let outcome = running.finish()?.status(0)?;
+    if !fails {
+        println!("    left out: this kernel reads zeros behind the end of a loop device's file");
+        return Ok(());
+    }
     let document: Value = serde_json::from_str(&outcome.stdout)?;
     let summary = &document["targets"][0]["runs"][0]["summary"];
     let errors = blamed(summary, calls.len())?;
     anyhow::ensure!(errors == ["EIO"], "{errors:?}");
     anyhow::ensure!(summary["differences"][0]["count"] == 16, "{summary}");
     Ok(())
+}
+
+/// Whether a read of the device fails there: Linux 6.1's loop driver fills what its file has not with
+/// zeros (`lo_read_simple` of drivers/block/loop.c).
+fn fails_at(disk: &Disk, offset: u64) -> anyhow::Result<bool> {
+    let mut read = std::process::Command::new("dd");
+    read.arg(format!("if={}", disk.image.device().display()))
+        .arg(format!("skip={}", offset / 4096))
+        .args(["of=/dev/null", "bs=4096", "count=1", "iflag=direct"]);
+    Ok(!read.output()?.status.success())
 }
 
 /// Of two directories one has no room for the second replay.
