@@ -116,6 +116,14 @@ impl Store {
         Secret::read(&db, &self.database)
     }
 
+    /// True if the store has filled a lake.
+    ///
+    /// Errors: `Database`.
+    pub fn fills_a_lake(&self) -> Result<bool> {
+        let known = change::lake(&self.connect()?);
+        Ok(known.map_err(Error::database(&self.database))?.is_some())
+    }
+
     /// Makes one change; it is durable when this returns.
     ///
     /// Errors: `Database`, `Full`.

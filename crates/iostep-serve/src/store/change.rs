@@ -139,13 +139,17 @@ impl Change {
     }
 }
 
-fn fill_lake(db: &Connection, lake: &str, anew: bool) -> rusqlite::Result<Outcome> {
-    let known: Option<String> = db
-        .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
+/// What names the lake that the store fills, if it has filled one.
+pub(super) fn lake(db: &Connection) -> rusqlite::Result<Option<String>> {
+    db.prepare_cached("SELECT value FROM meta WHERE name = ?1")?
         .query_row([LAKE], |row| {
             Ok(String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into())
         })
-        .optional()?;
+        .optional()
+}
+
+fn fill_lake(db: &Connection, lake: &str, anew: bool) -> rusqlite::Result<Outcome> {
+    let known = self::lake(db)?;
     if known.is_some_and(|known| known != lake) && !anew {
         return Ok(Outcome::Forbidden);
     }

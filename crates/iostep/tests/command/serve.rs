@@ -423,6 +423,10 @@ fn a_store_fills_the_lake_that_it_knows_with_results_of_its_time() {
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("the store fills another lake"), "{said}");
     assert_eq!(put(&place, &["lake", "--anew"]).1["results"], 0);
+    let (status, _, said) = put(&place, &["mistyped"]);
+    assert_ne!(status, Some(0));
+    assert!(said.contains("mistyped: no lake"), "{said}");
+    assert!(!place.path().join("mistyped").exists());
     // What is delisted afterwards stays there.
     decide(&place, &["delist", &first, "--reason", "x"]);
     assert_eq!(put(&place, &["lake"]).0, Some(0));

@@ -1,7 +1,7 @@
 //! A command of iostep that runs on the phone, and its result's way to the desk.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -173,8 +173,18 @@ fn keep(output: &Path) -> anyhow::Result<()> {
     directories.extend(output.is_dir().then(|| output.to_owned()));
     directories.extend(Some(kept::directory_of(output)).filter(|data| data.is_dir()));
     directories.iter().try_for_each(|directory| {
-        let synced = File::open(directory).and_then(|directory| directory.sync_all());
-        synced.with_context(|| format!("{}: cannot sync", directory.display()))
+        match File::open(directory).and_then(|directory| directory.sync_all()) {
+            // A directory that may not be read, or whose filesystem syncs none, as one of a network.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported
+                ) =>
+            {
+                Ok(())
+            }
+            done => done.with_context(|| format!("{}: cannot sync", directory.display())),
+        }
     })
 }
 

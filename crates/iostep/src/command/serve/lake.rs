@@ -96,7 +96,11 @@ pub fn put(args: &LakeArgs) -> anyhow::Result<ExitCode> {
 /// for another lake than the one it has filled; those of [`Lake::create`].
 pub fn of_store(path: &Path, store: &Store, anew: bool) -> anyhow::Result<Lake> {
     expect_elsewhere(path, store)?;
-    let lake = Lake::create(path)?;
+    // Of a disk that is not mounted, or a name that is mistyped, no new lake is made.
+    let lake = match store.fills_a_lake()? && !anew {
+        true => Lake::open(path)?,
+        false => Lake::create(path)?,
+    };
     let fill = Change::FillLake {
         lake: lake.identity(),
         anew,
