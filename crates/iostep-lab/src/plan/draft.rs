@@ -30,11 +30,12 @@ pub const OWN_KEYS: [&str; 16] = [
     "name",
 ];
 /// Flags that are the lab's own to set.
-const NOT_ALLOWED: [&str; 12] = [
+const NOT_ALLOWED: [&str; 13] = [
     "json",
     "csv",
     "quiet",
     "output",
+    "submit",
     "html",
     "seconds",
     "log",

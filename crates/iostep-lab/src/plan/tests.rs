@@ -128,6 +128,7 @@ fn what_is_wrong_is_named_with_its_file_block_and_key() {
         (sqlite("fsync=true"), "fsync: switch F"),
         (sqlite("batch-atomic=true"), "batch-atomic: switch A"),
         (sqlite("output='x'"), "output: no setting of a cell"),
+        (sqlite("submit='http://x'"), "submit: no setting of a cell"),
         (sqlite("keep=true"), "keep: no setting of a cell"),
         (sqlite("command='true'"), "command: another workload"),
         (sqlite("env=['A=1', '=2']"), "env: =2: no NAME=value"),
