@@ -15,6 +15,7 @@ use iostep_model::lab::{Cell, CellResult, Lab, State};
 
 use crate::error::{Error, Result};
 use crate::guest::{self, Device, Options, Output};
+use crate::measured::Measured;
 use crate::plan::in_turns;
 use crate::results;
 
@@ -54,8 +55,8 @@ pub struct Guests<'a> {
 
 /// Who is told what happens in the guests.
 pub trait Listener {
-    /// A cell has a result. An error ends everything.
-    fn result(&mut self, result: CellResult) -> Result<()>;
+    /// A cell has a result, while the guest goes on. An error ends everything.
+    fn result(&mut self, measured: Measured) -> Result<()>;
 
     /// A guest failed: what happened, and the last lines of its console.
     fn fault(&mut self, story: &str);
@@ -144,7 +145,7 @@ impl Guests<'_> {
                 false => cells.len(),
             };
             for cell in cells.drain(..blamed) {
-                listener.result(failed(cell, &fault.reason))?;
+                listener.result(failed(cell, &fault.reason).into())?;
             }
         }
         Ok(())
@@ -176,11 +177,14 @@ impl Guests<'_> {
         let watch = Watch::new(self.interrupted, limit + SLACK);
         let disks = disks(cells, MEMORY_BYTES)?;
         let qemu = guest::qemu_version();
-        let mut keep = |mut result: CellResult| {
-            if let Some(environment) = &mut result.environment {
+        let mut keep = |mut measured: Measured| {
+            if let Some(environment) = &mut measured.result.environment {
                 environment.tools.extend(qemu.clone());
             }
-            listener.result(result)
+            if let (Some(document), Some(disk)) = (&mut measured.bench, disks.first()) {
+                document.warnings.push(disk.warning(document));
+            }
+            listener.result(measured)
         };
         let mut inbox = Inbox::new(share, &lab.cells, &watch, &mut keep);
         let mut complaints = Tail::default();

@@ -1,20 +1,24 @@
 //! The directory of a lab's results.
 //!
 //! `lab.json` is the lab, `cells/KEY.json` what came of each cell, written as soon as it is done,
-//! and `cells.parquet` and `classes.parquet` the same as tables, written at the end
-//! (docs/format-lab.md).
+//! `bench/KEY.json` what `iostep bench` said of it, and `cells.parquet` and `classes.parquet` the
+//! cells as tables, written at the end (docs/format-lab.md).
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use iostep_model::bench::Document;
 use iostep_model::directory::lock;
-use iostep_model::lab::{Analysis, Cell, CellResult, Lab};
+use iostep_model::lab::{Analysis, Cell, CellResult, Lab, State};
+use iostep_model::publish;
 use iostep_model::store::lab as tables;
 
 use crate::builtin;
 use crate::error::{Error, Result};
 use crate::matrix::shown;
+use crate::measured::Measured;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +26,7 @@ mod tests;
 /// The lab in a directory of results.
 pub const LAB: &str = "lab.json";
 const CELLS: &str = "cells";
+const BENCH: &str = "bench";
 const LOCK: &str = ".iostep-lab-lock";
 
 /// A directory of results, for this process alone.
@@ -87,11 +92,43 @@ impl Results {
         read_cell(&self.directory, cell)
     }
 
-    /// Keeps what came of a cell.
+    /// Keeps what came of a cell. The answer is the file of what `iostep bench` said, if that is kept.
     ///
-    /// Errors: `File`.
-    pub fn put(&self, result: &CellResult) -> Result<()> {
-        Ok(result.write(&cell_path(&self.directory, &result.cell.key))?)
+    /// Errors: `File`, `Io`.
+    pub fn put(&self, measured: &Measured) -> Result<Option<PathBuf>> {
+        let result = &measured.result;
+        let path = bench_path(&self.directory, &result.cell.key);
+        // The cell comes last: one that is done has it.
+        match &measured.bench {
+            Some(document) => {
+                self.make_bench()?;
+                document.write(&path)?;
+            }
+            // Of an earlier time.
+            None => remove(&path)?,
+        }
+        result.write(&cell_path(&self.directory, &result.cell.key))?;
+        Ok(measured.bench.is_some().then_some(path))
+    }
+
+    fn make_bench(&self) -> Result<()> {
+        let bench = self.directory.join(BENCH);
+        std::fs::create_dir_all(&bench).map_err(Error::io(&bench, "make the directory"))
+    }
+
+    /// Keeps a cell of another directory of results.
+    fn take(&self, result: &CellResult, directory: &Path) -> Result<()> {
+        let key = &result.cell.key;
+        let (from, to) = (bench_path(directory, key), bench_path(&self.directory, key));
+        match std::fs::read(&from) {
+            Ok(text) => {
+                self.make_bench()?;
+                publish::write(&to, &text)?;
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => remove(&to)?,
+            Err(error) => return Err(Error::io(&from, "read")(error)),
+        }
+        Ok(result.write(&cell_path(&self.directory, key))?)
     }
 
     /// Writes the tables, and hands out every result in the order of the lab.
@@ -118,6 +155,16 @@ pub fn read(directory: &Path) -> Result<(Lab, Vec<CellResult>)> {
     let lab = read_lab(&path)?;
     let cells = read_cells(directory, &lab)?;
     Ok((lab, cells))
+}
+
+/// The files of what `iostep bench` said, of complete cells in the lab's order.
+///
+/// Errors: those of [`read`].
+pub fn bench_files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let (_, cells) = read(directory)?;
+    let complete = cells.iter().filter(|it| it.state == State::Complete);
+    let files = complete.map(|result| bench_path(directory, &result.cell.key));
+    Ok(files.filter(|path| path.is_file()).collect())
 }
 
 /// Reads a lab as JSON. One that was written before labs held what they show gets what the
@@ -157,8 +204,8 @@ pub fn merge(directories: &[PathBuf], into: &Path) -> Result<(Lab, Vec<CellResul
         hint: "name directories of results".into(),
     })?;
     let results = Results::open(into, &lab)?;
-    for (result, _) in chosen.values() {
-        results.put(result)?;
+    for (result, directory) in chosen.values() {
+        results.take(result, directory)?;
     }
     let all = results.finish()?;
     Ok((results.lab.clone(), all))
@@ -185,7 +232,9 @@ fn choose<'a>(
             hint: "nothing was written; remove the file of one".into(),
         });
     }
-    if !other.state.is_final() {
+    let has_bench = |directory: &Path| bench_path(directory, &key).is_file();
+    let has_more = both && !has_bench(before) && has_bench(directory);
+    if !other.state.is_final() || has_more {
         chosen.insert(key, (result, directory));
     }
     Ok(())
@@ -221,10 +270,32 @@ fn cell_path(directory: &Path, key: &str) -> PathBuf {
     directory.join(CELLS).join(format!("{key}.json"))
 }
 
+fn bench_path(directory: &Path, key: &str) -> PathBuf {
+    directory.join(BENCH).join(format!("{key}.json"))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path, "remove")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What a cell left, if it was tried. What `iostep bench` said is none if it cannot be read.
+///
+/// Errors: `File`.
+pub(crate) fn read_measured(directory: &Path, cell: &Cell) -> Result<Option<Measured>> {
+    let result = read_cell(directory, cell)?;
+    Ok(result.map(|result| Measured {
+        result,
+        bench: Document::read(&bench_path(directory, &cell.key)).ok(),
+    }))
+}
+
 /// What came of a cell, if it was tried.
 ///
 /// Errors: `File`.
-pub(crate) fn read_cell(directory: &Path, cell: &Cell) -> Result<Option<CellResult>> {
+fn read_cell(directory: &Path, cell: &Cell) -> Result<Option<CellResult>> {
     let path = cell_path(directory, &cell.key);
     if !path.is_file() {
         return Ok(None);

@@ -18,6 +18,7 @@ use iostep_model::turns::order;
 use crate::child::{self, Cut, Ended};
 use crate::cpu_load::CpuLoad;
 use crate::error::{Error, Result};
+use crate::measured::Measured;
 use crate::scratch::Scratch;
 use crate::storage::{DeviceSource, Mounted};
 use crate::{command_result, measure, recording, replay_result};
@@ -93,12 +94,12 @@ impl Runner<'_> {
     /// was made is gone.
     ///
     /// Storage is made only in mounts of the caller's own ([`crate::enter_private_mounts`]).
-    pub fn run(&self, cells: &[&Cell], site: Site<'_>) -> Vec<CellResult> {
+    pub fn run(&self, cells: &[&Cell], site: Site<'_>) -> Vec<Measured> {
         let start = SystemTime::now().duration_since(UNIX_EPOCH);
         let start_wall_ns = start.map_or(0, |since| since.as_nanos() as u64);
         let results = cells.iter();
-        let results = results.map(|cell| CellResult::without_runs(cell, State::Complete));
-        let mut results: Vec<CellResult> = results.collect();
+        let results = results.map(|cell| CellResult::without_runs(cell, State::Complete).into());
+        let mut results: Vec<Measured> = results.collect();
         let Some(first) = cells.first() else {
             return results;
         };
@@ -114,23 +115,26 @@ impl Runner<'_> {
             Ok(held) => self.rounds(&mut results, &held, site, start_wall_ns),
             Err(error) => {
                 let failed = self.failed(&error);
-                results.iter_mut().for_each(|r| r.state = failed.clone());
+                let all = results.iter_mut();
+                all.for_each(|measured| measured.result.state = failed.clone());
             }
         }
+        results.iter_mut().for_each(Measured::settle);
         results
     }
 
     /// A round is each cell once. A cell that fails has no further turn.
-    fn rounds(&self, results: &mut [CellResult], held: &Held<'_>, site: Site<'_>, start: u64) {
-        let most = results.iter().map(|result| rounds(&result.cell)).max();
+    fn rounds(&self, results: &mut [Measured], held: &Held<'_>, site: Site<'_>, start: u64) {
+        let most = results.iter().map(|it| rounds(&it.result.cell)).max();
         for round in 0..most.unwrap_or(0) {
             for number in order(results.len(), round) {
-                let result = &mut results[number];
+                let measured = &mut results[number];
+                let result = &measured.result;
                 if result.state != State::Complete || round >= rounds(&result.cell) {
                     continue;
                 }
-                let turn = self.turn(result, held, site, start);
-                result.state = turn.unwrap_or_else(|error| self.failed(&error));
+                let turn = self.turn(measured, held, site, start);
+                measured.result.state = turn.unwrap_or_else(|error| self.failed(&error));
             }
         }
     }
@@ -148,11 +152,12 @@ impl Runner<'_> {
     /// Adds the runs of a turn; a cell that runs alone has all of its repetitions in one.
     fn turn(
         &self,
-        result: &mut CellResult,
+        measured: &mut Measured,
         held: &Held<'_>,
         site: Site<'_>,
         start: u64,
     ) -> Result<State> {
+        let result = &mut measured.result;
         if self.interrupted.load(Ordering::Relaxed) {
             return Ok(State::Interrupted);
         }
@@ -168,6 +173,9 @@ impl Runner<'_> {
         };
         let state = state(cell, &left, runs.len(), self.time_limit);
         result.runs.extend(runs);
+        if let Some(document) = left.document {
+            measured.add(document);
+        }
         Ok(state)
     }
 

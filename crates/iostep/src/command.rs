@@ -20,6 +20,7 @@ mod import;
 mod lab;
 #[cfg(feature = "trace")]
 mod manual;
+mod outbox;
 #[cfg(feature = "many-devices")]
 mod phone;
 #[cfg(feature = "trace")]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use iostep_model::bench::{Document, Warning};
 use iostep_model::lab::Cell;
 
 use crate::error::{Error, Result};
@@ -30,6 +31,20 @@ impl GuestDisk {
                 Backing::Image(path.into())
             }
             GuestDisk::Elsewhere(bytes) => Backing::New(*bytes),
+        }
+    }
+
+    /// What only the host can say of a result: to the guest it is a disk.
+    pub fn warning(&self, document: &Document) -> Warning {
+        let device = document.environment.device.as_ref();
+        match self {
+            GuestDisk::Memory(_) => Warning::InMemory {
+                filesystem: "the memory of a guest's host".into(),
+            },
+            GuestDisk::Elsewhere(_) => Warning::LoopDevice {
+                device: device.map_or(String::new(), |device| device.name.clone()),
+                backing_file: "a file of a guest's host".into(),
+            },
         }
     }
 }

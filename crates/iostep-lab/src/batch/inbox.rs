@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use iostep_model::lab::{Cell, CellResult};
+use iostep_model::lab::Cell;
 use iostep_model::printable;
 
 use super::watch::Watch;
 use crate::error::{Error, Result};
+use crate::measured::Measured;
 use crate::results;
 
 /// What is kept of complaints.
@@ -21,7 +22,7 @@ pub(super) struct Inbox<'a> {
     watch: &'a Watch<'a>,
     line: Vec<u8>,
     taken: Vec<String>,
-    done: &'a mut dyn FnMut(CellResult) -> Result<()>,
+    done: &'a mut dyn FnMut(Measured) -> Result<()>,
     error: Option<Error>,
 }
 
@@ -31,7 +32,7 @@ impl<'a> Inbox<'a> {
         share: &'a Path,
         cells: &'a [Cell],
         watch: &'a Watch<'a>,
-        done: &'a mut dyn FnMut(CellResult) -> Result<()>,
+        done: &'a mut dyn FnMut(Measured) -> Result<()>,
     ) -> Inbox<'a> {
         Inbox {
             share,
@@ -64,11 +65,11 @@ impl<'a> Inbox<'a> {
         let Some(cell) = found.filter(|cell| !self.taken.contains(&cell.key)) else {
             return;
         };
-        let Ok(Some(result)) = results::read_cell(self.share, cell) else {
+        let Ok(Some(measured)) = results::read_measured(self.share, cell) else {
             return;
         };
         self.taken.push(cell.key.clone());
-        if let Err(error) = (self.done)(result) {
+        if let Err(error) = (self.done)(measured) {
             self.error.get_or_insert(error);
         }
     }

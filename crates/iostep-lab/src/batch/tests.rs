@@ -1,11 +1,13 @@
 use std::io::Write;
 
+use iostep_model::bench::Warning;
 use iostep_model::fixture;
 use iostep_model::lab::{Filesystem, WorkloadKind};
 
 use super::inbox::MAX_STDERR_BYTES;
 use super::*;
 use crate::console::Console;
+use crate::measured::tests::document;
 use crate::storage::JOURNAL_BYTES;
 
 fn cell(number: u64) -> Cell {
@@ -37,12 +39,17 @@ fn a_result_is_taken_once_when_its_key_is_announced() {
         analysis: Default::default(),
     };
     let results = results::Results::open(share.path(), &lab).expect("a new directory");
-    results.put(&failed(&one, "no room")).expect("written");
+    let written = Measured {
+        result: CellResult::without_runs(&one, State::Complete),
+        bench: Some(document(7, &[])),
+    };
+    results.put(&written).expect("written");
     let never = AtomicBool::new(false);
     let watch = Watch::new(&never, Duration::from_secs(60));
     let mut keys = Vec::new();
-    let mut done = |result: CellResult| {
-        keys.push(result.cell.key);
+    let mut done = |measured: Measured| {
+        assert_eq!(measured.bench, written.bench);
+        keys.push(measured.result.cell.key);
         Ok(())
     };
     let mut inbox = Inbox::new(share.path(), &lab.cells, &watch, &mut done);
@@ -149,4 +156,14 @@ fn one_device_is_large_enough_for_every_cell() {
         bytes(&disks(&[&small], 0).expect("there is room")),
         [1 << 20]
     );
+}
+
+#[test]
+fn the_host_says_what_a_guests_disk_is() {
+    let cell = cell(1);
+    let memory = disks(&[&cell], 0).expect("there is room");
+    let said = |disk: &GuestDisk| disk.warning(&document(1, &[]));
+    assert!(matches!(said(&memory[0]), Warning::InMemory { .. }));
+    let file = said(&GuestDisk::Elsewhere(1));
+    assert!(matches!(file, Warning::LoopDevice { .. }));
 }

@@ -2,6 +2,7 @@ use iostep_model::fixture;
 use iostep_model::lab::{Filesystem, State, WorkloadKind};
 
 use super::*;
+use crate::measured::tests::document;
 
 fn cell(number: u32) -> Cell {
     Cell {
@@ -35,7 +36,7 @@ fn directory(parent: &Path, name: &str, all: &[(u32, State)]) -> PathBuf {
     let results = Results::open(&path, &lab(&[1, 2, 3])).expect("a new directory");
     for (number, state) in all {
         results
-            .put(&result(*number, state.clone()))
+            .put(&result(*number, state.clone()).into())
             .expect("written");
     }
     path
@@ -160,4 +161,65 @@ fn a_directory_without_a_lab_is_bad_usage() {
     let parent = tempfile::tempdir().expect("a directory");
     assert!(matches!(read(parent.path()), Err(Error::Usage { .. })));
     assert!(merge(&[], &parent.path().join("all")).is_err());
+}
+
+/// A cell that is complete, with what bench said of so many operations.
+fn measured(number: u32, operations: u64) -> Measured {
+    Measured {
+        result: result(number, State::Complete),
+        bench: Some(document(operations, &[])),
+    }
+}
+
+/// How many operations bench says that each sendable cell made.
+fn operations(directory: &Path) -> Vec<u64> {
+    let files = bench_files(directory).expect("readable");
+    let read = |path: &PathBuf| Document::read(path).expect("a result").runs[0].operations;
+    files.iter().map(read).collect()
+}
+
+#[test]
+fn what_bench_said_stays_with_its_cell_and_no_longer() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = parent.path().join("a");
+    let results = Results::open(&path, &lab(&[1, 2, 3])).expect("a new directory");
+    let put = |measured: &Measured| results.put(measured).expect("written");
+    assert_eq!(put(&result(3, State::Complete).into()), None);
+    assert!(put(&measured(2, 20)).is_some_and(|path| path.is_file()));
+    put(&measured(1, 10));
+    assert_eq!(operations(&path), [10, 20]);
+    // Measured again, and worse.
+    put(&result(1, failed()).into());
+    assert_eq!(operations(&path), [20]);
+    assert!(!bench_path(&path, &cell(1).key).exists());
+    // One of which there is no whole result, whoever has put it there.
+    document(30, &[])
+        .write(&bench_path(&path, &cell(1).key))
+        .expect("written");
+    assert_eq!(operations(&path), [20]);
+}
+
+#[test]
+fn what_bench_said_is_joined_with_the_cells() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let make = |name: &str, all: &[Measured]| {
+        let path = parent.path().join(name);
+        let results = Results::open(&path, &lab(&[1, 2, 3])).expect("a new directory");
+        for measured in all {
+            results.put(measured).expect("written");
+        }
+        path
+    };
+    let without = |number| Measured::from(result(number, State::Complete));
+    let a = make("a", &[measured(1, 10), without(2)]);
+    let b = make("b", &[without(1), measured(2, 20), measured(3, 30)]);
+    let into = parent.path().join("all");
+    merge(&[a.clone(), b.clone()], &into).expect("they fit");
+    assert_eq!(operations(&into), [10, 20, 30]);
+    // Neither order nor doing it again takes anything away.
+    merge(&[b, a], &into).expect("they fit");
+    assert_eq!(operations(&into), [10, 20, 30]);
+    let bare = make("bare", &[without(1)]);
+    merge(&[bare], &into).expect("they fit");
+    assert_eq!(operations(&into), [10, 20, 30]);
 }

@@ -4,19 +4,26 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
+use iostep_lab::results;
 use iostep_model::printable;
 use iostep_serve::api::MOST_BYTES;
 use iostep_serve::client::{self, Accepted, Client, Fault};
 use iostep_serve::upload;
 
-use crate::error::bad_input;
+use crate::error::{bad_input, describe};
 use crate::input::{self, Kind};
 use crate::terminal::{self, say};
 
 /// A file with its indents and its summary is longer than what is sent of it.
 const MOST_READ_BYTES: u64 = 64 << 20;
+/// A server that takes one a minute of everybody has taken the next by then.
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+/// HTTP's word for who sends too often, and for a server that has no room or no time.
+const TOO_OFTEN: u16 = 429;
+const UNAVAILABLE: u16 = 503;
 
 /// Bring results of bench to a server.
 ///
@@ -26,13 +33,14 @@ const MOST_READ_BYTES: u64 = 64 << 20;
 #[command(after_help = "\
 Examples:
   iostep submit wal.json delete.json --to http://results.example:7370
+  iostep submit lab-results --to http://results.example:7370
   iostep submit --to http://results.example:7370 --take-back ID --token TOKEN
 
 https needs a proxy on this machine that speaks it, as stunnel.
 Exit status: 0 all are kept, 1 one is not, 2 bad usage.
 docs/submit.md explains it.")]
 pub struct Args {
-    /// Results of iostep bench -o
+    /// Results of iostep bench -o, or directories of iostep lab run
     #[arg(value_name = "RESULT", required_unless_present = "take_back")]
     results: Vec<PathBuf>,
 
@@ -63,8 +71,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let texts: Vec<Vec<u8>> = args
-        .results
+    let files = files(&args.results)?;
+    let texts: Vec<Vec<u8>> = files
         .iter()
         .map(|path| read(path))
         .collect::<Result<_, _>>()?;
@@ -72,27 +80,85 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let (Some(id), Some(token)) = (&args.take_back, &args.token) {
         return take_back(&client, id, token, args.json);
     }
+    let wait = |pause| {
+        std::thread::sleep(pause);
+        true
+    };
     let mut all_kept = true;
     let mut kept = Vec::new();
-    for (path, text) in args.results.iter().zip(&texts) {
-        match client.submit(text) {
+    let mut end = Ok(());
+    for (path, text) in files.iter().zip(&texts) {
+        match submit(&client, text, &wait) {
             Ok(accepted) => {
                 if !args.json {
                     terminal::print(&lines(path, &accepted))?;
                 }
                 kept.push(json(path, &accepted));
             }
-            Err(fault @ Fault::Refused { .. }) => {
+            Err(fault) if may_be_taken_later(&fault) => {
+                end = Err(fault);
+                break;
+            }
+            Err(fault) => {
                 all_kept = false;
                 say!("iostep: {}: {fault}", path.display());
             }
-            Err(fault) => bail!(fault),
         }
     }
     if args.json {
         terminal::print_json(&terminal::json(&kept))?;
     }
+    end?;
     Ok(ExitCode::from(u8::from(!all_kept)))
+}
+
+/// What was named, and of a lab's directory the results of bench in it.
+///
+/// Errors, of bad usage: it is something else, or has none.
+fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in named {
+        if input::expect(path, &[Kind::Bench, Kind::Lab])? != Kind::Lab {
+            files.push(path.clone());
+            continue;
+        }
+        let own = results::bench_files(path)?;
+        if own.is_empty() {
+            let shown = path.display();
+            return Err(bad_input(anyhow!(
+                "{shown}: no complete cell of it is one of iostep bench alone; docs/lab.md says which are"
+            )));
+        }
+        files.extend(own);
+    }
+    Ok(files)
+}
+
+/// Sends a result. Where the server says that it is too often, `wait` waits and says whether to go on.
+fn submit(
+    client: &Client,
+    text: &[u8],
+    wait: &dyn Fn(Duration) -> bool,
+) -> Result<Accepted, Fault> {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        let answer = client.submit(text);
+        let is_too_often =
+            matches!(answer, Err(Fault::Refused { status, .. }) if status == TOO_OFTEN);
+        if !is_too_often || pause > LONGEST_PAUSE || !wait(pause) {
+            return answer;
+        }
+        pause *= 2;
+    }
+}
+
+/// True where it is not the result that is refused, so that the next one would not be taken either.
+fn may_be_taken_later(fault: &Fault) -> bool {
+    match fault {
+        Fault::Usage(_) => false,
+        Fault::Unreachable { .. } => true,
+        Fault::Refused { status, .. } => [TOO_OFTEN, UNAVAILABLE].contains(status),
+    }
 }
 
 /// Errors: those of the key; of bad usage, if the URL is none that can be sent to.
@@ -134,10 +200,35 @@ impl Destination {
         };
         let text = to_send(file, result)?;
         let accepted = self.client.submit(&text).with_context(hint)?;
-        for line in lines(file, &accepted).lines() {
-            say!("{line}");
-        }
+        tell(file, &accepted);
         Ok(())
+    }
+
+    /// The server, as the user named it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends one of many results, and says on standard error what became of it. Where the server
+    /// says that it is too often, `wait` waits and says whether to go on. The inner error is why
+    /// this one is not taken.
+    ///
+    /// Errors: the server is away, or takes none now.
+    pub fn bring(
+        &self,
+        file: &Path,
+        wait: &dyn Fn(Duration) -> bool,
+    ) -> anyhow::Result<Result<(), String>> {
+        let text = match read(file) {
+            Ok(text) => text,
+            Err(error) => return Ok(Err(describe(&error))),
+        };
+        match submit(&self.client, &text, wait) {
+            Ok(accepted) => tell(file, &accepted),
+            Err(fault) if may_be_taken_later(&fault) => return Err(fault.into()),
+            Err(fault) => return Ok(Err(format!("{}: {fault}", file.display()))),
+        }
+        Ok(Ok(()))
     }
 
     /// Says of a result that was not whole that no server is to have it.
@@ -193,6 +284,13 @@ fn default_key() -> anyhow::Result<PathBuf> {
     let settings = settings
         .ok_or_else(|| bad_input(anyhow!("no HOME to keep a key in; name a file with --key")))?;
     Ok(settings.join("iostep/key"))
+}
+
+/// Says it on standard error.
+fn tell(path: &Path, accepted: &Accepted) {
+    for line in lines(path, accepted).lines() {
+        say!("{line}");
+    }
 }
 
 fn lines(path: &Path, accepted: &Accepted) -> String {

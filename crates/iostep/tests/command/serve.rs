@@ -1,5 +1,7 @@
 //! `iostep serve` and `iostep submit`, with results that the generator measured.
 
+mod matrix;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Output, Stdio};

@@ -22,6 +22,7 @@ use super::cell::{self, Planned};
 use super::child;
 use super::job_file;
 use super::single::check_parent;
+use crate::command::outbox::{Outbox, OutboxArgs};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, say};
 
@@ -54,6 +55,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     results: PathBuf,
 
+    #[command(flatten)]
+    outbox: OutboxArgs,
+
     /// Write all results as one page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -74,9 +78,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
         check_parent(path)?;
     }
+    let mut outbox = args.outbox.open()?;
     let interrupt = Interrupt::install()?;
     let results = Results::open(&args.results)?;
-    let complaints = run_all(&cells, &results, &interrupt)?;
+    let complaints = run_all(&cells, &results, &interrupt, &mut outbox)?;
     let rows: Vec<CellOutcome> = cells
         .iter()
         .map(|cell| results.row(cell, complaints.get(&cell.result())))
@@ -98,7 +103,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             cells.len()
         );
     }
-    Ok(ExitCode::from(u8::from(missing > 0)))
+    let all_taken = outbox.finish(&interrupt, &args.results.join("*.json"));
+    Ok(ExitCode::from(u8::from(missing > 0 || !all_taken)))
 }
 
 /// A cell with what came of it.
@@ -167,6 +173,7 @@ fn run_all(
     cells: &[Planned],
     results: &Results,
     interrupt: &Interrupt,
+    outbox: &mut Outbox,
 ) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let bar = super::bar();
     let template = "{bar:20} {pos} of {len} cells{left}: {wide_msg}";
@@ -182,8 +189,11 @@ fn run_all(
             break;
         }
         bar.set_message(printable(&cell.label).into_owned());
-        if let Err(complaint) = run_one(cell, results, interrupt)? {
-            complaints.insert(cell.result(), complaint);
+        match run_one(cell, results, interrupt)? {
+            Ok(()) => bar.suspend(|| outbox.bring(results.directory.join(cell.result()))),
+            Err(complaint) => {
+                complaints.insert(cell.result(), complaint);
+            }
         }
         bar.inc(1);
     }

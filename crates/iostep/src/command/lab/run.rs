@@ -13,17 +13,18 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use iostep_lab::batch::{Guests, Listener};
-use iostep_lab::enter_private_mounts;
 use iostep_lab::environment::{Choice, On, polled_blocks};
 use iostep_lab::guest::Device;
 use iostep_lab::plan::{self, Shard};
 use iostep_lab::results::Results;
+use iostep_lab::{Measured, enter_private_mounts, is_of_bench_alone};
 use iostep_model::lab::{Cell, CellResult, State};
 use iostep_model::printable;
 use iostep_model::units;
 
 use super::{report, source};
 use crate::command::bench;
+use crate::command::outbox::{Outbox, OutboxArgs};
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, say};
 use check::check;
@@ -41,6 +42,7 @@ Examples:
   iostep lab run matrix --results matrix --html matrix.html
   iostep lab run my.toml --results my --on /dev/sdb --destroy-data
   iostep lab run table1 --results here --on /mnt/phone
+  iostep lab run my.toml --results my --submit http://results.example:7370
 
 Cells whose filesystem this kernel lacks run in a guest under QEMU. Needs root,
 but for --on guest and a directory. docs/lab.md has the format of a lab and what
@@ -99,6 +101,9 @@ pub struct Args {
           value_parser = units::parse_duration_ns)]
     time_limit: u64,
 
+    #[command(flatten)]
+    outbox: OutboxArgs,
+
     /// Write the report as one page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -128,6 +133,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .collect();
     let on: On = args.on.parse()?;
     check(args, &on, &cells)?;
+    let outbox = args.outbox.open()?;
     let polled = polled_blocks(&lab);
     let schedule = Schedule::of(cells, &on, args.journal_device.is_some(), polled);
     if schedule.needs_mounts(&on) {
@@ -136,7 +142,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let interrupt = Interrupt::install()?;
     let results = Results::open(&args.results, &lab)?;
-    let outcome = Session::new(args, &on, &results, &interrupt)?.run(&schedule)?;
+    tell_of_what_stays(&outbox, &schedule);
+    let session = Session::new(args, &on, &results, &interrupt, outbox)?;
+    let (outcome, outbox) = session.run(&schedule)?;
     let all = results.finish()?;
     if !args.announce {
         report::show(results.lab(), &all, args.html.as_deref(), args.json)?;
@@ -144,7 +152,23 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for line in outcome.lines() {
         say!("iostep: {line}");
     }
-    Ok(ExitCode::from(u8::from(!outcome.is_whole())))
+    let all_taken = outbox.finish(&interrupt, results.directory());
+    Ok(ExitCode::from(u8::from(!outcome.is_whole() || !all_taken)))
+}
+
+/// Says which cells a server will not get, before an hour is spent on them.
+fn tell_of_what_stays(outbox: &Outbox, schedule: &Schedule) {
+    let Some(url) = outbox.url() else { return };
+    let asked = schedule.cells.len();
+    let cells = schedule.cells.iter();
+    let stay = cells.filter(|(cell, _)| !is_of_bench_alone(cell)).count();
+    if stay > 0 {
+        say!(
+            "iostep: {stay} of {asked} cells are not sent to {}: they are not of iostep bench alone, but \
+             a replay, a command, or with trace, cpu-load, env or an external journal",
+            printable(url)
+        );
+    }
 }
 
 /// One run of the command.
@@ -155,6 +179,7 @@ struct Session<'a> {
     here: Here<'a>,
     bar: ProgressBar,
     outcome: Outcome,
+    outbox: Outbox,
 }
 
 impl<'a> Session<'a> {
@@ -163,6 +188,7 @@ impl<'a> Session<'a> {
         on: &'a On,
         results: &'a Results,
         interrupt: &'a Interrupt,
+        outbox: Outbox,
     ) -> anyhow::Result<Session<'a>> {
         Ok(Session {
             args,
@@ -171,10 +197,11 @@ impl<'a> Session<'a> {
             here: Here::new(args, on, interrupt)?,
             bar: bench::bar(),
             outcome: Outcome::default(),
+            outbox,
         })
     }
 
-    fn run(mut self, schedule: &Schedule) -> anyhow::Result<Outcome> {
+    fn run(mut self, schedule: &Schedule) -> anyhow::Result<(Outcome, Outbox)> {
         let ahead = self.ahead(schedule)?;
         let asked = schedule.cells.len();
         let done = asked - ahead.len();
@@ -211,7 +238,7 @@ impl<'a> Session<'a> {
             guests.run(name, &in_guests, results.directory(), &mut self)?;
         }
         self.bar.finish_and_clear();
-        Ok(self.outcome)
+        Ok((self.outcome, self.outbox))
     }
 
     /// Cells without a result, and all that take turns with one: theirs is of the same rounds.
@@ -249,15 +276,13 @@ impl<'a> Session<'a> {
         };
         self.bar.set_message(printable(&label).into_owned());
         let results = self.here.run(cells);
-        results.iter().try_for_each(|result| self.keep(result))
+        results.iter().try_for_each(|measured| self.keep(measured))
     }
 
     fn not_applicable(&mut self, cell: &Cell, reason: &str) -> anyhow::Result<()> {
         let reason = reason.to_owned();
-        self.keep(&CellResult::without_runs(
-            cell,
-            State::NotApplicable { reason },
-        ))
+        let state = State::NotApplicable { reason };
+        self.keep(&CellResult::without_runs(cell, state).into())
     }
 
     fn guests(&self, schedule: &Schedule) -> anyhow::Result<Guests<'a>> {
@@ -271,12 +296,15 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn keep(&mut self, result: &CellResult) -> anyhow::Result<()> {
-        self.results.put(result)?;
+    fn keep(&mut self, measured: &Measured) -> anyhow::Result<()> {
+        let file = self.results.put(measured)?;
         if self.args.announce {
-            terminal::print(&format!("{}\n", result.cell.key))?;
+            terminal::print(&format!("{}\n", measured.result.cell.key))?;
         }
-        self.count(result);
+        self.count(&measured.result);
+        if let Some(file) = file {
+            self.bar.suspend(|| self.outbox.bring(file));
+        }
         Ok(())
     }
 
@@ -287,9 +315,12 @@ impl<'a> Session<'a> {
 }
 
 impl Listener for Session<'_> {
-    fn result(&mut self, result: CellResult) -> iostep_lab::Result<()> {
-        self.count(&result);
-        self.results.put(&result)
+    fn result(&mut self, measured: Measured) -> iostep_lab::Result<()> {
+        self.count(&measured.result);
+        if let Some(file) = self.results.put(&measured)? {
+            self.outbox.keep(file);
+        }
+        Ok(())
     }
 
     fn fault(&mut self, story: &str) {

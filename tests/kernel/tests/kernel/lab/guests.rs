@@ -5,6 +5,8 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_kernel_tests::iostep::Running;
 use iostep_kernel_tests::requirement::Requirement;
+use iostep_lab::results;
+use iostep_model::bench::{Document, Warning};
 use iostep_model::lab::{CellResult, Medium, State};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -85,7 +87,24 @@ fn chosen_by_cell() -> anyhow::Result<()> {
         anyhow::ensure!(has_qemu == in_guest, "{tools:?}");
         let device = result.runs[0].device.context("no counters")?;
         anyhow::ensure!(device.write.bytes >= 20 * 4096, "{device:?}");
+        ensure_no_disk(&bench, result)?;
     }
+    let files = results::bench_files(&bench.path("out"))?;
+    anyhow::ensure!(files.len() == 6, "{files:?}");
+    Ok(())
+}
+
+/// What bench said of a cell is there, and says that no disk was measured, wherever the cell ran.
+fn ensure_no_disk(bench: &Bench, result: &CellResult) -> anyhow::Result<()> {
+    let file = format!("out/bench/{}.json", result.cell.key);
+    let document = Document::read(&bench.path(&file))?;
+    anyhow::ensure!(document.runs.len() == result.runs.len(), "{file}");
+    let says = |it: &Warning| match place(result) {
+        Ok(Medium::Guest) => matches!(it, Warning::InMemory { .. } | Warning::LoopDevice { .. }),
+        _ => matches!(it, Warning::LoopDevice { .. }),
+    };
+    let warnings = &document.warnings;
+    anyhow::ensure!(warnings.iter().any(says), "{file}: {warnings:?}");
     Ok(())
 }
 

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use iostep_lab::Measured;
 use iostep_lab::environment::On;
 use iostep_lab::run::{Runner, Site};
 use iostep_lab::storage::DeviceSource;
-use iostep_model::lab::{self, Cell, CellResult};
+use iostep_model::lab::{self, Cell};
 
 use super::Args;
 use crate::command::bench::Location;
@@ -55,7 +56,7 @@ impl<'a> Here<'a> {
     }
 
     /// Runs a cell, or cells that take turns.
-    pub fn run(&self, cells: &[&Cell]) -> Vec<CellResult> {
+    pub fn run(&self, cells: &[&Cell]) -> Vec<Measured> {
         let site = match self.on {
             On::Tmpfs => Site::Made(DeviceSource::Images(&self.images), lab::Medium::Tmpfs),
             On::Device(device) => {
