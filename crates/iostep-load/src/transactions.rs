@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostep_model::bench::{
-    CheckpointPolicy, Failure, Latency, LatencyHistogram, Run, RunState, SqliteJob, SqliteLibrary,
+    CheckpointPolicy, Failure, Latency, LatencyRecorder, Run, RunState, SqliteJob, SqliteLibrary,
     SqliteOperation, Step, Verification, WalFile,
 };
 use iostep_model::pragma::{Journal, Synchronous};
@@ -283,7 +283,7 @@ impl<'a> Bench<'a> {
         if !wanted {
             return;
         }
-        let mut rest = LatencyHistogram::new();
+        let mut rest = LatencyRecorder::new();
         for (thread, writer) in (0..).zip(writers).take(self.databases.sets()) {
             if let Err(error) = writer.checkpoint(|checkpoint_ns| rest.record(checkpoint_ns)) {
                 run.state = RunState::Failed;
@@ -295,6 +295,7 @@ impl<'a> Bench<'a> {
                 });
             }
         }
+        let rest = rest.into();
         let checkpoints = run.latencies.iter_mut();
         match checkpoints.into_iter().find(|l| l.step == Step::Checkpoint) {
             Some(latency) => latency.histogram.merge(&rest),

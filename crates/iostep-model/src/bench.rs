@@ -17,7 +17,7 @@ pub use file_job::{
     Access, Engine, FileJob, Files, InitialContent, PageCache, PayloadKind, Sharing, Sync, Target,
     Transfer,
 };
-pub use histogram::LatencyHistogram;
+pub use histogram::{LatencyHistogram, LatencyRecorder};
 pub use run::{
     Cpu, Failure, Latency, MachineTime, PageCacheState, Run, RunState, Second, Step, ThreadRun,
     Verification,

@@ -1,7 +1,7 @@
 //! Results that could be true, for tests.
 
 use iostep_analyze::bench::fixture;
-use iostep_model::bench::{Document, Job, LatencyHistogram, Run, Step};
+use iostep_model::bench::{Document, Job, LatencyHistogram, LatencyRecorder, Run, Step};
 use iostep_model::disk::{Bus, Disk};
 
 /// Writes of 4 KiB with fdatasync(2) by one thread, for so many runs.
@@ -70,7 +70,7 @@ fn with_disk(mut document: Document) -> Document {
 
 /// Makes one thread's latencies and seconds of the operations that a run has.
 fn make_true(run: &mut Run, record_bytes: u64, steps: &[Step]) {
-    let mut total = LatencyHistogram::new();
+    let mut total = LatencyRecorder::new();
     for second in &mut run.seconds {
         second.bytes = second.operations * record_bytes;
         (second.latency_sum_ns, second.latency_max_ns) = (0, 0);
@@ -82,6 +82,7 @@ fn make_true(run: &mut Run, record_bytes: u64, steps: &[Step]) {
             second.latency_max_ns = second.latency_max_ns.max(latency_ns);
         }
     }
+    let total = LatencyHistogram::from(total);
     run.bytes = run.operations * record_bytes;
     run.threads.truncate(1);
     run.threads[0].operations = run.operations;

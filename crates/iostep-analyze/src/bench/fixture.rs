@@ -1,7 +1,7 @@
 //! Small documents, made by hand, for tests of reports.
 
 use iostep_model::bench::{
-    Access, Cpu, Document, Environment, FileJob, Job, Latency, LatencyHistogram, MachineTime,
+    Access, Cpu, Document, Environment, FileJob, Job, Latency, LatencyRecorder, MachineTime,
     PageCacheState, Run, RunState, SCHEMA_VERSION, Second, SqliteJob, SqliteLibrary, Step, Sync,
     Target, ThreadRun,
 };
@@ -205,19 +205,21 @@ fn cpu(operations: u64, elapsed_ns: u64) -> Cpu {
 }
 
 fn latencies(operations: u64, steps_of: &dyn Fn(u64) -> Vec<(Step, u64)>) -> Vec<Latency> {
-    let mut latencies: Vec<Latency> = Vec::new();
+    let mut latencies: Vec<(Step, LatencyRecorder)> = Vec::new();
     for (step, latency_ns) in (0..operations).flat_map(steps_of) {
-        let found = latencies.iter().position(|latency| latency.step == step);
+        let found = latencies.iter().position(|latency| latency.0 == step);
         let place = found.unwrap_or_else(|| {
-            latencies.push(Latency {
-                step,
-                histogram: LatencyHistogram::new(),
-            });
+            latencies.push((step, LatencyRecorder::new()));
             latencies.len() - 1
         });
-        latencies[place].histogram.record(latency_ns);
+        latencies[place].1.record(latency_ns);
     }
-    latencies
+    let latencies = latencies.into_iter();
+    let latency = |(step, recorder): (Step, LatencyRecorder)| Latency {
+        step,
+        histogram: recorder.into(),
+    };
+    latencies.map(latency).collect()
 }
 
 fn file_steps(number: u64) -> Vec<(Step, u64)> {

@@ -1,6 +1,6 @@
 //! What one thread measured.
 
-use iostep_model::bench::{Latency, LatencyHistogram, Second, Step};
+use iostep_model::bench::{Latency, LatencyHistogram, LatencyRecorder, Second, Step};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -19,7 +19,7 @@ pub struct Operation {
 #[derive(Debug, Default)]
 pub(super) struct Record {
     start_ns: u64,
-    histograms: [Option<Box<LatencyHistogram>>; Step::ALL.len()],
+    recorders: [Option<Box<LatencyRecorder>>; Step::ALL.len()],
     seconds: Vec<Second>,
     /// The second under way, and when it ends.
     second: Second,
@@ -58,7 +58,7 @@ impl Record {
         if step == Step::Sync {
             self.sync_ns += latency_ns;
         }
-        self.histograms[step as usize]
+        self.recorders[step as usize]
             .get_or_insert_with(Box::default)
             .record(latency_ns);
     }
@@ -111,14 +111,12 @@ impl Record {
 
     /// Adds a thread's latencies to those of all threads.
     pub fn add_latencies_to(self, all: &mut Vec<Latency>) {
-        for (step, histogram) in Step::ALL.into_iter().zip(self.histograms) {
-            let Some(histogram) = histogram else { continue };
+        for (step, recorder) in Step::ALL.into_iter().zip(self.recorders) {
+            let Some(recorder) = recorder else { continue };
+            let histogram = LatencyHistogram::from(*recorder);
             match all.iter_mut().find(|latency| latency.step == step) {
                 Some(latency) => latency.histogram.merge(&histogram),
-                None => all.push(Latency {
-                    step,
-                    histogram: *histogram,
-                }),
+                None => all.push(Latency { step, histogram }),
             }
         }
         all.sort_by_key(|latency| latency.step);

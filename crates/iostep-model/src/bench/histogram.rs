@@ -1,7 +1,7 @@
 //! Latencies in buckets.
 
 use histogram::{Bucket, Config, Histogram, SparseHistogram, SparseHistogramRef};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// 2^8 buckets between a power of two and the next: a value is known to 0.4 %.
 const GROUPING_POWER: u8 = 8;
@@ -9,10 +9,12 @@ const GROUPING_POWER: u8 = 8;
 const MAX_VALUE_POWER: u8 = 40;
 
 /// How often each latency occurred, in H2 buckets, with exact count, sum, least and greatest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+///
+/// It holds only buckets with something in them. [`LatencyRecorder`] counts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct LatencyHistogram {
-    buckets: Histogram,
+    buckets: SparseHistogram,
     count: u64,
     sum_ns: u64,
     min_ns: u64,
@@ -21,40 +23,16 @@ pub struct LatencyHistogram {
 
 impl Default for LatencyHistogram {
     fn default() -> Self {
-        LatencyHistogram::new()
+        LatencyRecorder::new().into()
     }
 }
 
 impl LatencyHistogram {
-    /// An empty one. Takes 66 KiB, of which the kernel gives what is touched.
-    pub fn new() -> LatencyHistogram {
-        LatencyHistogram {
-            buckets: Histogram::new(GROUPING_POWER, MAX_VALUE_POWER)
-                .expect("the two constants fit each other"),
-            count: 0,
-            sum_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-        }
-    }
-
-    /// Counts one latency.
-    #[inline]
-    pub fn record(&mut self, latency_ns: u64) {
-        let bucketed = latency_ns.min((1 << MAX_VALUE_POWER) - 1);
-        self.buckets
-            .increment(bucketed)
-            .expect("the value is within the range");
-        self.count += 1;
-        self.sum_ns += latency_ns;
-        self.min_ns = self.min_ns.min(latency_ns);
-        self.max_ns = self.max_ns.max(latency_ns);
-    }
-
     /// Adds another's counts.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        self.buckets
-            .checked_add_assign(&other.buckets)
+        self.buckets = self
+            .buckets
+            .checked_add(&other.buckets)
             .expect("same buckets, and counts of real events do not overflow");
         self.count += other.count;
         self.sum_ns += other.sum_ns;
@@ -91,54 +69,114 @@ impl LatencyHistogram {
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
         let mut passed = 0;
-        let index = self.buckets.as_slice().iter().position(|count| {
+        let place = self.buckets.count().iter().position(|count| {
             passed += count;
             passed >= rank
         })?;
         // Only of this one bucket the ends are worked out: servers ask for many quantiles.
-        let (config, index) = (self.buckets.config(), [index as u32]);
+        let (config, index) = (self.buckets.config(), [self.buckets.index()[place]]);
         let one = SparseHistogramRef::from_parts(config, &index, &[1]).ok()?;
         let bucket = one.iter().next()?;
         Some(bucket.end().min(self.max_ns))
     }
 
     /// The buckets that hold something: first and last latency, and how many.
-    pub fn occupied(&self) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+    pub fn occupied(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let ends = |bucket: Bucket| (bucket.start(), bucket.end(), bucket.count());
-        let occupied = SparseHistogram::from(&self.buckets);
-        let occupied: Vec<_> = occupied.iter().map(ends).collect();
-        occupied.into_iter()
+        self.buckets.iter().map(ends)
     }
 }
 
-/// The form in JSON: only buckets that hold something.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Stored {
-    grouping_power: u8,
-    max_value_power: u8,
-    index: Vec<u32>,
-    buckets: Vec<u64>,
+impl FromIterator<u64> for LatencyHistogram {
+    /// Of latencies, nanoseconds.
+    fn from_iter<T: IntoIterator<Item = u64>>(latencies_ns: T) -> LatencyHistogram {
+        let mut recorder = LatencyRecorder::new();
+        for latency_ns in latencies_ns {
+            recorder.record(latency_ns);
+        }
+        recorder.into()
+    }
+}
+
+/// Counts latencies as they come: it has room for every bucket.
+#[derive(Clone, Debug)]
+pub struct LatencyRecorder {
+    buckets: Histogram,
+    count: u64,
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
 }
 
-impl From<LatencyHistogram> for Stored {
-    fn from(histogram: LatencyHistogram) -> Stored {
-        let (_, index, buckets) = SparseHistogram::from(&histogram.buckets).into_parts();
-        Stored {
+impl Default for LatencyRecorder {
+    fn default() -> Self {
+        LatencyRecorder::new()
+    }
+}
+
+impl LatencyRecorder {
+    /// Takes 66 KiB, of which the kernel gives what is touched.
+    pub fn new() -> LatencyRecorder {
+        LatencyRecorder {
+            buckets: Histogram::new(GROUPING_POWER, MAX_VALUE_POWER)
+                .expect("the two constants fit each other"),
+            count: 0,
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+        }
+    }
+
+    /// Counts one latency.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        let bucketed = latency_ns.min((1 << MAX_VALUE_POWER) - 1);
+        self.buckets
+            .increment(bucketed)
+            .expect("the value is within the range");
+        self.count += 1;
+        self.sum_ns += latency_ns;
+        self.min_ns = self.min_ns.min(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+}
+
+impl From<LatencyRecorder> for LatencyHistogram {
+    fn from(recorder: LatencyRecorder) -> LatencyHistogram {
+        LatencyHistogram {
+            buckets: SparseHistogram::from(&recorder.buckets),
+            count: recorder.count,
+            sum_ns: recorder.sum_ns,
+            min_ns: recorder.min_ns,
+            max_ns: recorder.max_ns,
+        }
+    }
+}
+
+/// The form in JSON.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored<I = Vec<u32>, C = Vec<u64>> {
+    grouping_power: u8,
+    max_value_power: u8,
+    index: I,
+    buckets: C,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Serialize for LatencyHistogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let stored = Stored {
             grouping_power: GROUPING_POWER,
             max_value_power: MAX_VALUE_POWER,
-            index,
-            buckets,
-            sum_ns: histogram.sum_ns,
-            min_ns: if histogram.count > 0 {
-                histogram.min_ns
-            } else {
-                0
-            },
-            max_ns: histogram.max_ns,
-        }
+            index: self.buckets.index(),
+            buckets: self.buckets.count(),
+            sum_ns: self.sum_ns,
+            min_ns: if self.count > 0 { self.min_ns } else { 0 },
+            max_ns: self.max_ns,
+        };
+        stored.serialize(serializer)
     }
 }
 
@@ -158,10 +196,10 @@ impl TryFrom<Stored> for LatencyHistogram {
             .iter()
             .try_fold(0u64, |sum, &count| sum.checked_add(count))
             .ok_or("a histogram with more than 2^64 values")?;
-        let sparse = SparseHistogram::from_parts(config, stored.index, stored.buckets)
+        let buckets = SparseHistogram::from_parts(config, stored.index, stored.buckets)
             .map_err(|e| format!("a damaged histogram: {e}"))?;
         Ok(LatencyHistogram {
-            buckets: Histogram::from(&sparse),
+            buckets,
             count,
             sum_ns: stored.sum_ns,
             min_ns: if count > 0 { stored.min_ns } else { u64::MAX },
@@ -177,14 +215,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(values: &[u64]) -> LatencyHistogram {
-        let mut histogram = LatencyHistogram::new();
-        values.iter().for_each(|&value| histogram.record(value));
-        histogram
+        values.iter().copied().collect()
     }
 
     #[test]
     fn nothing_has_no_quantile_and_reads_back() {
-        let empty = LatencyHistogram::new();
+        let empty = LatencyHistogram::default();
         assert_eq!(empty.quantile_ns(0.5), None);
         assert_eq!(empty.mean_ns(), None);
         let text = serde_json::to_string(&empty).expect("JSON");
@@ -207,6 +243,7 @@ mod tests {
             r#"{"grouping_power":70,"max_value_power":64,"index":[],"buckets":[],"sum_ns":0,"min_ns":0,"max_ns":0}"#,
             r#"{"grouping_power":8,"max_value_power":40,"index":[4000000000],"buckets":[1],"sum_ns":0,"min_ns":0,"max_ns":0}"#,
             r#"{"grouping_power":8,"max_value_power":40,"index":[2,1],"buckets":[1,1],"sum_ns":0,"min_ns":0,"max_ns":0}"#,
+            r#"{"grouping_power":8,"max_value_power":40,"index":[1,2],"buckets":[0,3],"sum_ns":6,"min_ns":2,"max_ns":2}"#,
             r#"{"grouping_power":8,"max_value_power":40,"index":[1],"buckets":[],"sum_ns":0,"min_ns":0,"max_ns":0}"#,
             r#"{"grouping_power":8,"max_value_power":40,"index":[1,2],"buckets":[18446744073709551615,1],"sum_ns":0,"min_ns":0,"max_ns":0}"#,
         ] {
