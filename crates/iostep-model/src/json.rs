@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -27,22 +28,31 @@ pub(crate) fn read(path: &Path, most_bytes: u64, expected: &str) -> Result<Vec<u
     Ok(text)
 }
 
-/// Takes something out of JSON whose `schema_version` is at most `newest`; `path` and `format` name
-/// it in errors.
+/// Who wrote it, of whatever version the rest is.
+#[derive(Default, Deserialize)]
+struct Head {
+    schema_version: Option<Value>,
+    iostep_version: Option<Value>,
+}
+
+/// Makes something of JSON whose `schema_version` is at most `newest`; `path` and `format` name it in
+/// errors.
 ///
 /// Errors: `Unsupported` for a newer version; `Corrupt` for anything else.
-pub(crate) fn take<T: DeserializeOwned>(
+pub(crate) fn parse<T: DeserializeOwned>(
     path: &Path,
-    value: Value,
+    text: &str,
     (format, newest): (&str, u32),
 ) -> Result<T> {
-    let version = value.get("schema_version").and_then(Value::as_u64);
+    let damaged = |error| Error::corrupt(path, "JSON", error);
+    let head: Head = serde_json::from_str(text).map_err(damaged)?;
+    let version = head.schema_version.as_ref().and_then(Value::as_u64);
     let version = version.ok_or_else(|| Error::corrupt(path, "schema_version", "missing"))?;
     if version > u64::from(newest) {
-        let writer = value.get("iostep_version").and_then(Value::as_str);
+        let writer = head.iostep_version.as_ref().and_then(Value::as_str);
         return Err(Error::newer(path, format, version, newest, writer));
     }
-    serde_json::from_value(value).map_err(|e| Error::corrupt(path, "JSON", e))
+    serde_json::from_str(text).map_err(damaged)
 }
 
 #[cfg(test)]

@@ -468,9 +468,8 @@ impl Manifest {
     pub fn read(dir: &Path) -> Result<Manifest> {
         let path = dir.join(FILE_NAME);
         let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
-        let value = serde_json::from_slice(&bytes);
-        let value = value.map_err(|e| Error::corrupt(&path, "JSON", e))?;
-        json::take(&path, value, ("trace schema", SCHEMA_VERSION))
+        let text = str::from_utf8(&bytes).map_err(|e| Error::corrupt(&path, "JSON", e))?;
+        json::parse(&path, text, ("trace schema", SCHEMA_VERSION))
     }
 
     /// Writes `dir/manifest.json`, whole or not at all.

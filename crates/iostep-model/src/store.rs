@@ -14,7 +14,8 @@
 //!
 //! Columns are named as the fields are and carry the fields' units; enums are stored by name. Each
 //! file's key-value metadata has `iostep.table` and `iostep.schema_version`. A reader trusts none
-//! of it: whatever it returns has passed [`references`].
+//! of it: whatever it returns has been checked, with what it refers to. [`Stream`] reads a trace a part
+//! at a time, and [`read`] all of it.
 
 mod cell;
 mod checksums;
@@ -22,16 +23,17 @@ mod column;
 mod columns;
 pub mod lab;
 mod parquet_file;
-pub mod references;
+mod references;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
 use checksums::Checksums;
+pub use stream::{Part, Stream};
 
-use crate::error::{Error, Result};
-use crate::manifest::{Manifest, State};
+use crate::error::Result;
 use crate::table::Trace;
 
 /// Writes the tables and then the manifest into `dir`, which must exist.
@@ -51,30 +53,30 @@ pub fn write(dir: &Path, trace: &Trace) -> Result<()> {
     trace.manifest.write(dir)
 }
 
-/// Reads the trace in `dir`.
+/// Reads all of the trace in `dir`.
 ///
-/// Errors: `Io`; `Unsupported` for a newer schema or a recording that was never finished;
-/// `Corrupt` for a missing, damaged or contradictory table, with row and column.
+/// Errors: as [`Stream::open`], [`Stream::next`] and [`Stream::syncs`].
 pub fn read(dir: &Path) -> Result<Trace> {
-    let manifest = Manifest::read(dir)?;
-    if manifest.state == State::Recording {
-        return Err(Error::Unsupported {
-            path: dir.to_owned(),
-            found: "a recording that was not finished".into(),
-            expected: "a finished trace; finish it with `iostep report`".into(),
-        });
+    let mut stream = Stream::open(dir)?;
+    let (mut requests, mut segments) = (Vec::new(), Vec::new());
+    stream.fill(usize::MAX, &mut requests, &mut segments)?;
+    let (syncs, commits, markers) = (stream.syncs()?, stream.commits()?, stream.markers()?);
+    Ok(Trace {
+        requests,
+        segments,
+        syncs: all(syncs)?,
+        commits: all(commits)?,
+        markers: all(markers)?,
+        manifest: stream.manifest,
+        files: stream.files,
+        processes: stream.processes,
+    })
+}
+
+fn all<R>(batches: impl Iterator<Item = Result<Vec<R>>>) -> Result<Vec<R>> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        rows.append(&mut batch?);
     }
-    let sums = Checksums::read(dir)?;
-    let trace = Trace {
-        manifest,
-        requests: parquet_file::read(dir, &sums)?,
-        segments: parquet_file::read(dir, &sums)?,
-        files: parquet_file::read(dir, &sums)?,
-        processes: parquet_file::read(dir, &sums)?,
-        syncs: parquet_file::read(dir, &sums)?,
-        commits: parquet_file::read(dir, &sums)?,
-        markers: parquet_file::read(dir, &sums)?,
-    };
-    references::check(dir, &trace)?;
-    Ok(trace)
+    Ok(rows)
 }

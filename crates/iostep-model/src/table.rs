@@ -1,6 +1,8 @@
 //! The tables of a finished trace: what `iostep report` reads and what other tools find in the
 //! Parquet files. Rows refer to each other by index.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::class::{Class, Evidence, FileType};
@@ -70,6 +72,11 @@ impl From<Process> for ProcessRow {
 }
 
 impl ProcessRow {
+    /// The name of the file in the command line, or else the thread's own.
+    fn own_name(&self) -> &str {
+        self.file_name().unwrap_or(&self.comm)
+    }
+
     /// The name of the file in the command line.
     fn file_name(&self) -> Option<&str> {
         let file = self.command_line.as_ref()?.split(' ').next()?;
@@ -314,7 +321,61 @@ impl Trace {
         let mut leaders = before.iter().rev().chain(after);
         match leaders.find(is_leader) {
             Some(leader) => &leader.comm,
-            None => row.file_name().unwrap_or(&row.comm),
+            None => row.own_name(),
         }
+    }
+}
+
+/// The programs of all threads, by row: of each what [`Trace::program`] says, without a search.
+pub fn programs(processes: &[ProcessRow]) -> Vec<&str> {
+    let mut leaders = HashMap::<u32, &str>::new();
+    // From the end, so that those are left that come first.
+    let all = processes.iter().rev();
+    let is_leader = |row: &&ProcessRow| row.pid == row.tgid;
+    leaders.extend(all.filter(is_leader).map(|row| (row.tgid, &*row.comm)));
+    let rows = processes.iter().map(|row| {
+        if is_leader(&row) {
+            leaders.insert(row.tgid, &row.comm);
+        }
+        leaders
+            .get(&row.tgid)
+            .copied()
+            .unwrap_or_else(|| row.own_name())
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn all_programs_are_those_of_each_thread() {
+        let mut trace = fixture::empty();
+        let rows = [
+            (11, 10, "early"),
+            (10, 10, "shell"),
+            (11, 10, "worker"),
+            (10, 10, "sqlite3"),
+            (12, 10, "late"),
+            (21, 20, "alone"),
+            (22, 20, "beside"),
+        ];
+        trace.processes = rows
+            .map(|(pid, tgid, comm)| ProcessRow {
+                pid,
+                tgid,
+                comm: comm.into(),
+                command_line: (pid == 22).then(|| "/bin/tool -x".into()),
+                ..ProcessRow::default()
+            })
+            .into();
+        let all = programs(&trace.processes);
+        let expected = [
+            "shell", "shell", "shell", "sqlite3", "sqlite3", "alone", "tool",
+        ];
+        assert_eq!(all, expected);
+        assert!((0..7).all(|thread| trace.program(thread) == all[thread as usize]));
     }
 }

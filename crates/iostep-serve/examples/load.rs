@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
+use iostep_model::bench::Document;
 use iostep_model::hex;
 use iostep_serve::api::{Limits, Patience};
 use iostep_serve::signature::{self, KEY, NONCE, SIGNATURE};
@@ -86,9 +87,9 @@ impl Random {
 }
 
 /// What is sent of a file of `iostep bench -o`.
-fn result(path: &str) -> Result<Value> {
+fn result(path: &str) -> Result<Document> {
     let sent = upload::to_send(&std::fs::read(path)?)?;
-    Ok(serde_json::from_slice(&sent)?)
+    Ok(Document::parse(Path::new(path), &sent)?)
 }
 
 /// A connection that stays.
@@ -152,7 +153,7 @@ impl Connection {
 /// What clients send at once.
 struct Load<'a> {
     address: &'a str,
-    result: Value,
+    result: Document,
     /// Results of each: more than are sent.
     many: u64,
     time: Duration,
@@ -174,8 +175,8 @@ impl Load<'_> {
         (0..self.many)
             .map(|count| {
                 let mut another = self.result.clone();
-                another["environment"]["memory_bytes"] = (number * self.many + count + 1).into();
-                zstd::bulk::compress(another.to_string().as_bytes(), 3)
+                another.environment.memory_bytes = number * self.many + count + 1;
+                zstd::bulk::compress(&serde_json::to_vec(&another)?, 1)
             })
             .collect()
     }
@@ -260,7 +261,7 @@ fn upload(address: &str, path: &str, clients: u64, seconds: u64) -> Result<()> {
 
 /// Fills a store with results of many devices and installations. Prints the test's name.
 fn fill(directory: &Path, path: &str, count: u64) -> Result<()> {
-    let one = Upload::read(result(path)?.to_string().as_bytes())?;
+    let one = Upload::read(&serde_json::to_vec(&result(path)?)?)?;
     let Change::Add { packed, .. } = Change::add(one.clone(), [0; 32])? else {
         return Err("an upload is something else".into());
     };

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::nonce::{self, Nonce};
+use crate::packing::pack;
 use crate::signature::{self, DELETE_TOKEN, KEY, KEY_BYTES, NONCE, SIGNATURE};
 
 /// How long an answer may take.
@@ -100,7 +101,7 @@ impl Client {
         let nonce: NonceAnswer = self.taken(answer)?;
         let nonce: Nonce = hex::decode::<{ nonce::BYTES }>(&nonce.nonce)
             .ok_or_else(|| self.unreachable("it is no server of results"))?;
-        let body = zstd::bulk::compress(result, 3);
+        let body = pack(result);
         let body = body.map_err(|error| self.unreachable(error))?;
         let signature = signature::sign(&self.private, &nonce, &body);
         let answer = self

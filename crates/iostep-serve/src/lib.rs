@@ -13,6 +13,7 @@ pub mod error;
 pub mod limits;
 pub mod log;
 pub mod nonce;
+mod packing;
 pub mod pages;
 pub mod ranking;
 pub mod server;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use iostep_analyze::bench::{Summary, strip};
 use iostep_model::bench::{Document, Step};
+use iostep_model::error::Error::Corrupt;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};
 
 use crate::check::{self, Reason};
@@ -73,9 +73,7 @@ impl Upload {
     ///
     /// Errors: what is wrong with it.
     pub fn read(text: &[u8]) -> Result<Upload, Refusal> {
-        let outline = outline(text)?;
-        let name = Path::new("the upload");
-        let mut document = Document::parse(name, text).map_err(Refusal::one)?;
+        let mut document = parse(text, "the upload")?;
         let refused = |mut reasons: Vec<String>| {
             reasons.truncate(MOST_FAULTS);
             Err(Refusal { reasons })
@@ -86,11 +84,14 @@ impl Upload {
         }
         strip(&mut document);
         let summary = Summary::of(&document);
-        let contradictions = contradictions(&outline, &summary);
-        if !contradictions.is_empty() {
-            return refused(contradictions);
-        }
         let body = serde_json::to_vec(&document).map_err(Refusal::one)?;
+        // What is nothing else has no summary either.
+        if body != text {
+            let contradictions = contradictions(text, &summary)?;
+            if !contradictions.is_empty() {
+                return refused(contradictions);
+            }
+        }
         if body.len() > MOST_BODY_BYTES {
             return Err(Refusal::one(format!("more than {MOST_BODY_BYTES} bytes")));
         }
@@ -111,8 +112,7 @@ impl Upload {
 ///
 /// Errors: it is no result of `iostep bench`.
 pub fn to_send(text: &[u8]) -> Result<Vec<u8>, Refusal> {
-    outline(text)?;
-    let mut document = Document::parse(Path::new("the result"), text).map_err(Refusal::one)?;
+    let mut document = parse(text, "the result")?;
     strip(&mut document);
     serde_json::to_vec(&document).map_err(Refusal::one)
 }
@@ -129,26 +129,31 @@ fn figures(summary: &Summary) -> Vec<Figure> {
     finite.map(figure).collect()
 }
 
-/// How much there is in an upload, read without making anything of it.
+/// A result of a size that results have.
+fn parse(text: &[u8], name: &str) -> Result<Document, Refusal> {
+    let document = Document::parse(Path::new(name), text).map_err(|error| match error {
+        Corrupt { .. } => Refusal::one(format!("this is no result of iostep bench: {error}")),
+        error => Refusal::one(error),
+    })?;
+    let limit = |what: &str, most: usize| Err(Refusal::one(format!("more than {most} {what}")));
+    if document.runs.len() > MOST_RUNS {
+        return limit("runs", MOST_RUNS);
+    }
+    for run in &document.runs {
+        if run.latencies.len() > Step::ALL.len() {
+            return limit("kinds of latencies in a run", Step::ALL.len());
+        }
+        if run.seconds.len() > MOST_SECONDS {
+            return limit("seconds in a run", MOST_SECONDS);
+        }
+    }
+    Ok(document)
+}
+
+/// What a result stands beside in the file of `iostep bench -o`.
 #[derive(Deserialize)]
-struct Outline {
-    result: Option<ResultOutline>,
-    /// Of a bare result.
-    runs: Option<Vec<RunOutline>>,
+struct Beside {
     summary: Option<Claims>,
-}
-
-#[derive(Deserialize)]
-struct ResultOutline {
-    runs: Option<Vec<RunOutline>>,
-}
-
-#[derive(Deserialize)]
-struct RunOutline {
-    #[serde(default)]
-    latencies: Vec<IgnoredAny>,
-    #[serde(default)]
-    seconds: Vec<IgnoredAny>,
 }
 
 /// What an upload's summary says.
@@ -164,29 +169,13 @@ struct Claim {
     median: Option<f64>,
 }
 
-fn outline(text: &[u8]) -> Result<Outline, Refusal> {
-    let outline: Outline = serde_json::from_slice(text)
-        .map_err(|error| Refusal::one(format!("this is no result of iostep bench: {error}")))?;
-    let inner = outline.result.as_ref().and_then(|it| it.runs.as_ref());
-    let runs = inner.or(outline.runs.as_ref()).map_or(&[][..], |runs| runs);
-    let limit = |what: &str, most: usize| Err(Refusal::one(format!("more than {most} {what}")));
-    if runs.len() > MOST_RUNS {
-        return limit("runs", MOST_RUNS);
-    }
-    for run in runs {
-        if run.latencies.len() > Step::ALL.len() {
-            return limit("kinds of latencies in a run", Step::ALL.len());
-        }
-        if run.seconds.len() > MOST_SECONDS {
-            return limit("seconds in a run", MOST_SECONDS);
-        }
-    }
-    Ok(outline)
-}
-
 /// What an upload's own summary says and its runs do not.
-fn contradictions(outline: &Outline, summary: &Summary) -> Vec<String> {
-    let claims = outline.summary.iter().flat_map(|it| &it.estimates);
+///
+/// Errors: it is no summary.
+fn contradictions(text: &[u8], summary: &Summary) -> Result<Vec<String>, Refusal> {
+    let beside: Beside = serde_json::from_slice(text)
+        .map_err(|error| Refusal::one(format!("this is no result of iostep bench: {error}")))?;
+    let claims = beside.summary.iter().flat_map(|it| &it.estimates);
     let wrong = claims.filter_map(|claim| {
         let mut own = summary.estimates.iter();
         // A measure of another version cannot be computed here.
@@ -200,7 +189,7 @@ fn contradictions(outline: &Outline, summary: &Summary) -> Vec<String> {
             )
         })
     });
-    wrong.collect()
+    Ok(wrong.collect())
 }
 
 #[cfg(test)]
@@ -292,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn more_histograms_than_there_are_steps_are_refused_before_any_is_made() {
+    fn more_histograms_than_there_are_steps_are_refused() {
         let mut json = file(&fixture::file(1));
         let latency = json["result"]["runs"][0]["latencies"][0].clone();
         json["result"]["runs"][0]["latencies"] = vec![latency; 11].into();
@@ -380,16 +369,14 @@ mod tests {
         .concat();
         assert!(Upload::read(&latin).is_err());
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
-            let deep = format!(
-                "{{\"x\":{}1{},{}",
-                open.repeat(100_000),
-                close.repeat(100_000),
-                &whole[1..]
-            );
-            assert!(
-                refusal(deep.as_bytes()).contains("recursion limit"),
-                "{open}"
-            );
+            let deep = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+            // What is no part of a result is passed without a stack.
+            let beside = format!("{{\"x\":{deep},{}", &whole[1..]);
+            assert!(Upload::read(beside.as_bytes()).is_ok(), "{open}");
+            for part in ["result", "job", "runs", "summary"] {
+                let only = format!("{{\"{part}\":{deep}}}");
+                assert!(Upload::read(only.as_bytes()).is_err(), "{part}: {open}");
+            }
         }
     }
 

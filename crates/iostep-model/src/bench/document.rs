@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Job, Run, Warning};
 use crate::disk::Disk;
@@ -72,18 +72,30 @@ pub struct SqliteLibrary {
     pub settings: Vec<(String, String)>,
 }
 
+/// What a result may be in.
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
 impl Document {
     /// Takes a document out of JSON, or out of the `result` of a larger one.
     ///
     /// Errors: `Corrupt` for anything else; `Unsupported` for a newer schema. `path` names the
     /// text in errors.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
-        let value = serde_json::from_slice(text);
-        let mut value: Value = value.map_err(|e| Error::corrupt(path, "JSON", e))?;
-        if let Some(result) = value.get_mut("result") {
-            value = result.take();
+        let text = str::from_utf8(text).map_err(|e| Error::corrupt(path, "JSON", e))?;
+        // What servers get, in one go. Of anything else it is found out what it is.
+        if let Ok(document) = serde_json::from_str::<Document>(text)
+            && document.schema_version <= SCHEMA_VERSION
+        {
+            return Ok(document);
         }
-        json::take(path, value, ("result schema", SCHEMA_VERSION))
+        let whole: Whole<'_> =
+            serde_json::from_str(text).map_err(|e| Error::corrupt(path, "JSON", e))?;
+        let text = whole.result.map_or(text, RawValue::get);
+        json::parse(path, text, ("result schema", SCHEMA_VERSION))
     }
 
     /// Reads a document from a file.

@@ -86,15 +86,16 @@ impl Checksums {
         publish::write_private(&dir.join(FILE_NAME), &text)
     }
 
-    /// Checks that `path` is as it was written.
+    /// Opens the file at `path`, which has to be as it was written.
     ///
     /// Errors: `Io`; `Corrupt` if it is missing, unknown or different.
-    pub(super) fn verify(&self, path: &Path) -> Result<()> {
+    pub(super) fn open(&self, path: &Path) -> Result<File> {
         let name = path.file_name().and_then(|name| name.to_str());
         let expected = name
             .and_then(|name| self.0.get(name))
             .ok_or_else(|| Error::corrupt(path, "checksum", format!("none in {FILE_NAME}")))?;
-        let found = sum(path)?;
+        let mut file = open(path)?;
+        let found = sum(path, &mut file)?;
         if found.bytes != expected.bytes {
             let reason = format!("{} bytes, expected {}", found.bytes, expected.bytes);
             return Err(Error::corrupt(path, "length", reason));
@@ -106,7 +107,7 @@ impl Checksums {
             );
             return Err(Error::corrupt(path, "checksum", reason));
         }
-        Ok(())
+        Ok(file)
     }
 }
 
@@ -123,11 +124,10 @@ pub(super) fn open(path: &Path) -> Result<File> {
     }
 }
 
-/// Sums up the file at `path`.
+/// Sums up what follows in a file; `path` is for messages.
 ///
-/// Errors: as [`open`].
-pub(super) fn sum(path: &Path) -> Result<Checksum> {
-    let mut file = open(path)?;
+/// Errors: `Io`.
+pub(super) fn sum(path: &Path, file: &mut File) -> Result<Checksum> {
     let mut buffer = vec![0; 256 << 10];
     let mut checksum = Checksum::default();
     loop {

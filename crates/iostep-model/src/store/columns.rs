@@ -5,11 +5,11 @@ use std::io::Write;
 use parquet::file::writer::SerializedRowGroupWriter;
 
 use super::cell::MarkerKind;
-use super::column::{self, Bad, GroupReader};
+use super::column::{self, Bad, ColumnReader, GroupReader};
 use super::lab::{CellRow, ClassRow};
 use super::parquet_file::{Read, Row};
 use crate::class::{Class, Evidence, FileType};
-use crate::columnar::{BATCH_ROWS, Column, Written};
+use crate::columnar::{Column, Written};
 use crate::event::Marker;
 use crate::identity::FileKey;
 use crate::operation::{Flags, Operation};
@@ -44,17 +44,22 @@ macro_rules! table {
         table!($type, $name, |$row| { $($column: $cell = $get,)* });
 
         impl Read for $type {
-            fn read(group: &mut GroupReader<'_>, rows: &mut Vec<Self>) -> Result<(), Bad> {
-                $(let mut $column = group.next::<$cell>(stringify!($column))?;)*
-                let mut left = group.rows();
-                while left > 0 {
-                    let batch = left.min(BATCH_ROWS);
-                    left -= batch;
-                    $(let mut $column = $column.values(batch)?.into_iter();)*
-                    // They are equally long, so they end together.
-                    while let ($(Some($column),)*) = ($($column.next(),)*) {
-                        rows.push($make);
-                    }
+            type Columns = ($(ColumnReader<$cell>,)*);
+
+            fn open(group: &mut GroupReader<'_>) -> Result<Self::Columns, Bad> {
+                Ok(($(group.next::<$cell>(stringify!($column))?,)*))
+            }
+
+            fn read(
+                columns: &mut Self::Columns,
+                count: usize,
+                rows: &mut Vec<Self>,
+            ) -> Result<(), Bad> {
+                let ($($column,)*) = columns;
+                $(let mut $column = $column.values(count)?.into_iter();)*
+                // They are equally long, so they end together.
+                while let ($(Some($column),)*) = ($($column.next(),)*) {
+                    rows.push($make);
                 }
                 Ok(())
             }

@@ -1,5 +1,6 @@
 //! One table as one Parquet file.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +11,9 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::SerializedRowGroupWriter;
 
-use super::checksums::{self, Checksums, Summing};
+use super::checksums::{Checksums, Summing};
 use super::column::{Bad, GroupReader};
-use crate::columnar::{Column, GROUP_ROWS, Label, Written, caught, write_error};
+use crate::columnar::{BATCH_ROWS, Column, GROUP_ROWS, Label, Written, caught, write_error};
 use crate::error::{Error, Result};
 use crate::manifest::SCHEMA_VERSION;
 use crate::publish;
@@ -32,9 +33,16 @@ pub(super) trait Row: Sized {
 
 /// A row that is read back.
 pub(super) trait Read: Row {
-    /// Appends the group's rows to `rows`. The last columns may be missing, if they were added
-    /// later.
-    fn read(group: &mut GroupReader<'_>, rows: &mut Vec<Self>) -> std::result::Result<(), Bad>;
+    /// A group's columns, being read.
+    type Columns;
+    /// Opens the group's columns. The last ones may be missing, if they were added later.
+    fn open(group: &mut GroupReader<'_>) -> std::result::Result<Self::Columns, Bad>;
+    /// Appends the next `count` rows, which the group has, to `rows`.
+    fn read(
+        columns: &mut Self::Columns,
+        count: usize,
+        rows: &mut Vec<Self>,
+    ) -> std::result::Result<(), Bad>;
 }
 
 fn file_name<R: Row>() -> String {
@@ -78,33 +86,108 @@ fn write_groups<R: Row>(file: impl Write + Send, rows: &[R]) -> Written {
     Ok(())
 }
 
-/// Reads `dir/TABLE.parquet`.
-///
-/// Errors: `Io`; `Unsupported` for a newer schema; `Corrupt` for anything else that this build
-/// did not write.
-pub(super) fn read<R: Read>(dir: &Path, sums: &Checksums) -> Result<Vec<R>> {
-    let path = path_of::<R>(dir);
-    sums.verify(&path)?;
-    caught(&path, || read_rows(&path))
+/// The rows of a table, read some at a time.
+pub(super) struct Rows<R: Read> {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+    next_group: usize,
+    /// The columns of the group that is being read, and its rows that are left.
+    group: Option<(R::Columns, usize)>,
+    /// Row of that group's first.
+    first_row: usize,
+    /// Rows that were read.
+    row: usize,
 }
 
-fn read_rows<R: Read>(path: &Path) -> Result<Vec<R>> {
-    let broken = |error: ParquetError| Error::corrupt(path, "footer", error);
-    let file = checksums::open(path)?;
-    let file_bytes = file.metadata().map_err(Error::io(path, "stat"))?.len();
-    let reader = SerializedFileReader::new(file).map_err(broken)?;
-    let metadata = reader.metadata();
-    label::<R>().check(path, metadata, &R::columns())?;
-    check_sizes(path, metadata, file_bytes)?;
-    let mut rows = Vec::new();
-    for index in 0..reader.num_row_groups() {
-        let first_row = rows.len();
-        let group = reader.get_row_group(index).map_err(broken)?;
-        let mut group = GroupReader::new(group.as_ref());
-        R::read(&mut group, &mut rows).map_err(|(column, row, why)| {
-            Error::corrupt(path, format!("row {}, {column}", first_row + row), why)
-        })?;
+impl<R: Read> Rows<R> {
+    /// Opens `dir/TABLE.parquet`, which has to be as it was written.
+    ///
+    /// Errors: `Io`; `Unsupported` for a newer schema; `Corrupt` for anything else that this build
+    /// did not write.
+    pub(super) fn open(dir: &Path, sums: &Checksums) -> Result<Rows<R>> {
+        let path = path_of::<R>(dir);
+        let file = sums.open(&path)?;
+        caught(&path, || {
+            let broken = |error: ParquetError| Error::corrupt(&path, "footer", error);
+            let file_bytes = file.metadata().map_err(Error::io(&path, "stat"))?.len();
+            let file = SerializedFileReader::new(file).map_err(broken)?;
+            let metadata = file.metadata();
+            label::<R>().check(&path, metadata, &R::columns())?;
+            check_sizes(&path, metadata, file_bytes)?;
+            Ok(Rows {
+                path: path.clone(),
+                file,
+                next_group: 0,
+                group: None,
+                first_row: 0,
+                row: 0,
+            })
+        })
     }
+
+    /// Rows of the table, as its footer says.
+    pub(super) fn count(&self) -> usize {
+        let rows = self.file.metadata().file_metadata().num_rows();
+        usize::try_from(rows).unwrap_or(0)
+    }
+
+    /// Appends the next rows, at most `most`, to `rows`; fewer only where the table ends.
+    ///
+    /// Errors: `Io`; `Corrupt` for a damaged table, with row and column.
+    pub(super) fn read(&mut self, most: usize, rows: &mut Vec<R>) -> Result<()> {
+        let path = self.path.clone();
+        caught(&path, || {
+            let mut left = most;
+            while left > 0 {
+                // A forged row may ask for more than there is memory for.
+                let done = self.read_batch(left.min(BATCH_ROWS), rows)?;
+                if done == 0 {
+                    break;
+                }
+                left -= done;
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends rows of one group; their number, 0 only at the end.
+    fn read_batch(&mut self, most: usize, rows: &mut Vec<R>) -> Result<usize> {
+        let path = &self.path;
+        let bad = |first_row: usize| {
+            move |(column, row, why): Bad| {
+                Error::corrupt(path, format!("row {}, {column}", first_row + row), why)
+            }
+        };
+        while self.group.as_ref().is_none_or(|(_, left)| *left == 0) {
+            if self.next_group == self.file.num_row_groups() {
+                return Ok(0);
+            }
+            let group = self.file.get_row_group(self.next_group);
+            let group = group.map_err(|error| Error::corrupt(path, "footer", error))?;
+            let mut group = GroupReader::new(group.as_ref());
+            let columns = R::open(&mut group).map_err(bad(self.row))?;
+            self.group = Some((columns, group.rows()));
+            self.first_row = self.row;
+            self.next_group += 1;
+        }
+        let Some((columns, left)) = &mut self.group else {
+            return Ok(0);
+        };
+        let count = most.min(*left);
+        R::read(columns, count, rows).map_err(bad(self.first_row))?;
+        *left -= count;
+        self.row += count;
+        Ok(count)
+    }
+}
+
+/// Reads all of `dir/TABLE.parquet`.
+///
+/// Errors: as [`Rows::open`] and [`Rows::read`].
+pub(super) fn read<R: Read>(dir: &Path, sums: &Checksums) -> Result<Vec<R>> {
+    let mut table = Rows::open(dir, sums)?;
+    let mut rows = Vec::new();
+    table.read(usize::MAX, &mut rows)?;
     Ok(rows)
 }
 

@@ -4,22 +4,37 @@ use std::path::Path;
 
 use crate::SECTOR_BYTES;
 use crate::error::{Error, Result};
-use crate::table::{Request, Segment, Trace};
+use crate::table::{Commit, MarkerRow, Request, Segment, Sync};
 
 /// The first sector number whose byte offset would not fit 63 bits.
 const SECTORS_MAX: u64 = (i64::MAX as u64) / SECTOR_BYTES;
 
-/// One row of one table, for messages.
-struct TableRow<'a> {
-    dir: &'a Path,
-    table: &'static str,
-    row: usize,
+/// How many rows the tables have that others refer to.
+#[derive(Clone, Copy)]
+pub(super) struct Counts {
+    pub processes: usize,
+    pub files: usize,
+    pub syncs: usize,
+    pub segments: usize,
 }
 
-impl TableRow<'_> {
+/// One row of one table, for messages.
+pub(super) struct Place<'a> {
+    pub dir: &'a Path,
+    pub table: &'static str,
+    pub row: usize,
+}
+
+impl Place<'_> {
     fn corrupt(&self, column: &str, reason: String) -> Error {
         let path = self.dir.join(format!("{}.parquet", self.table));
         Error::corrupt(path, format!("row {}, {column}", self.row), reason)
+    }
+
+    /// A request whose segments are not all there.
+    pub(super) fn too_far(&self, counts: &Counts) -> Error {
+        let reason = format!("reaches past the {} segments", counts.segments);
+        self.corrupt("first_segment", reason)
     }
 
     fn index(&self, column: &str, index: Option<u32>, rows: usize) -> Result<()> {
@@ -39,59 +54,91 @@ impl TableRow<'_> {
     }
 }
 
-/// Checks every reference between rows: indices are in range, each segment belongs to exactly the
-/// request that names it, and a request's segments lie inside it and add up to it.
-///
-/// `dir` is for messages.
-/// Errors: `Corrupt` with file, row and column.
-pub fn check(dir: &Path, trace: &Trace) -> Result<()> {
-    let place = |table, row| TableRow { dir, table, row };
-    let (processes, files, syncs) = (trace.processes.len(), trace.files.len(), trace.syncs.len());
-    let mut segments = 0;
-    for (row, request) in trace.requests.iter().enumerate() {
-        let place = place("requests", row);
-        place.sector(request.sector)?;
-        place.index("submitter", request.submitter, processes)?;
-        place.index("sync", request.sync, syncs)?;
-        check_request(&place, row, request, &trace.segments)?;
-        segments += usize::from(request.segments);
+/// A row that may refer to others.
+pub(super) trait Refers {
+    /// Checks that the rows are there that it refers to.
+    ///
+    /// Errors: `Corrupt` with file, row and column.
+    fn check(&self, place: &Place<'_>, counts: &Counts) -> Result<()> {
+        let _ = (place, counts);
+        Ok(())
     }
-    for (row, segment) in trace.segments.iter().enumerate() {
-        let place = place("segments", row);
-        place.index("request", Some(segment.request), trace.requests.len())?;
-        place.index("file", segment.file, files)?;
-        place.index("dirtier", segment.dirtier, processes)?;
-        place.index("cause", segment.cause, syncs)?;
-    }
-    if segments != trace.segments.len() {
-        let reason = format!("requests name {segments} segments");
-        return Err(place("segments", trace.segments.len()).corrupt("request", reason));
-    }
-    for (row, sync) in trace.syncs.iter().enumerate() {
-        place("syncs", row).index("process", sync.process, processes)?;
-        place("syncs", row).index("file", sync.file, files)?;
-    }
-    for (row, commit) in trace.commits.iter().enumerate() {
-        place("commits", row).index("cause", commit.cause, syncs)?;
-    }
-    Ok(())
 }
 
-fn check_request(
-    place: &TableRow<'_>,
-    row: usize,
-    request: &Request,
-    segments: &[Segment],
+impl Refers for MarkerRow {}
+
+impl Refers for Segment {
+    fn check(&self, place: &Place<'_>, counts: &Counts) -> Result<()> {
+        place.index("file", self.file, counts.files)?;
+        place.index("dirtier", self.dirtier, counts.processes)?;
+        place.index("cause", self.cause, counts.syncs)
+    }
+}
+
+impl Refers for Request {
+    fn check(&self, place: &Place<'_>, counts: &Counts) -> Result<()> {
+        place.sector(self.sector)?;
+        place.index("submitter", self.submitter, counts.processes)?;
+        place.index("sync", self.sync, counts.syncs)?;
+        let end = u64::from(self.first_segment) + u64::from(self.segments);
+        match end > counts.segments as u64 {
+            true => Err(place.too_far(counts)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Refers for Sync {
+    fn check(&self, place: &Place<'_>, counts: &Counts) -> Result<()> {
+        place.index("process", self.process, counts.processes)?;
+        place.index("file", self.file, counts.files)
+    }
+}
+
+impl Refers for Commit {
+    fn check(&self, place: &Place<'_>, counts: &Counts) -> Result<()> {
+        place.index("cause", self.cause, counts.syncs)
+    }
+}
+
+/// Checks rows that follow each other in a table, from row `first` on.
+///
+/// Errors: `Corrupt` with file, row and column.
+pub(super) fn check<R: Refers>(
+    dir: &Path,
+    table: &'static str,
+    first: usize,
+    rows: &[R],
+    counts: &Counts,
 ) -> Result<()> {
-    let first = request.first_segment as usize;
-    let Some(own) = segments.get(first..first + usize::from(request.segments)) else {
-        let reason = format!("reaches past the {} segments", segments.len());
-        return Err(place.corrupt("first_segment", reason));
-    };
+    (first..).zip(rows).try_for_each(|(row, referring)| {
+        let place = Place { dir, table, row };
+        referring.check(&place, counts)
+    })
+}
+
+/// Checks that the segments of a request begin behind those of the requests before it, of which there
+/// are `before`.
+///
+/// Errors: `Corrupt` with file, row and column.
+pub(super) fn check_order(place: &Place<'_>, request: &Request, before: usize) -> Result<()> {
+    match request.segments == 0 || request.first_segment as usize == before {
+        true => Ok(()),
+        false => {
+            let reason = "names another request's segment, or leaves some out";
+            Err(place.corrupt("first_segment", reason.into()))
+        }
+    }
+}
+
+/// Checks that segments are a request's: they say so, lie inside it and add up to it.
+///
+/// Errors: `Corrupt` with file, row and column.
+pub(super) fn check_own(place: &Place<'_>, request: &Request, own: &[Segment]) -> Result<()> {
     if own.is_empty() {
         return Ok(());
     }
-    if own.iter().any(|segment| segment.request as usize != row) {
+    if own.iter().any(|own| own.request as usize != place.row) {
         return Err(place.corrupt("first_segment", "names another request's segment".into()));
     }
     let end_bytes = u64::from(request.bytes);
@@ -112,4 +159,20 @@ fn check_request(
         return Err(place.corrupt("bytes", reason));
     }
     Ok(())
+}
+
+/// Checks that requests name every segment: `named` of all.
+///
+/// Errors: `Corrupt` with file, row and column.
+pub(super) fn check_end(dir: &Path, named: usize, counts: &Counts) -> Result<()> {
+    if named == counts.segments {
+        return Ok(());
+    }
+    let place = Place {
+        dir,
+        table: "segments",
+        row: named,
+    };
+    let reason = format!("requests name {named} segments of {}", counts.segments);
+    Err(place.corrupt("request", reason))
 }

@@ -13,6 +13,7 @@ use crate::columnar::{Column, Written};
 use crate::event::Marker;
 use crate::fixture;
 use crate::identity::FileKey;
+use crate::manifest::State;
 use crate::operation::{Flags, Operation};
 use crate::sync::SyncKind;
 use crate::table::{Commit, File, MarkerRow, Phase, ProcessRow, Request, Segment, Sync};
@@ -186,15 +187,46 @@ fn assert_same(found: &Trace, expected: &Trace) {
     assert_eq!(found.markers, expected.markers);
 }
 
+/// Requests and segments as parts have them, each of at most `most`, which is seen to.
+fn in_parts(dir: &Path, most: usize) -> Result<(Vec<Request>, Vec<Segment>)> {
+    let mut stream = Stream::open(dir)?;
+    let (mut requests, mut segments) = (Vec::new(), Vec::new());
+    while let Some(part) = stream.next(most)? {
+        assert_eq!(part.first_request as usize, requests.len());
+        assert_eq!(part.first_segment as usize, segments.len());
+        assert!((1..=most).contains(&part.requests.len()));
+        assert!(part.segments.len() <= most || part.requests.len() == 1);
+        let own = part.requests.iter().flat_map(|own| part.segments_of(own));
+        assert!(own.eq(&part.segments));
+        requests.extend(part.requests);
+        segments.extend(part.segments);
+    }
+    Ok((requests, segments))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_trace_is_read_as_it_was_written(trace in trace()) {
+    fn a_trace_is_read_as_it_was_written(trace in trace(), most in 1usize..9) {
         let dir = tempfile::tempdir().expect("a temporary directory");
         write(dir.path(), &trace).expect("write");
         assert_same(&read(dir.path()).expect("read"), &trace);
+        let (requests, segments) = in_parts(dir.path(), most).expect("read");
+        assert_eq!(requests, trace.requests);
+        assert_eq!(segments, trace.segments);
     }
+}
+
+#[test]
+fn a_trace_of_several_groups_is_read_the_same_in_parts() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let trace = fixture::sqlite_on_ext4(crate::columnar::GROUP_ROWS + 9);
+    write(dir.path(), &trace).expect("write");
+    let (requests, segments) = in_parts(dir.path(), 50_000).expect("read");
+    assert!(requests == trace.requests && segments == trace.segments);
+    let syncs = Stream::open(dir.path()).and_then(|stream| all(stream.syncs()?));
+    assert!(syncs.expect("read") == trace.syncs);
 }
 
 /// A trace with a row in each table, in a directory.
@@ -313,6 +345,11 @@ fn complaint(trace: &Trace) -> String {
     write(dir.path(), trace).expect("write");
     let error = read(dir.path()).expect_err("a contradiction");
     let text = error.to_string();
+    if text.contains("/requests.parquet") || text.contains("/segments.parquet") {
+        // Found out in the last part at the latest.
+        let found = in_parts(dir.path(), 1).expect_err("a contradiction");
+        assert_eq!(found.to_string(), text);
+    }
     text.replace(&format!("{}/", dir.path().display()), "")
 }
 
@@ -352,7 +389,8 @@ fn forge_checksums(dir: &Path) {
             .expect("a name")
             .to_string_lossy()
             .into_owned();
-        sums.insert(name, checksums::sum(&path).expect("sum"));
+        let mut file = std::fs::File::open(&path).expect("open");
+        sums.insert(name, checksums::sum(&path, &mut file).expect("sum"));
     }
     sums.write(dir).expect("write");
 }
@@ -431,6 +469,18 @@ fn a_reference_out_of_range_is_named_with_file_row_and_column() {
 }
 
 #[test]
+fn segments_in_another_order_than_their_requests_are_named() {
+    let (_dir, mut trace) = stored();
+    // The first two requests change the places of their segments.
+    let [first, second] = [0, 1].map(|row: usize| trace.requests[row].segments);
+    trace.segments[..usize::from(first + second)].rotate_left(first.into());
+    trace.requests[0].first_segment = second.into();
+    trace.requests[1].first_segment = 0;
+    let text = complaint(&trace);
+    assert!(text.starts_with("requests.parquet: damaged at row 0, first_segment: "));
+}
+
+#[test]
 fn segments_that_do_not_add_up_are_named() {
     let (_dir, trace) = stored();
     let mut edited = trace.clone();
@@ -439,6 +489,10 @@ fn segments_that_do_not_add_up_are_named() {
     let mut edited = trace.clone();
     edited.requests[2].first_segment -= 1;
     assert!(complaint(&edited).contains("row 2, first_segment: names another"));
+    let mut edited = trace.clone();
+    let one = edited.segments[0].clone();
+    edited.segments.push(one);
+    assert!(complaint(&edited).contains("segments.parquet: damaged at row "));
     let mut edited = trace.clone();
     edited.requests[4].first_segment = u32::MAX;
     assert!(complaint(&edited).contains("row 4, first_segment: reaches past"));

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 
 use super::answer::Failure;
 use super::{MOST_BYTES, MOST_SENT_BYTES};
+use crate::packing;
 
 /// The largest window of zstd that is given memory: 8 MiB, as its format asks of every reader.
 const WINDOW_LOG: u32 = 23;
@@ -84,26 +85,34 @@ pub async fn receive(
 ///
 /// Errors: it is damaged, or gets too long.
 pub fn unpack(bytes: Vec<u8>, encoding: Encoding) -> Result<Vec<u8>, Failure> {
-    let most = MOST_BYTES as u64 + 1;
-    let mut text = Vec::new();
+    let too_long = || too_long(" once it is unpacked", MOST_BYTES);
     let read = match encoding {
         Encoding::Plain => return Ok(bytes),
-        Encoding::Gzip => flate2::read::MultiGzDecoder::new(&bytes[..])
-            .take(most)
-            .read_to_end(&mut text),
-        Encoding::Zstd => zstd::Decoder::with_buffer(&bytes[..]).and_then(|mut unpack| {
-            unpack.window_log_max(WINDOW_LOG)?;
-            unpack.take(most).read_to_end(&mut text)
-        }),
+        Encoding::Gzip => read(flate2::read::MultiGzDecoder::new(&bytes[..])),
+        Encoding::Zstd => match packing::unpacked_bytes(&bytes) {
+            Some(length) if length > MOST_BYTES => return Err(too_long()),
+            Some(length) => packing::unpack(&bytes, length),
+            None => zstd::Decoder::with_buffer(&bytes[..]).and_then(|mut unpack| {
+                unpack.window_log_max(WINDOW_LOG)?;
+                read(unpack)
+            }),
+        },
     };
-    read.map_err(|error| {
+    let text = read.map_err(|error| {
         let text = format!("the body cannot be unpacked: {error}");
         Failure::new(StatusCode::BAD_REQUEST, "damaged", text)
     })?;
     match text.len() > MOST_BYTES {
-        true => Err(too_long(" once it is unpacked", MOST_BYTES)),
+        true => Err(too_long()),
         false => Ok(text),
     }
+}
+
+/// All there is, but not much more than is taken.
+fn read(unpacked: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut first = unpacked.take(MOST_BYTES as u64 + 1);
+    first.read_to_end(&mut text).map(|_| text)
 }
 
 #[cfg(test)]
@@ -121,10 +130,13 @@ mod tests {
     #[test]
     fn what_is_packed_comes_out_and_a_bomb_does_not() {
         let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 19).expect("packed");
+        // Without the length before it.
+        let stream = |bytes: &[u8]| zstd::encode_all(bytes, 19).expect("packed");
         let bomb = vec![b' '; MOST_BYTES + 1];
         for (encoding, small, large) in [
             (Encoding::Gzip, gzip(b"text"), gzip(&bomb)),
             (Encoding::Zstd, zstd(b"text"), zstd(&bomb)),
+            (Encoding::Zstd, stream(b"text"), stream(&bomb)),
         ] {
             assert!(large.len() < MOST_SENT_BYTES / 100);
             assert_eq!(unpack(small.clone(), encoding), Ok(b"text".to_vec()));

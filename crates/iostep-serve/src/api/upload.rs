@@ -63,15 +63,14 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     app.nonces.check(&signed.nonce, now).map_err(unfit_nonce)?;
     let sent = body::receive(&parts.headers, body, app.limits.patience.body).await?;
     let key = signed.key;
-    let upload = app
-        .work(move |app| read(app, &signed, sent, encoding))
-        .await?;
-    let (id, test) = (upload.id, upload.test.clone());
-    let mut reasons = upload.reasons.clone();
-    let failed = |error: std::io::Error| Failure::internal(error.to_string());
-    let change = app
-        .work(move |_| Change::add(upload, key).map_err(failed))
-        .await?;
+    let read = move |app: &App| {
+        let upload = read(app, &signed, sent, encoding)?;
+        let said = (upload.id, upload.test.clone(), upload.reasons.clone());
+        let change = Change::add(upload, key);
+        let change = change.map_err(|error| Failure::internal(error.to_string()))?;
+        Ok((said, change))
+    };
+    let ((id, test, mut reasons), change) = app.work(read).await?;
     let outcome = changed(app, change).await?;
     let fresh = match reasons.is_empty() {
         true => Counts::Valid,

@@ -11,11 +11,9 @@ use super::schema::{LAKE, SECRET};
 use super::state::State;
 use crate::check::Reason;
 use crate::error::{Error, Result};
+use crate::packing::pack;
 use crate::subject::Device;
 use crate::upload::{Id, Upload};
-
-/// zstd's own default.
-const LEVEL: i32 = 3;
 
 /// Something that makes a store another one.
 #[derive(Clone, Debug)]
@@ -101,13 +99,6 @@ impl Secret {
         let parts = [&self.0[..], id, key];
         Sha256::digest(parts.concat()).into()
     }
-}
-
-/// A body as it is kept.
-///
-/// Errors: out of memory.
-pub fn pack(body: &[u8]) -> std::io::Result<Vec<u8>> {
-    zstd::bulk::compress(body, LEVEL)
 }
 
 impl Change {

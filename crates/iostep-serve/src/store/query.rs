@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::state::State;
 use crate::check::Reason;
 use crate::error::{Error, Result};
+use crate::packing::unpack;
 use crate::subject::{Device, Product};
 use crate::upload::{Id, MOST_BODY_BYTES};
 
@@ -144,13 +145,11 @@ impl Record {
         let Record::Kept(submission, body) = self else {
             return Ok(self);
         };
-        let body = zstd::bulk::Decompressor::new()
-            .and_then(|mut unpack| unpack.decompress(&body, MOST_BODY_BYTES))
-            .map_err(|error| Error::Damaged {
-                path: path.to_owned(),
-                place: format!("submission {}", submission.number),
-                reason: error.to_string(),
-            })?;
+        let body = unpack(&body, MOST_BODY_BYTES).map_err(|error| Error::Damaged {
+            path: path.to_owned(),
+            place: format!("submission {}", submission.number),
+            reason: error.to_string(),
+        })?;
         Ok(Record::Kept(submission, body))
     }
 }
