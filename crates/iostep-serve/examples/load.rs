@@ -21,7 +21,7 @@ use serde_json::Value;
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const USAGE: &str = "usage: load serve waldio|stock DIR
-       load upload HOST:PORT RESULT CLIENTS SECONDS
+       load upload HOST:PORT RESULT CLIENTS SECONDS [RATE]
        load fill DIR RESULT COUNT
        load rank HOST:PORT TEST TIMES";
 
@@ -37,8 +37,15 @@ fn main() -> Result<()> {
     match arguments[..] {
         ["serve", log, directory] => serve(log, Path::new(directory)),
         ["upload", address, result, clients, seconds] => {
-            upload(address, result, clients.parse()?, seconds.parse()?)
+            upload(address, result, clients.parse()?, seconds.parse()?, None)
         }
+        ["upload", address, result, clients, seconds, rate] => upload(
+            address,
+            result,
+            clients.parse()?,
+            seconds.parse()?,
+            Some(rate.parse()?),
+        ),
         ["fill", directory, result, count] => fill(Path::new(directory), result, count.parse()?),
         ["rank", address, test, times] => rank(address, test, times.parse()?),
         _ => Err(USAGE.into()),
@@ -157,6 +164,9 @@ struct Load<'a> {
     /// Results of each: more than are sent.
     many: u64,
     time: Duration,
+    clients: u64,
+    /// Uploads a second of all of them, each begun when it is due; `None`: each when the one before is done.
+    rate: Option<f64>,
     start: Barrier,
 }
 
@@ -181,6 +191,17 @@ impl Load<'_> {
             .collect()
     }
 
+    /// When an upload begins, or has to: what waits for its turn is late.
+    fn begin(&self, start: Instant, client: u64, upload: u64) -> Instant {
+        let Some(rate) = self.rate else {
+            return Instant::now();
+        };
+        let turn = (upload * self.clients + client) as f64;
+        let due = start + Duration::from_secs_f64(turn / rate);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        due
+    }
+
     fn client(&self, number: u64) -> Result<Sent> {
         // Before the start: it is done by many machines elsewhere.
         let bodies = self.bodies(number)?;
@@ -191,8 +212,8 @@ impl Load<'_> {
         let mut sent = Sent::default();
         self.start.wait();
         let start = Instant::now();
-        for body in &bodies {
-            let before = Instant::now();
+        for (upload, body) in (0..).zip(&bodies) {
+            let before = self.begin(start, number, upload);
             if before - start > self.time {
                 break;
             }
@@ -221,13 +242,16 @@ impl Load<'_> {
 }
 
 /// Uploads results by clients at once; prints uploads a second, the median and the 99th percentile of
-/// the milliseconds from asking for the nonce to the answer, and how many were to be tried again.
-fn upload(address: &str, path: &str, clients: u64, seconds: u64) -> Result<()> {
+/// the milliseconds from when the nonce is asked for, or is to be, to the answer, and how many were to be
+/// tried again.
+fn upload(address: &str, path: &str, clients: u64, seconds: u64, rate: Option<f64>) -> Result<()> {
     let load = Load {
         address,
         result: result(path)?,
         many: 4_000 * seconds / clients + 1,
         time: Duration::from_secs(seconds),
+        clients,
+        rate,
         start: Barrier::new(clients as usize),
     };
     let load = &load;

@@ -19,6 +19,18 @@ const TOGETHER: usize = 256;
 /// Called with what came of a change, once that is durable.
 pub type Reply = Box<dyn FnOnce(std::result::Result<Outcome, Arc<Error>>) + Send>;
 
+/// A connection that writes.
+///
+/// Errors: `Database`.
+fn connect(store: &Store) -> Result<Connection> {
+    let db = store.connect()?;
+    // What savepoints may have to take back is written to a file of its own otherwise, and so is, twice,
+    // what a large commit changes.
+    db.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768")
+        .map_err(Error::database(store.database()))?;
+    Ok(db)
+}
+
 /// Changes a store in a thread of its own: whatever waits for it is one commit.
 #[derive(Debug)]
 pub struct Writer {
@@ -46,7 +58,7 @@ impl Writer {
     /// Errors: as of [`Store::change`]; `Io` if there can be no thread.
     pub fn start(store: Store) -> Result<Writer> {
         let database = store.database().to_owned();
-        let db = store.connect()?;
+        let db = connect(&store)?;
         let (sender, receiver) = sync_channel(WAITING);
         let counts = Arc::new(Counts::default());
         let thread = Thread {
@@ -137,7 +149,7 @@ impl Thread {
     fn commit(&mut self, changes: &[Change]) -> Result<Vec<Result<Outcome>>> {
         let db = match &mut self.db {
             Some(db) => db,
-            empty => empty.insert(self.store.connect()?),
+            empty => empty.insert(connect(&self.store)?),
         };
         let failed = |error| Error::database(&self.database)(error);
         let mut transaction = db
