@@ -95,7 +95,7 @@ impl Summary {
         let mut heat = heat::Collector::new(&trace.manifest);
         let mut latencies = latency::Collector::default();
         let mut owners = owners::Collector::new(trace);
-        let mut syncs = syncs::Collector::new(trace);
+        let mut syncs = syncs::Collector::new(trace.syncs.len());
         for request in &trace.requests {
             let segments = trace.segments_of(request);
             totals.add(request, segments);

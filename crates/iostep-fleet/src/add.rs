@@ -1,5 +1,8 @@
 //! `iostep fleet add`: a trace's or a result's rows.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -8,13 +11,14 @@ use std::path::Path;
 use std::thread;
 
 use bytes::Bytes;
-use iostep_analyze::stats::syncs;
+use iostep_analyze::stats::syncs::{Caused, Collector};
 use iostep_model::bench::Document;
 use iostep_model::columnar::GROUP_ROWS;
 use iostep_model::error::{Error, Result};
 use iostep_model::hex;
 use iostep_model::manifest::{self, Manifest};
-use iostep_model::table::Trace;
+use iostep_model::store::{Part, Stream};
+use iostep_model::table::{Segment, Sync};
 use rustix::fs::OFlags;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -24,7 +28,7 @@ use crate::date::Date;
 use crate::lake::{Lake, Stage};
 use crate::options::Options;
 use crate::rows::{
-    Known, Origin, RequestRow, ResultRow, Row, SegmentRow, Surroundings, SyncRow, TraceRow,
+    Known, Origin, RequestRow, ResultRow, Row, SegmentRow, Surroundings, SyncRow, Totals, TraceRow,
 };
 use crate::table::Table;
 use crate::writer::TableFile;
@@ -126,40 +130,48 @@ impl Lake {
         Ok(found.then(|| Added::nothing(id, date)))
     }
 
-    /// Adds the rows of a trace of `directory`, whose references must be sound, under its
-    /// [`identity()`]. If it is there already, nothing changes.
+    /// Adds the rows of the finished trace in `directory` under its [`identity()`]. If it is there
+    /// already, nothing changes. The trace is read a part at a time, and what refers to what in it is
+    /// checked: nothing of a trace that is damaged anywhere gets into the lake.
     ///
-    /// Errors: `Io`; `Corrupt` for a time that no date has, and for a damaged lake.
-    pub fn add_trace(
+    /// Errors: `Io`; `Unsupported` for a newer trace and for a recording that was not finished;
+    /// `Corrupt` for a damaged trace, a time that no date has, and a damaged lake.
+    pub fn add_trace(&self, directory: &Path, id: &str, options: &Options) -> Result<Added> {
+        self.add_in_parts(directory, id, options, GROUP_ROWS)
+    }
+
+    /// As [`Lake::add_trace`], of at most `most` requests and segments at a time.
+    fn add_in_parts(
         &self,
         directory: &Path,
         id: &str,
-        trace: &Trace,
         options: &Options,
+        most: usize,
     ) -> Result<Added> {
-        let date = date_of(directory, &trace.manifest)?;
-        let known = Known::of(trace, id, options, self.key());
+        let mut stream = Stream::open(directory)?;
+        let date = date_of(directory, &stream.manifest)?;
+        // Nothing of these is in the lake; they must be sound all the same.
+        stream.commits()?.try_for_each(|batch| batch.map(drop))?;
+        stream.markers()?.try_for_each(|batch| batch.map(drop))?;
+        let known = Known::of(&stream, id, options, self.key())?;
         let stage = self.stage()?;
+        let mut syncs = Collector::new(known.syncs());
+        let totals = write_parts(&stage, id, &known, &mut stream, &mut syncs, most)?;
+        write_syncs(&stage, id, &known, &stream, syncs.caused())?;
         let row = TraceRow {
             known: &known,
+            stream: &stream,
+            totals: &totals,
             options,
             key: self.key(),
         };
-        // Segments are about as much work as all else.
-        thread::scope(|scope| {
-            let segments = scope.spawn(|| write_segments(&stage, id, &known));
-            let others = write_requests(&stage, id, &known)
-                .and_then(|()| write_syncs(&stage, id, &known))
-                .and_then(|()| write(&stage, Table::Traces, id, [row].chunks(1)));
-            let segments = segments.join().expect("writing does not panic");
-            others.and(segments)
-        })?;
+        write(&stage, Table::Traces, id, [row].chunks(1))?;
         let mut added = Added::nothing(id, date);
         added.new = self.commit(&stage, Table::Traces, date, id)?;
         if added.new {
-            added.segments = trace.segments.len() as u64;
-            added.requests = trace.requests.len() as u64;
-            added.syncs = trace.syncs.len() as u64;
+            added.segments = totals.segments;
+            added.requests = totals.requests;
+            added.syncs = totals.syncs;
         }
         Ok(added)
     }
@@ -227,62 +239,127 @@ fn write<R: Row, G: AsRef<[R]>>(
     file.finish().map(drop)
 }
 
-/// Rows by their app, each app's in their order.
-fn by_app(apps: impl Iterator<Item = Bytes>) -> Vec<(u32, Bytes)> {
-    let mut rows = BTreeMap::<Bytes, Vec<u32>>::new();
-    for (app, row) in apps.zip(0..) {
-        match rows.get_mut(&app) {
-            Some(rows) => rows.push(row),
-            None => drop(rows.insert(app, vec![row])),
+/// Writes a trace's requests and segments, a part at a time, and counts what sync calls caused.
+fn write_parts(
+    stage: &Stage,
+    id: &str,
+    known: &Known,
+    stream: &mut Stream,
+    syncs: &mut Collector,
+    most: usize,
+) -> Result<Totals> {
+    let create = |table| TableFile::create(&stage.file(table, id), table);
+    let (mut segments, mut requests) = (create(Table::Segments)?, create(Table::Requests)?);
+    let mut totals = Totals::of_syncs(known.syncs() as u64);
+    let mut next = stream.next(most)?;
+    while let Some(part) = next {
+        for request in part.requests.iter().filter(|request| !request.by_tracer) {
+            totals.add(request);
+            syncs.add(request, part.segments_of(request));
         }
+        totals.requests += part.requests.len() as u64;
+        totals.segments += part.segments.len() as u64;
+        // Segments are about as much work as all else.
+        next = thread::scope(|scope| {
+            let segments = scope.spawn(|| write_segments(&mut segments, known, &part));
+            let others = write_requests(&mut requests, known, &part);
+            let next = others.and_then(|()| stream.next(most));
+            let segments = segments.join().expect("writing does not panic");
+            next.and_then(|next| segments.map(|()| next))
+        })?;
+    }
+    segments.finish()?;
+    requests.finish()?;
+    Ok(totals)
+}
+
+/// Rows of a part by their app, each app's in their order.
+fn by_app<'a>(apps: impl Iterator<Item = &'a Bytes>) -> Vec<(u32, &'a Bytes)> {
+    let mut rows = BTreeMap::<&Bytes, Vec<u32>>::new();
+    for (app, row) in apps.zip(0..) {
+        rows.entry(app).or_default().push(row);
     }
     let apps = rows.into_iter();
-    apps.flat_map(|(app, rows)| rows.into_iter().map(move |row| (row, app.clone())))
+    apps.flat_map(|(app, rows)| rows.into_iter().map(move |row| (row, app)))
         .collect()
 }
 
-fn write_segments(stage: &Stage, id: &str, known: &Known<'_>) -> Result<()> {
-    let trace = known.trace;
-    let apps = trace.segments.iter().map(|segment| {
-        let request = &trace.requests[segment.request as usize];
-        known.app_of_segment(request, segment)
-    });
-    let rows = by_app(apps);
-    let groups = rows.chunks(GROUP_ROWS).map(|rows| {
-        let rows = rows.iter().map(|(row, app)| SegmentRow {
+fn write_segments(file: &mut TableFile, known: &Known, part: &Part) -> Result<()> {
+    if part.segments.is_empty() {
+        return Ok(());
+    }
+    let request =
+        |segment: &Segment| &part.requests[(segment.request - part.first_request) as usize];
+    let segments = part.segments.iter();
+    let rows = by_app(segments.map(|segment| known.app_of_segment(request(segment), segment)));
+    let rows = rows.into_iter().map(|(index, app)| {
+        let segment = &part.segments[index as usize];
+        SegmentRow {
             known,
-            row: *row,
-            app: app.clone(),
-        });
-        rows.collect::<Vec<_>>()
+            row: part.first_segment + index,
+            segment,
+            request: request(segment),
+            app,
+        }
     });
-    write(stage, Table::Segments, id, groups)
+    let rows: Vec<SegmentRow<'_>> = rows.collect();
+    file.group(rows.len(), |group| SegmentRow::write(&rows, group))
 }
 
-fn write_requests(stage: &Stage, id: &str, known: &Known<'_>) -> Result<()> {
-    let requests = known.trace.requests.iter();
-    let rows = by_app(requests.map(|request| known.app_of_request(request)));
-    let groups = rows.chunks(GROUP_ROWS).map(|rows| {
-        let rows = rows.iter().map(|(row, app)| RequestRow {
-            known,
-            row: *row,
-            app: app.clone(),
-        });
-        rows.collect::<Vec<_>>()
+fn write_requests(file: &mut TableFile, known: &Known, part: &Part) -> Result<()> {
+    let requests = part.requests.iter();
+    let apps = requests.map(|request| known.app_of_request(request, part.segments_of(request)));
+    let rows = by_app(apps).into_iter().map(|(index, app)| RequestRow {
+        known,
+        row: part.first_request + index,
+        request: &part.requests[index as usize],
+        app,
     });
-    write(stage, Table::Requests, id, groups)
+    let rows: Vec<RequestRow<'_>> = rows.collect();
+    file.group(rows.len(), |group| RequestRow::write(&rows, group))
 }
 
-fn write_syncs(stage: &Stage, id: &str, known: &Known<'_>) -> Result<()> {
-    let calls = syncs::calls(known.trace);
-    let rows = by_app(known.trace.syncs.iter().map(|sync| known.app_of_sync(sync)));
-    let groups = rows.chunks(GROUP_ROWS).map(|rows| {
-        let rows = rows.iter().map(|(row, app)| SyncRow {
+/// Writes a trace's sync calls, with what each `caused`.
+fn write_syncs(
+    stage: &Stage,
+    id: &str,
+    known: &Known,
+    stream: &Stream,
+    caused: &[Caused],
+) -> Result<()> {
+    let mut file = TableFile::create(&stage.file(Table::Syncs, id), Table::Syncs)?;
+    let mut batches = stream.syncs()?;
+    let mut first = 0;
+    loop {
+        let mut syncs: Vec<Sync> = Vec::new();
+        for batch in batches.by_ref() {
+            syncs.append(&mut batch?);
+            if syncs.len() >= GROUP_ROWS {
+                break;
+            }
+        }
+        if syncs.is_empty() {
+            return file.finish().map(drop);
+        }
+        let end = first as usize + syncs.len();
+        let Some(caused) = caused.get(first as usize..end) else {
+            let path = stream.directory().join("syncs.parquet");
+            return Err(Error::corrupt(
+                path,
+                "rows",
+                "more than there were a moment ago",
+            ));
+        };
+        let apps = syncs.iter().map(|sync| known.app_of_sync(sync.into()));
+        let rows = by_app(apps).into_iter().map(|(index, app)| SyncRow {
             known,
-            call: calls[*row as usize],
-            app: app.clone(),
+            row: first + index,
+            sync: &syncs[index as usize],
+            caused: &caused[index as usize],
+            app,
         });
-        rows.collect::<Vec<_>>()
-    });
-    write(stage, Table::Syncs, id, groups)
+        let rows: Vec<SyncRow<'_>> = rows.collect();
+        file.group(rows.len(), |group| SyncRow::write(&rows, group))?;
+        first += syncs.len() as u32;
+    }
 }

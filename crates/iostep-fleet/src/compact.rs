@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::date::Date;
 use crate::lake::{Lake, MERGED, Stage};
-use crate::merge::{Merge, narrow};
+use crate::merge::{Merge, narrow, runs};
 use crate::place::{self, Found};
 use crate::table::Table;
 use crate::writer::TableFile;
@@ -127,17 +127,18 @@ fn merge(
     sizes: Sizes,
     stop: &dyn Fn() -> Result<()>,
 ) -> Result<Compacted> {
-    let paths = small
-        .iter()
-        .map(|found| directory.join(&found.name))
-        .collect();
-    let paths = narrow(
-        paths,
+    let mut all = Vec::new();
+    for found in small {
+        stop()?;
+        all.append(&mut runs(&directory.join(&found.name), table)?);
+    }
+    let all = narrow(
+        all,
         table,
         |index| stage.join(&format!("merge-{index}")),
         stop,
     )?;
-    let mut merge = Merge::open(&paths, table)?;
+    let mut merge = Merge::open(&all, table)?;
     let expected_rows = merge.all_rows();
     let mut done = Compacted::default();
     let mut out: Option<(PathBuf, TableFile)> = None;

@@ -1,7 +1,11 @@
 //! Files of a table as one stream of rows in the order of the table's key.
+//!
+//! The rows of a group are in that order; those of a file are in one or several runs of groups.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use iostep_model::columnar::{GROUP_ROWS, Written, next_column};
 use iostep_model::error::Result;
@@ -12,16 +16,68 @@ use crate::reader::{GroupReader, TableReader, Values};
 use crate::table::Table;
 use crate::writer::TableFile;
 
-/// Files that are read at once. Each holds a page of every column.
+/// Runs that are read at once. Each holds a page of every column.
 pub(crate) const FAN_IN: usize = 16;
-/// Rows of a file that are held at once.
+/// Rows of a run that are held at once.
 const BATCH_ROWS: usize = 1024;
 
-/// Where one file is read.
+/// Groups of a file whose rows follow each other in the order of the key.
+#[derive(Clone)]
+pub(crate) struct Run {
+    path: PathBuf,
+    groups: Range<usize>,
+    rows: u64,
+}
+
+/// The runs of a file: one, but of a large trace, whose parts were sorted each by itself.
+///
+/// Errors: as [`TableReader::open`].
+pub(crate) fn runs(path: &Path, table: Table) -> Result<Vec<Run>> {
+    let file = TableReader::open(path, table)?;
+    let mut runs = Vec::<Run>::new();
+    let mut last = None;
+    for index in 0..file.groups() {
+        let mut group = file.group(index, Some(table.key()))?;
+        let rows = group.left() as u64;
+        let Some(first) = key_of(&mut group)? else {
+            continue;
+        };
+        let between = group.left().saturating_sub(1);
+        group.skip(between)?;
+        let end = key_of(&mut group)?.unwrap_or_else(|| first.clone());
+        match runs.last_mut() {
+            Some(run) if last.as_ref() <= Some(&first) => {
+                run.groups.end = index + 1;
+                run.rows += rows;
+            }
+            _ => runs.push(Run {
+                path: path.to_owned(),
+                groups: index..index + 1,
+                rows,
+            }),
+        }
+        last = Some(end);
+    }
+    Ok(runs)
+}
+
+/// The key of a group's next row, of whose columns only the key's are read.
+fn key_of(group: &mut GroupReader) -> Result<Option<Vec<Vec<u8>>>> {
+    let columns = group.next(1)?;
+    let key = |columns: Vec<Values>| {
+        columns
+            .iter()
+            .map(|values| text(values, 0).to_vec())
+            .collect()
+    };
+    Ok(columns.map(key))
+}
+
+/// Where a run is read.
 struct Cursor {
-    reader: TableReader,
-    /// Of the next group.
-    next_group: usize,
+    file: Rc<TableReader>,
+    /// Those that follow.
+    groups: Range<usize>,
     group: Option<GroupReader>,
     batch: Vec<Values>,
     /// Of the batch.
@@ -31,10 +87,10 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn open(path: &Path, table: Table) -> Result<Cursor> {
+    fn open(file: Rc<TableReader>, groups: Range<usize>) -> Result<Cursor> {
         let mut cursor = Cursor {
-            reader: TableReader::open(path, table)?,
-            next_group: 0,
+            file,
+            groups,
             group: None,
             batch: Vec::new(),
             rows: 0,
@@ -44,7 +100,7 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// Makes sure that there is a next row, if the file has one.
+    /// Makes sure that there is a next row, if the run has one.
     fn fill(&mut self) -> Result<()> {
         while self.row == self.rows {
             if let Some(group) = &mut self.group
@@ -55,12 +111,11 @@ impl Cursor {
                 self.row = 0;
                 return Ok(());
             }
-            if self.next_group == self.reader.groups() {
+            let Some(next) = self.groups.next() else {
                 self.group = None;
                 return Ok(());
-            }
-            self.group = Some(self.reader.group(self.next_group, None)?);
-            self.next_group += 1;
+            };
+            self.group = Some(self.file.group(next, None)?);
         }
         Ok(())
     }
@@ -93,8 +148,10 @@ fn text(values: &Values, row: usize) -> &[u8] {
     }
 }
 
-/// Files as one stream.
+/// Runs as one stream.
 pub(crate) struct Merge {
+    /// Of all runs.
+    all_rows: u64,
     cursors: Vec<Cursor>,
     columns: Vec<Column>,
     /// Indices of the columns of the key.
@@ -105,12 +162,24 @@ pub(crate) struct Merge {
 
 impl Merge {
     /// Errors: as [`TableReader::open`].
-    pub(crate) fn open(paths: &[PathBuf], table: Table) -> Result<Merge> {
+    pub(crate) fn open(runs: &[Run], table: Table) -> Result<Merge> {
         let columns = table.columns();
         let index = |name: &&str| columns.iter().position(|column| column.name == *name);
-        let cursors = paths.iter().map(|path| Cursor::open(path, table));
+        let mut cursors = Vec::<Cursor>::new();
+        let mut before: Option<&Run> = None;
+        for run in runs {
+            let file = match cursors.last() {
+                Some(cursor) if before.is_some_and(|before| before.path == run.path) => {
+                    Rc::clone(&cursor.file)
+                }
+                _ => Rc::new(TableReader::open(&run.path, table)?),
+            };
+            cursors.push(Cursor::open(file, run.groups.clone())?);
+            before = Some(run);
+        }
         Ok(Merge {
-            cursors: cursors.collect::<Result<_>>()?,
+            all_rows: runs.iter().map(|run| run.rows).sum(),
+            cursors,
             key: table.key().iter().filter_map(index).collect(),
             gathered: columns
                 .iter()
@@ -121,9 +190,9 @@ impl Merge {
         })
     }
 
-    /// Rows of all files.
+    /// Rows of all runs.
     pub(crate) fn all_rows(&self) -> u64 {
-        self.cursors.iter().map(|cursor| cursor.reader.rows()).sum()
+        self.all_rows
     }
 
     /// Writes the next group of rows; false if there are none.
@@ -140,7 +209,7 @@ impl Merge {
         Ok(true)
     }
 
-    /// Takes the rows of one file that come next; false if there are none.
+    /// Takes the rows of one run that come next; false if there are none.
     fn gather(&mut self) -> Result<bool> {
         let live = || (0..self.cursors.len()).filter(|index| self.cursors[*index].has_row());
         let before = |one: &usize, other: &usize| {
@@ -203,35 +272,41 @@ fn write(columns: &[Column], gathered: &mut [Values], group: &mut Group<'_>) -> 
     Ok(())
 }
 
-/// Leaves at most [`FAN_IN`] files of many, by merging some of them into others beside them, which
-/// `name` names.
+/// Leaves at most [`FAN_IN`] runs of many, by merging some of them into files, which `name` names.
 ///
 /// Errors: as [`Merge::write_group`], and what `stop` says between groups.
 pub(crate) fn narrow(
-    mut paths: Vec<PathBuf>,
+    mut all: Vec<Run>,
     table: Table,
     name: impl Fn(usize) -> PathBuf,
     stop: &dyn Fn() -> Result<()>,
-) -> Result<Vec<PathBuf>> {
+) -> Result<Vec<Run>> {
     let mut made = 0;
-    while paths.len() > FAN_IN {
+    while all.len() > FAN_IN {
         let mut fewer = Vec::new();
-        for some in paths.chunks(FAN_IN) {
+        for some in all.chunks(FAN_IN) {
             let [only] = some else {
                 let path = name(made);
                 made += 1;
                 let mut merge = Merge::open(some, table)?;
                 let mut out = TableFile::create(&path, table)?;
+                let mut groups = 0;
                 while merge.write_group(&mut out)? {
+                    groups += 1;
                     stop()?;
                 }
+                let rows = out.rows();
                 out.finish()?;
-                fewer.push(path);
+                fewer.push(Run {
+                    path,
+                    groups: 0..groups,
+                    rows,
+                });
                 continue;
             };
             fewer.push(only.clone());
         }
-        paths = fewer;
+        all = fewer;
     }
-    Ok(paths)
+    Ok(all)
 }

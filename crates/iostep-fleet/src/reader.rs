@@ -102,17 +102,21 @@ impl TableReader {
         self.file.num_row_groups()
     }
 
-    /// Opens a group's columns, or the one column that is asked for.
-    pub(crate) fn group(&self, index: usize, only: Option<&str>) -> Result<GroupReader> {
+    /// Opens a group's columns, or those that are asked for, in that order.
+    pub(crate) fn group(&self, index: usize, only: Option<&[&str]>) -> Result<GroupReader> {
         caught(&self.path, || {
             let group = self
                 .file
                 .get_row_group(index)
                 .map_err(broken(&self.path, "footer"))?;
-            let chosen = self.columns.iter().zip(0..);
-            let chosen = chosen.filter(|(column, _)| only.is_none_or(|name| column.name == name));
+            let named = |name: &&str| self.columns.iter().position(|column| column.name == *name);
+            let chosen: Vec<usize> = match only {
+                Some(names) => names.iter().filter_map(named).collect(),
+                None => (0..self.columns.len()).collect(),
+            };
             let (mut columns, mut readers) = (Vec::new(), Vec::new());
-            for (column, index) in chosen {
+            for index in chosen {
+                let column = &self.columns[index];
                 let reader = group.get_column_reader(index);
                 readers.push(reader.map_err(broken(&self.path, column.name))?);
                 columns.push(*column);
@@ -128,6 +132,34 @@ impl TableReader {
 }
 
 impl GroupReader {
+    /// Rows that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Leaves out the next rows, at most all that are left.
+    ///
+    /// Errors: `Corrupt`, with the column.
+    pub(crate) fn skip(&mut self, rows: usize) -> Result<()> {
+        let rows = rows.min(self.left);
+        self.left -= rows;
+        let path = self.path.clone();
+        caught(&path, || {
+            for (column, reader) in self.columns.iter().zip(&mut self.readers) {
+                let skipped = match reader {
+                    ColumnReader::ByteArrayColumnReader(reader) => reader.skip_records(rows),
+                    ColumnReader::Int64ColumnReader(reader) => reader.skip_records(rows),
+                    _ => Ok(0),
+                };
+                if skipped.map_err(broken(&path, column.name))? != rows {
+                    let reason = "the column ends before its group";
+                    return Err(Error::corrupt(&path, column.name, reason));
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// The next rows, at most `most`; nothing after the last.
     ///
     /// Errors: `Corrupt`, with the column.
@@ -210,7 +242,7 @@ pub(crate) fn ids(path: &Path, table: Table) -> Result<HashSet<String>> {
     let reader = TableReader::open(path, table)?;
     let mut ids = HashSet::new();
     for index in 0..reader.groups() {
-        let mut group = reader.group(index, Some(table.id()))?;
+        let mut group = reader.group(index, Some(&[table.id()]))?;
         while let Some(values) = group.next(BATCH_ROWS)? {
             for values in values {
                 let Values::Text(texts) = values else {

@@ -14,7 +14,7 @@ pub(crate) use request::RequestRow;
 pub(crate) use result::ResultRow;
 pub(crate) use segment::SegmentRow;
 pub(crate) use sync::SyncRow;
-pub(crate) use trace::TraceRow;
+pub(crate) use trace::{Totals, TraceRow};
 
 use iostep_model::columnar::Written;
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use iostep_analyze::stats::Summary;
 use iostep_fleet::{Lake, Options, Sizes, Table, identity};
-use iostep_model::table::Trace;
+use iostep_model::class::Layer;
+use iostep_model::operation::Flags;
+use iostep_model::table::{ProcessRow, Segment, Trace};
 use iostep_model::{fixture, store};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
@@ -63,9 +65,16 @@ fn sum(rows: &[Row], name: &str, which: impl Fn(&Row) -> bool) -> u64 {
         .sum()
 }
 
+/// A trace in a directory of its own.
+fn stored(trace: &Trace) -> TempDir {
+    let dir = TempDir::new().expect("a directory");
+    store::write(dir.path(), trace).expect("written");
+    dir
+}
+
 fn add(lake: &Path, id: &str, trace: &Trace, options: &Options) -> bool {
     let lake = Lake::create(lake).expect("a lake");
-    lake.add_trace(Path::new("trace"), id, trace, options)
+    lake.add_trace(stored(trace).path(), id, options)
         .expect("it is added")
         .new
 }
@@ -118,6 +127,246 @@ fn sums_over_rows_are_those_of_the_report() {
         summary.all().write.bytes
     );
     assert_eq!(int(&traces[0], "segments") as usize, segments.len());
+}
+
+/// A trace of two apps, whose database's blocks one dirtied and the other waited for.
+fn two_apps(requests: usize) -> Trace {
+    let mut trace = fixture::sqlite_on_ext4(requests);
+    let other = ProcessRow {
+        pid: 5_001,
+        tgid: 5_001,
+        comm: "mail".into(),
+        ..trace.processes[0].clone()
+    };
+    let thread = ProcessRow {
+        pid: 5_002,
+        comm: "writer".into(),
+        ..other.clone()
+    };
+    trace.processes.extend([thread, other]);
+    trace.files[3].path = Some("/data/com.example.photos/files/1.jpg".into());
+    trace.files[1].deleted_ns = Some(7);
+    let syncs = trace.syncs.iter_mut();
+    syncs
+        .skip(1)
+        .step_by(3)
+        .for_each(|sync| sync.process = Some(3));
+    let segments = trace.segments.iter_mut();
+    segments
+        .skip(2)
+        .step_by(5)
+        .for_each(|segment| segment.dirtier = Some(4));
+    trace.requests[0].by_tracer = true;
+    trace
+}
+
+/// What a row of `segments` says, as a join of the trace's tables says it.
+fn expected_segment(trace: &Trace, row: &Row) {
+    let own = &trace.segments[int(row, "segment_id") as usize];
+    let request = &trace.requests[own.request as usize];
+    let cause = own.cause.map(|sync| &trace.syncs[sync as usize]);
+    let path = |file: Option<u32>| {
+        let path = file.and_then(|file| trace.files[file as usize].path.clone());
+        path.unwrap_or_default()
+    };
+    let kind =
+        |file: Option<u32>| file.map_or("", |file| trace.files[file as usize].file_type.name());
+    let program = |thread: Option<u32>| match thread {
+        Some(thread) if !trace.processes[thread as usize].kernel => trace.program(thread),
+        _ => "",
+    };
+    let wall_ns = request.queue_ns - trace.manifest.clocks.mono_ns + trace.manifest.clocks.wall_ns;
+    for (column, expected) in [
+        ("request_id", u64::from(own.request)),
+        ("wall_ns", wall_ns),
+        ("day", wall_ns / 86_400_000_000_000),
+        ("by_tracer", request.by_tracer.into()),
+        ("sector", own.sector),
+        ("bytes", own.bytes.into()),
+        ("request_bytes", request.bytes.into()),
+        ("synchronous", request.flags.has(Flags::SYNC).into()),
+        ("wait_ns", request.issue_ns - request.queue_ns),
+    ] {
+        assert_eq!(int(row, column) as u64, expected, "{column} of {row:?}");
+    }
+    let device_ns = request
+        .complete_ns
+        .map(|end_ns| (end_ns - request.issue_ns) as i64);
+    for (column, expected) in [
+        ("sync_id", own.cause.map(i64::from)),
+        ("file_id", own.file.map(i64::from)),
+        ("device_ns", device_ns),
+    ] {
+        let expected = expected.map_or(Field::Null, Field::Long);
+        assert_eq!(row[column], expected, "{column} of {row:?}");
+    }
+    let cause_file = cause.and_then(|sync| sync.file);
+    for (column, expected) in [
+        ("operation", request.operation.name()),
+        ("phase", request.phase.name()),
+        ("layer", own.class.layer().name()),
+        ("class", own.class.name()),
+        ("evidence", own.evidence.name()),
+        ("file_type", kind(own.file)),
+        ("file", &path(own.file)),
+        ("dirtier", program(own.dirtier)),
+        ("submitter", program(request.submitter)),
+        ("cause_kind", cause.map_or("", |sync| sync.kind.name())),
+        ("cause_file_type", kind(cause_file)),
+        ("cause_file", &path(cause_file)),
+        ("filesystem", "ext4"),
+    ] {
+        assert_eq!(text(row, column), expected, "{column} of {row:?}");
+    }
+    let (dirtier, waiting) = (
+        program(own.dirtier),
+        program(cause.and_then(|sync| sync.process)),
+    );
+    let app = expected_app(own, dirtier, waiting);
+    assert!(app.is_empty() || text(row, "app") == app, "{row:?}");
+}
+
+/// Whose doing a part of a request of [`two_apps`] is; empty for that of whoever submitted it.
+fn expected_app<'a>(segment: &Segment, dirtier: &'a str, waiting: &'a str) -> &'a str {
+    match (segment.file, segment.class.layer() == Layer::Data) {
+        (Some(3), true) => "com.example.photos",
+        (_, true) => dirtier,
+        // Nobody waits for what is written back.
+        (_, false) if waiting.is_empty() => dirtier,
+        (_, false) => waiting,
+    }
+}
+
+#[test]
+fn every_row_says_what_the_tables_of_the_trace_say() {
+    let dir = TempDir::new().expect("a directory");
+    let lake = dir.path().join("lake");
+    let trace = two_apps(900);
+    let keep = Options {
+        keep_paths: true,
+        ..Options::default()
+    };
+    add(&lake, &id(1), &trace, &keep);
+    let segments = rows(&lake, Table::Segments);
+    let ids: BTreeSet<i64> = segments.iter().map(|row| int(row, "segment_id")).collect();
+    assert_eq!(
+        (ids.len(), segments.len()),
+        (trace.segments.len(), ids.len())
+    );
+    segments
+        .iter()
+        .for_each(|row| expected_segment(&trace, row));
+    let apps: BTreeSet<&str> = segments.iter().map(|row| text(row, "app")).collect();
+    assert_eq!(apps, BTreeSet::from(["app", "com.example.photos", "mail"]));
+
+    let requests = rows(&lake, Table::Requests);
+    assert_eq!(requests.len(), trace.requests.len());
+    for row in &requests {
+        let own = &trace.requests[int(row, "request_id") as usize];
+        assert_eq!(int(row, "segments"), i64::from(own.segments));
+        assert_eq!(int(row, "sector") as u64, own.sector);
+        let first = int(row, "request_id");
+        let first = segments
+            .iter()
+            .filter(|part| int(part, "request_id") == first);
+        let first = first.min_by_key(|part| int(part, "segment_id"));
+        if let Some(part) = first {
+            assert_eq!(text(row, "app"), text(part, "app"));
+        }
+    }
+    let deleted = rows(&lake, Table::Syncs);
+    let deleted = deleted.iter().filter(|row| int(row, "file_deleted") == 1);
+    let on_journal = trace.syncs.iter().filter(|sync| sync.file == Some(1));
+    assert_eq!(deleted.count(), on_journal.count());
+}
+
+/// The table that is to be named, and what is done to a trace.
+type Edit = (&'static str, fn(&mut Trace));
+
+#[test]
+fn a_trace_that_does_not_fit_together_is_refused_and_leaves_nothing() {
+    let dir = TempDir::new().expect("a directory");
+    let lake = dir.path().join("lake");
+    let opened = Lake::create(&lake).expect("a lake");
+    let edits: [Edit; 9] = [
+        ("segments.parquet", |t| {
+            t.segments.last_mut().expect("a row").file = Some(99)
+        }),
+        ("segments.parquet", |t| {
+            t.segments.last_mut().expect("a row").cause = Some(u32::MAX)
+        }),
+        ("segments.parquet", |t| {
+            t.segments.last_mut().expect("a row").dirtier = Some(9)
+        }),
+        ("segments.parquet", |t| t.requests.truncate(199)),
+        ("requests.parquet", |t| {
+            t.segments.last_mut().expect("a row").request = 0
+        }),
+        ("requests.parquet", |t| {
+            t.segments.truncate(t.segments.len() - 1)
+        }),
+        ("requests.parquet", |t| {
+            t.requests.last_mut().expect("a row").sync = Some(u32::MAX)
+        }),
+        ("syncs.parquet", |t| {
+            t.syncs.last_mut().expect("a row").process = Some(99)
+        }),
+        ("commits.parquet", |t| {
+            t.commits.last_mut().expect("a row").cause = Some(u32::MAX)
+        }),
+    ];
+    for (number, (table, edit)) in edits.into_iter().enumerate() {
+        let mut trace = fixture::sqlite_on_ext4(200);
+        assert_eq!(trace.segments.last().expect("a row").request, 199);
+        edit(&mut trace);
+        let directory = stored(&trace);
+        let added = opened.add_trace(directory.path(), &id(number), &Options::default());
+        let error = added.expect_err("refused").to_string();
+        assert!(
+            error.contains(table) && error.contains("damaged at row"),
+            "{error}"
+        );
+    }
+    expect_nothing(&lake);
+}
+
+#[test]
+fn a_trace_with_a_table_that_was_cut_is_refused_and_leaves_nothing() {
+    let dir = TempDir::new().expect("a directory");
+    let lake = dir.path().join("lake");
+    let opened = Lake::create(&lake).expect("a lake");
+    let directory = stored(&fixture::sqlite_on_ext4(200));
+    for table in [
+        "segments",
+        "requests",
+        "files",
+        "processes",
+        "syncs",
+        "commits",
+        "markers",
+    ] {
+        let path = directory.path().join(format!("{table}.parquet"));
+        let whole = fs::read(&path).expect("read");
+        fs::write(&path, &whole[..whole.len() - 9]).expect("written");
+        let added = opened.add_trace(directory.path(), &id(1), &Options::default());
+        let error = added.expect_err("refused").to_string();
+        assert!(error.contains(table), "{error}");
+        fs::write(&path, &whole).expect("written");
+    }
+    expect_nothing(&lake);
+}
+
+/// Nothing is in a lake, and nothing is on its way into it.
+fn expect_nothing(lake: &Path) {
+    assert_eq!(
+        fs::read_dir(lake).expect("listed").count(),
+        1,
+        "only _iostep"
+    );
+    for name in ["tmp", "commit"] {
+        let left = fs::read_dir(lake.join("_iostep").join(name));
+        assert_eq!(left.expect("listed").count(), 0);
+    }
 }
 
 #[test]
@@ -254,11 +503,12 @@ fn links_in_a_lake_are_not_followed() {
     let elsewhere = dir.path().join("elsewhere");
     fs::create_dir(&elsewhere).expect("a directory");
     let trace = fixture::sqlite_on_ext4(20);
+    let directory = stored(&trace);
     for name in ["segments", "traces"] {
         let lake = dir.path().join(format!("lake-{name}"));
         let opened = Lake::create(&lake).expect("a lake");
         symlink(&elsewhere, lake.join(name)).expect("a link");
-        let added = opened.add_trace(Path::new("t"), &id(1), &trace, &Options::default());
+        let added = opened.add_trace(directory.path(), &id(1), &Options::default());
         let error = added.expect_err("refused").to_string();
         assert!(error.contains("symbolic link"), "{error}");
         assert_eq!(fs::read_dir(&elsewhere).expect("listed").count(), 0);
@@ -323,14 +573,12 @@ fn child() {
     };
     let lake = Path::new(&lake);
     for number in 0..CHILD_TRACES {
-        add(
-            lake,
-            &id(number),
-            &fixture::sqlite_on_ext4(30 + number),
-            &Options::default(),
-        );
+        let trace = lake.with_file_name(format!("trace-{number}"));
+        let lake = Lake::create(lake).expect("a lake");
+        let added = lake.add_trace(&trace, &id(number), &Options::default());
+        added.expect("it is added");
         if number % 4 == 3 {
-            compact(lake);
+            compact(lake.root());
         }
     }
 }
@@ -366,6 +614,11 @@ fn a_writer_that_is_killed_at_any_moment_leaves_a_whole_lake() {
     let kills: u64 = kills.and_then(|kills| kills.parse().ok()).unwrap_or(30);
     let dir = TempDir::new().expect("a directory");
     let mut lake = dir.path().join("lake-0");
+    for number in 0..CHILD_TRACES {
+        let trace = dir.path().join(format!("trace-{number}"));
+        fs::create_dir(&trace).expect("a directory");
+        store::write(&trace, &fixture::sqlite_on_ext4(30 + number)).expect("written");
+    }
     for kill in 0..kills {
         let mut child = start(&lake);
         // Moments that spread over the child's life, whatever its speed: each life is longer.
@@ -477,9 +730,8 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     let opened = Lake::create(&lake).expect("a lake");
     let mut added = 0;
     let error = loop {
-        let trace = fixture::sqlite_on_ext4(200 + added);
-        let options = Options::default();
-        match opened.add_trace(Path::new("t"), &id(added), &trace, &options) {
+        let trace = stored(&fixture::sqlite_on_ext4(200 + added));
+        match opened.add_trace(trace.path(), &id(added), &Options::default()) {
             Ok(_) => added += 1,
             Err(error) => break error.to_string(),
         }

@@ -84,18 +84,9 @@ pub struct SyncKindRow {
     pub caused: Caused,
 }
 
-/// What each sync call of a trace made the device do, in the order of entry: the rows of
-/// [`super::Summary::sync_calls`]. The trace's references must be sound.
-pub fn calls(trace: &Trace) -> Vec<SyncRow> {
-    let mut collector = Collector::new(trace);
-    let requests = trace.requests.iter();
-    for request in requests.filter(|request| !request.by_tracer) {
-        collector.add(request, trace.segments_of(request));
-    }
-    collector.finish(trace).calls
-}
-
-pub(super) struct Collector {
+/// Counts what each sync call of a trace made the device do.
+pub struct Collector {
+    /// By row of `syncs`.
     caused: Vec<Caused>,
     /// The last request counted for each call.
     last_request: Vec<Option<u32>>,
@@ -107,14 +98,17 @@ pub(super) struct Syncs {
 }
 
 impl Collector {
-    pub(super) fn new(trace: &Trace) -> Collector {
+    /// For a trace of so many sync calls.
+    pub fn new(syncs: usize) -> Collector {
         Collector {
-            caused: vec![Caused::default(); trace.syncs.len()],
-            last_request: vec![None; trace.syncs.len()],
+            caused: vec![Caused::default(); syncs],
+            last_request: vec![None; syncs],
         }
     }
 
-    pub(super) fn add(&mut self, request: &Request, segments: &[Segment]) {
+    /// Counts a request, none of iostep's own, with its segments. Requests come in their order, and
+    /// what they refer to is there.
+    pub fn add(&mut self, request: &Request, segments: &[Segment]) {
         if let Some(sync) = request.sync.filter(|_| request.is_executed_flush()) {
             self.caused[sync as usize].flushes += 1;
         }
@@ -129,6 +123,11 @@ impl Collector {
             caused.writes += u64::from(*last != Some(segment.request));
             *last = Some(segment.request);
         }
+    }
+
+    /// What each sync call made the device do, by row of `syncs`.
+    pub fn caused(&self) -> &[Caused] {
+        &self.caused
     }
 
     pub(super) fn finish(self, trace: &Trace) -> Syncs {

@@ -2,7 +2,11 @@
 
 use bytes::Bytes;
 use iostep_model::class::{FileType, Layer};
-use iostep_model::table::{Request, Segment, Sync, Trace};
+use iostep_model::error::Result;
+use iostep_model::manifest::Clocks;
+use iostep_model::store::Stream;
+use iostep_model::sync::SyncKind;
+use iostep_model::table::{self, Request, Segment, Sync};
 
 use super::origin::{Origin, Surroundings, text};
 use crate::column::int;
@@ -21,26 +25,52 @@ const APP_DIRECTORIES: [&[&str]; 4] = [
     &["media", "*", "Android", "data"],
 ];
 
-/// A trace, with what its rows share.
-pub(crate) struct Known<'a> {
-    pub trace: &'a Trace,
+/// What is not known.
+static EMPTY: Bytes = Bytes::new();
+
+/// What the rows of a trace share, and what they say of the rows that they refer to.
+pub(crate) struct Known {
     pub id: Bytes,
+    clocks: Clocks,
     /// By device of a request.
     origins: Vec<Origin>,
     /// By row of `processes`.
     programs: Vec<Bytes>,
     /// By row of `files`.
     files: Vec<KnownFile>,
+    /// By row of `syncs`.
+    syncs: Vec<KnownSync>,
 }
 
 struct KnownFile {
     name: Bytes,
     app: Option<Bytes>,
+    file_type: FileType,
+    is_deleted: bool,
 }
 
-impl<'a> Known<'a> {
-    pub(crate) fn of(trace: &'a Trace, id: &str, options: &Options, key: &Key) -> Known<'a> {
-        let manifest = &trace.manifest;
+/// What is said of a sync call that made a request necessary. There may be many.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownSync {
+    pub kind: SyncKind,
+    pub process: Option<u32>,
+    pub file: Option<u32>,
+}
+
+impl From<&Sync> for KnownSync {
+    fn from(sync: &Sync) -> KnownSync {
+        KnownSync {
+            kind: sync.kind,
+            process: sync.process,
+            file: sync.file,
+        }
+    }
+}
+
+impl Known {
+    /// Errors: those of reading the trace's sync calls.
+    pub(crate) fn of(stream: &Stream, id: &str, options: &Options, key: &Key) -> Result<Known> {
+        let manifest = &stream.manifest;
         let place = Surroundings {
             host: &manifest.host,
             filesystem: manifest.filesystem.as_ref().map(|fs| fs.kind.as_str()),
@@ -53,7 +83,7 @@ impl<'a> Known<'a> {
             let mut disks = manifest.disks.iter();
             Origin::of(&place, disks.find(is_below).or(manifest.disks.first()))
         });
-        let files = trace.files.iter().map(|file| KnownFile {
+        let files = stream.files.iter().map(|file| KnownFile {
             name: match &file.path {
                 Some(path) if options.keep_paths => text(Some(path)),
                 Some(path) => key.hide("path", path),
@@ -64,14 +94,27 @@ impl<'a> Known<'a> {
                 .as_deref()
                 .and_then(app_of_path)
                 .map(|app| text(Some(app))),
+            file_type: file.file_type,
+            is_deleted: file.deleted_ns.is_some(),
         });
-        Known {
-            trace,
-            id: text(Some(id)),
-            origins: origins.collect(),
-            programs: programs(trace),
-            files: files.collect(),
+        let programs = table::programs(&stream.processes);
+        let programs = stream.processes.iter().zip(programs);
+        let programs = programs.map(|(process, program)| match process.kernel {
+            true => Bytes::new(),
+            false => text(Some(program)),
+        });
+        let mut syncs = Vec::new();
+        for batch in stream.syncs()? {
+            syncs.extend(batch?.iter().map(KnownSync::from));
         }
+        Ok(Known {
+            id: text(Some(id)),
+            clocks: manifest.clocks,
+            origins: origins.collect(),
+            programs: programs.collect(),
+            files: files.collect(),
+            syncs,
+        })
     }
 
     pub(crate) fn origin(&self, device: u8) -> &Origin {
@@ -82,9 +125,8 @@ impl<'a> Known<'a> {
 
     /// A moment, in ns since 1970.
     pub(crate) fn wall_ns(&self, mono_ns: u64) -> i64 {
-        let clocks = self.trace.manifest.clocks;
-        let since = i128::from(mono_ns) - i128::from(clocks.mono_ns);
-        let wall_ns = i128::from(clocks.wall_ns) + since;
+        let since = i128::from(mono_ns) - i128::from(self.clocks.mono_ns);
+        let wall_ns = i128::from(self.clocks.wall_ns) + since;
         i64::try_from(wall_ns.max(0)).unwrap_or(i64::MAX)
     }
 
@@ -94,46 +136,54 @@ impl<'a> Known<'a> {
     }
 
     /// Path or what stands for it; empty where there is no file or no path.
-    pub(crate) fn file(&self, file: Option<u32>) -> Bytes {
-        file.map(|file| self.files[file as usize].name.clone())
-            .unwrap_or_default()
+    pub(crate) fn file(&self, file: Option<u32>) -> &Bytes {
+        self.known(file).map_or(&EMPTY, |file| &file.name)
     }
 
-    pub(crate) fn file_type(&self, file: Option<u32>) -> Bytes {
-        let file_type = self.type_of(file).map_or("", FileType::name);
-        Bytes::from_static(file_type.as_bytes())
+    pub(crate) fn file_type(&self, file: Option<u32>) -> &'static str {
+        let file_type = self.known(file).map(|file| file.file_type);
+        file_type.map_or("", FileType::name)
     }
 
     /// 1 for a file that a database keeps only to redo or undo what it writes elsewhere.
     pub(crate) fn is_database_log(&self, file: Option<u32>) -> i64 {
-        self.type_of(file)
-            .is_some_and(FileType::is_database_log)
-            .into()
+        let file_type = self.known(file).map(|file| file.file_type);
+        file_type.is_some_and(FileType::is_database_log).into()
     }
 
-    fn type_of(&self, file: Option<u32>) -> Option<FileType> {
-        file.map(|file| self.trace.files[file as usize].file_type)
+    /// 1 for a file that was seen to be deleted; a rollback journal then was one of DELETE.
+    pub(crate) fn is_deleted(&self, file: Option<u32>) -> i64 {
+        self.known(file).is_some_and(|file| file.is_deleted).into()
+    }
+
+    fn known(&self, file: Option<u32>) -> Option<&KnownFile> {
+        self.files.get(file? as usize)
     }
 
     /// The program of a thread; empty for none, and for a thread of the kernel.
-    pub(crate) fn program(&self, process: Option<u32>) -> Bytes {
-        let program = process.map(|process| self.programs[process as usize].clone());
-        program.unwrap_or_default()
+    pub(crate) fn program(&self, process: Option<u32>) -> &Bytes {
+        let program = process.and_then(|process| self.programs.get(process as usize));
+        program.unwrap_or(&EMPTY)
     }
 
-    pub(crate) fn sync(&self, sync: Option<u32>) -> Option<&'a Sync> {
-        sync.map(|sync| &self.trace.syncs[sync as usize])
+    /// How many sync calls there are.
+    pub(crate) fn syncs(&self) -> usize {
+        self.syncs.len()
+    }
+
+    pub(crate) fn sync(&self, sync: Option<u32>) -> Option<KnownSync> {
+        self.syncs.get(sync? as usize).copied()
     }
 
     /// Whose doing a sync call is.
-    pub(crate) fn app_of_sync(&self, sync: &Sync) -> Bytes {
+    pub(crate) fn app_of_sync(&self, sync: KnownSync) -> &Bytes {
         let app = self.app_of_file(sync.file);
         app.unwrap_or_else(|| self.program(sync.process))
     }
 
     /// Whose doing a part of a request is: for a file's data whoever has the file or made it dirty, for
     /// all else whoever made it necessary.
-    pub(crate) fn app_of_segment(&self, request: &Request, segment: &Segment) -> Bytes {
+    pub(crate) fn app_of_segment(&self, request: &Request, segment: &Segment) -> &Bytes {
         let dirtier = || Some(self.program(segment.dirtier));
         let cause = || self.sync(segment.cause).map(|sync| self.app_of_sync(sync));
         let is_data = segment.class.layer() == Layer::Data;
@@ -149,19 +199,16 @@ impl<'a> Known<'a> {
     }
 
     /// Whose doing a request is: that of its first part, or of whoever waits for it.
-    pub(crate) fn app_of_request(&self, request: &Request) -> Bytes {
-        match (
-            self.trace.segments_of(request).first(),
-            self.sync(request.sync),
-        ) {
+    pub(crate) fn app_of_request(&self, request: &Request, segments: &[Segment]) -> &Bytes {
+        match (segments.first(), self.sync(request.sync)) {
             (Some(segment), _) => self.app_of_segment(request, segment),
             (None, Some(sync)) => self.app_of_sync(sync),
             (None, None) => self.program(request.submitter),
         }
     }
 
-    fn app_of_file(&self, file: Option<u32>) -> Option<Bytes> {
-        self.files[file? as usize].app.clone()
+    fn app_of_file(&self, file: Option<u32>) -> Option<&Bytes> {
+        self.known(file)?.app.as_ref()
     }
 
     /// Time of a request at the device, and before it, in ns.
@@ -173,30 +220,6 @@ impl<'a> Known<'a> {
     pub(crate) fn wait_ns(request: &Request) -> i64 {
         int(request.issue_ns.saturating_sub(request.queue_ns))
     }
-}
-
-/// The program of every thread. [`Trace::program`] looks through all threads, so each process is asked
-/// about once.
-fn programs(trace: &Trace) -> Vec<Bytes> {
-    let mut known = std::collections::HashMap::new();
-    let threads = trace.processes.iter().zip(0..);
-    threads
-        .map(|(process, row)| match process.kernel {
-            true => Bytes::new(),
-            // The comm of a leader changes with exec, so it belongs to a time too.
-            false if process.pid == process.tgid => {
-                let program = text(Some(&process.comm));
-                known.insert(process.tgid, program.clone());
-                program
-            }
-            false => {
-                let program = known.entry(process.tgid);
-                program
-                    .or_insert_with(|| text(Some(trace.program(row))))
-                    .clone()
-            }
-        })
-        .collect()
 }
 
 /// The app that a path below the filesystem's root belongs to, where its directories tell.

@@ -101,19 +101,14 @@ fn add(lake: &Lake, input: &Path, kind: Kind, options: &Options) -> anyhow::Resu
         return Ok(lake.add_result(input, &document, options)?);
     }
     // The tables of a recording whose recorder was killed are made first.
-    let mut trace = None;
     if Manifest::read(input).map_err(bad_input)?.state == State::Recording {
-        trace = Some(trace_dir::open(input)?);
+        drop(trace_dir::open(input)?);
     }
     let id = identity(input)?;
-    if let Some(found) = lake.find_trace(input, &id)? {
-        return Ok(found);
+    match lake.find_trace(input, &id)? {
+        Some(found) => Ok(found),
+        None => Ok(lake.add_trace(input, &id, options)?),
     }
-    let trace = match trace {
-        Some(trace) => trace,
-        None => trace_dir::open(input)?,
-    };
-    Ok(lake.add_trace(input, &id, &trace, options)?)
 }
 
 fn line(input: &Path, added: &Added) -> String {
