@@ -1,5 +1,7 @@
 //! What a result is of: the test that was made, and the device that it was made on.
 
+use std::sync::LazyLock;
+
 use iostep_analyze::bench::work as work_of;
 use iostep_model::bench::{Document, FileJob, Job, SqliteJob, Target};
 use iostep_model::printable::is_printable;
@@ -23,15 +25,18 @@ const NO_PART: [&str; 9] = [
 /// The name of a test: the generator, and each setting that is not its default, by name, as
 /// `sqlite,journal=wal,threads=4`. Two jobs of one name ask for the same work, for whatever time.
 pub fn test(job: &Job) -> String {
-    let [file, sqlite] = defaults();
+    // Every upload is asked for its name.
+    static DEFAULTS: LazyLock<[Value; 2]> =
+        LazyLock::new(|| defaults().map(|job| serde_json::to_value(job).unwrap_or_default()));
+    let [file, sqlite] = &*DEFAULTS;
     let default = match job {
         Job::File(_) => file,
         Job::Sqlite(_) => sqlite,
     };
-    let [own, default] = [job, &default].map(|job| serde_json::to_value(job).unwrap_or_default());
+    let own = serde_json::to_value(job).unwrap_or_default();
     let mut name = own["kind"].as_str().unwrap_or_default().to_owned();
     let mut settings = Vec::new();
-    differences("", &own, &default, &mut settings);
+    differences("", &own, default, &mut settings);
     settings.sort();
     for setting in settings {
         name.push(',');

@@ -84,7 +84,8 @@ impl Upload {
         }
         strip(&mut document);
         let summary = Summary::of(&document);
-        let body = serde_json::to_vec(&document).map_err(Refusal::one)?;
+        let mut body = Vec::with_capacity(text.len());
+        serde_json::to_writer(&mut body, &document).map_err(Refusal::one)?;
         // What is nothing else has no summary either.
         if body != text {
             let contradictions = contradictions(text, &summary)?;
