@@ -1,6 +1,7 @@
 //! The project's own chores; `cargo xtask ci` is the whole check.
 
 mod arm64;
+mod browser;
 mod commands;
 mod contributing;
 mod format;
@@ -36,6 +37,7 @@ usage: cargo xtask TASK
                  there; ci does it but for the build
   waldio         the SQLite extension's tests: two SQLites, sanitizers, languages
   phone-app      the tests of the phone app; ci does it where the machine is set up for it
+  browser        the server's pages in Chromium; ci does it where scripts/setup pages was
   kernels        the tests that run in guests, on every kernel that scripts/setup unpacks
   arm64          the program for arm64: unit tests under user emulation, the rest in guests on
                  every kernel that scripts/setup unpacks; ci makes one trace on one of them
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         ["contributing"] => Plan::new().then("contributing", contributing::build),
         ["commands"] => Plan::new().then("commands", commands::check),
         ["waldio"] => Plan::new().then("waldio", waldio::test),
+        ["browser"] => Plan::new().then("browser", browser::test),
         ["phone-app"] => Plan::new().then("phone-app", phone_app::test),
         ["kernels"] => Plan::new().then("kernels", suites::kernels),
         ["arm64"] => Plan::new().then("arm64", arm64::whole),
@@ -104,6 +107,7 @@ fn ci() -> Result<Plan> {
         .then("contributing", contributing::check)?
         .then("waldio", waldio::test)?
         .then("phone-app", phone_app::test)?
+        .then("browser", browser::test)?
         .then("test", || suites::test(guests))?
         .then("arm64-smoke", arm64::smoke)?;
     plan.summarise();
