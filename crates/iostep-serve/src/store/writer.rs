@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::change::{Change, Outcome};
@@ -24,6 +25,9 @@ pub type Reply = Box<dyn FnOnce(std::result::Result<Outcome, Arc<Error>>) + Send
 /// Errors: `Database`.
 fn connect(store: &Store) -> Result<Connection> {
     let db = store.connect()?;
+    // A plan for each value would be made for each upload.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(Error::database(store.database()))?;
     // What savepoints may have to take back is written to a file of its own otherwise, and so is, twice,
     // what a large commit changes.
     db.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768")
