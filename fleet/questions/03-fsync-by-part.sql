@@ -1,8 +1,7 @@
 -- How long fsync and fdatasync take, by part and firmware.
 WITH ranked AS (
     SELECT part, firmware, duration_ns,
-           row_number() OVER (PARTITION BY part, firmware
-                              ORDER BY duration_ns, trace_id, sync_id) AS place,
+           row_number() OVER (PARTITION BY part, firmware ORDER BY duration_ns) AS place,
            count(*) OVER (PARTITION BY part, firmware) AS calls
     FROM syncs
     WHERE kind IN ('fsync', 'fdatasync') AND duration_ns IS NOT NULL

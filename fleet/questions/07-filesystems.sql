@@ -9,8 +9,7 @@ WITH written AS (
     GROUP BY app, filesystem
 ), ranked AS (
     SELECT app, filesystem, duration_ns,
-           row_number() OVER (PARTITION BY app, filesystem
-                              ORDER BY duration_ns, trace_id, sync_id) AS place,
+           row_number() OVER (PARTITION BY app, filesystem ORDER BY duration_ns) AS place,
            count(*) OVER (PARTITION BY app, filesystem) AS calls
     FROM syncs
     WHERE duration_ns IS NOT NULL

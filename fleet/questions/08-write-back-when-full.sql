@@ -4,13 +4,13 @@ WITH writes AS (
     SELECT CASE WHEN fill_percent > 90 THEN 'above 90 %'
                 WHEN fill_percent > 70 THEN '71 to 90 %'
                 ELSE 'up to 70 %' END AS filled,
-           device_ns, trace_id, request_id
+           device_ns
     FROM requests
     WHERE operation = 'write' AND by_tracer = 0 AND synchronous = 0
       AND device_ns IS NOT NULL AND fill_percent IS NOT NULL
 ), ranked AS (
     SELECT filled, device_ns,
-           row_number() OVER (PARTITION BY filled ORDER BY device_ns, trace_id, request_id) AS place,
+           row_number() OVER (PARTITION BY filled ORDER BY device_ns) AS place,
            count(*) OVER (PARTITION BY filled) AS writes
     FROM writes
 )

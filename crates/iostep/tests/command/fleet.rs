@@ -213,6 +213,16 @@ fn an_answer_is_shown_in_every_form() {
 }
 
 #[test]
+fn a_query_may_begin_with_a_comment() {
+    let asked = Asked::new();
+    let query = "-- one\nSELECT 1";
+    for sql in [["LAKE", query, "--json"], ["--json", "LAKE", query]] {
+        json(&asked.run(TWO_ROWS, &[&["sql"], &sql[..]].concat()));
+        assert_eq!(asked.request()["sql"], query);
+    }
+}
+
+#[test]
 fn questions_are_listed_and_asked_by_name() {
     let asked = Asked::new();
     let list = json(&asked.run("exit 1", &["ask", "--json"]));

@@ -20,7 +20,8 @@ pub struct Args {
     lake: PathBuf,
 
     /// One query; the tables are segments, requests, syncs, traces and results
-    #[arg(value_name = "SQL")]
+    // A file's text may begin with a comment.
+    #[arg(value_name = "SQL", allow_hyphen_values = true)]
     sql: String,
 
     #[command(flatten)]
