@@ -23,6 +23,7 @@ demo: ## Build, then show the main job on a throw-away ext4 image (root)
 	scripts/setup demo
 	cargo build --release --package iostep --bin iostep --no-default-features --features trace \
 	    --config .cargo/demo.toml
+	rm -f $(IOSTEP)-demo
 	mv $(IOSTEP) $(IOSTEP)-demo
 	$(AS_ROOT) $(IOSTEP)-demo demo
 
