@@ -71,11 +71,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let files = files(&args.results)?;
-    let texts: Vec<Vec<u8>> = files
-        .iter()
-        .map(|path| read(path))
-        .collect::<Result<_, _>>()?;
+    let (texts, mut all_kept) = texts(&args.results)?;
     let client = client(&args.to, args.key.as_deref())?;
     if let (Some(id), Some(token)) = (&args.take_back, &args.token) {
         return take_back(&client, id, token, args.json);
@@ -84,10 +80,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         std::thread::sleep(pause);
         true
     };
-    let mut all_kept = true;
     let mut kept = Vec::new();
     let mut end = Ok(());
-    for (path, text) in files.iter().zip(&texts) {
+    for (path, text) in &texts {
         match submit(&client, text, &wait) {
             Ok(accepted) => {
                 if !args.json {
@@ -112,26 +107,40 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!all_kept)))
 }
 
-/// What was named, and of a lab's directory the results of bench in it.
+/// What is sent of each file.
+type Texts = Vec<(PathBuf, Vec<u8>)>;
+
+/// What is sent of the results that were named, by file, and of the labs among them; and whether that
+/// is all of it: what a lab has and cannot be sent is said, and the rest is sent all the same.
 ///
-/// Errors, of bad usage: it is something else, or has none.
-fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
+/// Errors: a file that was named is no result; a lab has none.
+fn texts(named: &[PathBuf]) -> anyhow::Result<(Texts, bool)> {
+    let mut texts = Texts::new();
+    let mut is_all = true;
     for path in named {
         if input::expect(path, &[Kind::Bench, Kind::Lab])? != Kind::Lab {
-            files.push(path.clone());
+            texts.push((path.clone(), read(path)?));
             continue;
         }
         let own = results::bench_files(path)?;
         if own.is_empty() {
             let shown = path.display();
             return Err(bad_input(anyhow!(
-                "{shown}: no complete cell of it is one of iostep bench alone; docs/lab.md says which are"
+                "{shown}: no cell of it has a result of iostep bench to send: a cell of iostep bench \
+                 alone has, but for one that an earlier iostep measured; docs/lab.md says more"
             )));
         }
-        files.extend(own);
+        for path in own {
+            match read(&path) {
+                Ok(text) => texts.push((path, text)),
+                Err(error) => {
+                    is_all = false;
+                    say!("iostep: {}", describe(&error));
+                }
+            }
+        }
     }
-    Ok(files)
+    Ok((texts, is_all))
 }
 
 /// Sends a result. Where the server says that it is too often, `wait` waits and says whether to go on.

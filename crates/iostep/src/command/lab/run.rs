@@ -276,13 +276,22 @@ impl<'a> Session<'a> {
         };
         self.bar.set_message(printable(&label).into_owned());
         let results = self.here.run(cells);
-        results.iter().try_for_each(|measured| self.keep(measured))
+        // All are on disk before the first is sent, which may take a minute where nobody answers.
+        let files: Vec<Option<PathBuf>> = results
+            .iter()
+            .map(|measured| self.keep(measured))
+            .collect::<anyhow::Result<_>>()?;
+        for file in files.into_iter().flatten() {
+            self.bar.suspend(|| self.outbox.bring(file));
+        }
+        Ok(())
     }
 
     fn not_applicable(&mut self, cell: &Cell, reason: &str) -> anyhow::Result<()> {
         let reason = reason.to_owned();
         let state = State::NotApplicable { reason };
-        self.keep(&CellResult::without_runs(cell, state).into())
+        self.keep(&CellResult::without_runs(cell, state).into())?;
+        Ok(())
     }
 
     fn guests(&self, schedule: &Schedule) -> anyhow::Result<Guests<'a>> {
@@ -296,16 +305,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn keep(&mut self, measured: &Measured) -> anyhow::Result<()> {
+    /// The file that may be sent is returned.
+    fn keep(&mut self, measured: &Measured) -> anyhow::Result<Option<PathBuf>> {
         let file = self.results.put(measured)?;
         if self.args.announce {
             terminal::print(&format!("{}\n", measured.result.cell.key))?;
         }
         self.count(&measured.result);
-        if let Some(file) = file {
-            self.bar.suspend(|| self.outbox.bring(file));
-        }
-        Ok(())
+        Ok(file)
     }
 
     fn count(&mut self, result: &CellResult) {

@@ -222,6 +222,16 @@ fn what_a_lab_could_not_bring_is_sent_later() {
     let created = created.as_array().expect("a list").iter();
     assert_eq!(created.filter(|one| one["created"] == true).count(), 3);
     assert_eq!(listed(&place).len(), 4);
+
+    // What is damaged keeps nothing else away.
+    let damaged = &sendable(&place)[0];
+    std::fs::write(place.path().join("out/bench").join(damaged), "{}").expect("written");
+    let output = iostep(&place, &["submit", "out", "--to", &server.url]);
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains(damaged.as_str()), "{told}");
+    let kept = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(kept.matches("was there already").count(), 3, "{kept}");
 }
 
 #[test]
@@ -297,7 +307,7 @@ fn a_lab_without_a_result_of_bench_alone_has_nothing_to_send() {
     let output = iostep(&place, &["submit", "out", "--to", &server.url]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(
-        said(&output).contains("out: no complete cell"),
+        said(&output).contains("out: no cell of it has"),
         "{}",
         said(&output)
     );
