@@ -44,6 +44,10 @@ pub(crate) fn parse<T: DeserializeOwned>(
     text: &str,
     (format, newest): (&str, u32),
 ) -> Result<T> {
+    // A list of the values would be taken for fields with names.
+    if !text.trim_start().starts_with('{') {
+        return Err(Error::corrupt(path, "JSON", "expected an object"));
+    }
     let damaged = |error| Error::corrupt(path, "JSON", error);
     let head: Head = serde_json::from_str(text).map_err(damaged)?;
     let version = head.schema_version.as_ref().and_then(Value::as_u64);

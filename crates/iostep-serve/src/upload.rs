@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::check::{self, Reason};
 use crate::subject::{self, Device};
 
-/// More runs than any result has. Each may have a histogram of 66 KiB for every step.
+/// More runs than any result has.
 const MOST_RUNS: usize = 100;
 /// A day.
 const MOST_SECONDS: usize = 86_400;
@@ -271,6 +271,11 @@ mod tests {
     fn what_is_no_result_or_one_of_the_future_says_so() {
         assert!(refusal(b"hi").starts_with("this is no result of iostep bench:"));
         assert!(refusal(b"{}").contains("schema_version: missing"));
+        // The fields of a result in their order, without their names.
+        let fields = serde_json::to_value(fixture::file(1)).expect("JSON");
+        let list = fields.as_object().expect("fields").values();
+        let list = Value::from_iter(list.cloned()).to_string();
+        assert!(refusal(list.as_bytes()).contains("expected an object"));
         assert!(refusal(&[b'['; 100_000]).starts_with("this is no result"));
         let mut json = file(&fixture::file(1));
         json["result"]["schema_version"] = 99.into();

@@ -46,10 +46,12 @@ fn requests() -> Vec<Vec<u8>> {
         requests.push(format!("{head}\r\n\r\n").into_bytes());
     }
     let result = include_bytes!("../../iostep/tests/old-0.1/file.json");
-    let zstd = zstd::encode_all(&result[..], 1).expect("packed");
+    let frame = zstd::bulk::compress(result, 1).expect("packed");
+    let stream = zstd::encode_all(&result[..], 1).expect("packed");
     for (encoding, body) in [
         ("identity", &result[..]),
-        ("zstd", &zstd),
+        ("zstd", &frame),
+        ("zstd", &stream),
         ("gzip", b"\x1f\x8b"),
     ] {
         let head = format!("signconnection: close\r\ncontent-encoding: {encoding}\r\n\r\n");
@@ -70,6 +72,12 @@ fn no_request_is_more_than_the_server_can_bear() {
     for request in &requests {
         assert_ne!(api::run(request), 0, "{request:?}");
     }
+    // The server has the result whose uploads these are.
+    let uploads = requests
+        .iter()
+        .filter(|request| request.starts_with(b"sign"));
+    let statuses: Vec<u16> = uploads.map(|request| api::run(request)).collect();
+    assert_eq!(statuses, [200, 200, 200, 400]);
     for seed in 0..SEEDS {
         let mut random = Random::new(seed);
         let request = requests[random.below(requests.len())].clone();

@@ -86,6 +86,10 @@ impl Document {
     /// text in errors.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
         let text = str::from_utf8(text).map_err(|e| Error::corrupt(path, "JSON", e))?;
+        // A list of the values would be taken for fields with names.
+        if !text.trim_start().starts_with('{') {
+            return Err(Error::corrupt(path, "JSON", "expected an object"));
+        }
         // What servers get, in one go. Of anything else it is found out what it is.
         if let Ok(document) = serde_json::from_str::<Document>(text)
             && document.schema_version <= SCHEMA_VERSION
