@@ -41,7 +41,8 @@ test-kernels: ## Run the tests of guests on every kernel that is supported (root
 test-pages: ## Look at the pages of `iostep serve` in Chromium, which is installed (1 min)
 	scripts/setup test
 	scripts/setup pages
-	cargo test --workspace --locked --test browser --test pages -- --include-ignored
+	cargo test --workspace --locked --test pages
+	cargo xtask browser
 
 .PHONY: fleet-engine
 fleet-engine: ## Build the engine of `iostep fleet sql` and `ask`, optimised (15 min the first time)

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use iostep_model::hex;
 use iostep_serve::api::{Limits, Patience};
 use iostep_serve::signature::{self, KEY, KEY_BYTES, NONCE, SIGNATURE};
 use iostep_serve::store::{Change, Store};
@@ -44,11 +45,8 @@ pub fn run(bytes: &[u8]) -> u16 {
     let status = status.unwrap_or(0);
     assert!((200..500).contains(&status), "{text}");
     // No part of a request is one of a page.
-    let scripts = match text.contains("content-type: text/html") {
-        true => text.split("<script").skip(1),
-        false => "".split("<script").skip(1),
-    };
-    for script in scripts {
+    let is_page = text.contains("content-type: text/html");
+    for script in text.split("<script").skip(1).filter(|_| is_page) {
         let mut own = OWN_SCRIPTS.iter();
         assert!(own.any(|own| script.starts_with(own)), "{text}");
     }
@@ -78,27 +76,18 @@ fn signed(rest: &[u8]) -> Vec<u8> {
     let answer = ask(b"GET /api/v1/nonce HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let digits = answer.split("\"nonce\":\"").nth(1).expect("a nonce");
-    let nonce: nonce::Nonce = decode(&digits[..2 * nonce::BYTES]);
+    let nonce: Option<nonce::Nonce> = hex::decode(&digits[..2 * nonce::BYTES]);
+    let nonce = nonce.expect("hexadecimal digits");
     let signature = signature::sign(&PRIVATE, &nonce, body);
     let line = format!(
         "POST /api/v1/results HTTP/1.1\r\nhost: x\r\n{KEY}: {}\r\n{NONCE}: {}\r\n{SIGNATURE}: {}\r\n\
          content-length: {}\r\n",
-        encode(&signature::public(&PRIVATE)),
-        encode(&nonce),
-        encode(&signature),
+        hex::encode(&signature::public(&PRIVATE)),
+        hex::encode(&nonce),
+        hex::encode(&signature),
         body.len(),
     );
     [line.as_bytes(), head, b"\r\n\r\n", body].concat()
-}
-
-fn encode(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn decode<const N: usize>(digits: &str) -> [u8; N] {
-    std::array::from_fn(|at| {
-        u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("hexadecimal digits")
-    })
 }
 
 /// Where the server of this process is; it lives as long.

@@ -80,7 +80,7 @@ struct Whole<'a> {
 }
 
 impl Document {
-    /// Takes a document out of JSON, or out of the `result` of a larger one.
+    /// Takes a document out of JSON, or out of the `result` of a larger one that is none itself.
     ///
     /// Errors: `Corrupt` for anything else; `Unsupported` for a newer schema. `path` names the
     /// text in errors.
