@@ -55,6 +55,11 @@ pub fn cases() -> Vec<Case> {
             guard_killed,
         ),
         Case::new(
+            "a mount option is taken back if that is killed at any moment",
+            needs(),
+            guard_killed_at_any_moment,
+        ),
+        Case::new(
             "an option is taken back below what was mounted over it",
             needs(),
             mounted_over,
@@ -162,6 +167,16 @@ impl Group {
         Ok(kill_process_group(Pid::from_child(&self.0), signal)?)
     }
 
+    /// How many processes it has started that have not been waited for.
+    fn children(&self) -> usize {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0.id()));
+        let of_tasks = tasks.into_iter().flatten().flatten().map(|task| {
+            let children = std::fs::read_to_string(task.path().join("children"));
+            children.unwrap_or_default().split_whitespace().count()
+        });
+        of_tasks.sum()
+    }
+
     /// The exit status; nothing after a signal.
     pub fn finish(&mut self) -> anyhow::Result<Option<i32>> {
         wait_until("its end", || !matches!(self.0.try_wait(), Ok(None)))?;
@@ -242,12 +257,37 @@ fn guard_killed() -> anyhow::Result<()> {
     let stage = ext4()?;
     let before = line(stage.root())?;
     let mut running = Group::start(stage.root())?;
-    until_set(stage.root(), &before)?;
+    // Beside the guard, what is measured: the option is set, and whoever waited for it knows.
+    wait_until("a run with the option", || running.children() == 2)?;
     let found = guards(stage.root());
     anyhow::ensure!(found.len() == 1, "{found:?}");
     kill_process(found[0], Signal::KILL)?;
-    anyhow::ensure!(running.finish()? == Some(0));
+    let ended = running.finish()?;
+    anyhow::ensure!(ended == Some(0), "exit status {ended:?}");
     ensure_line(stage.root(), &before)
+}
+
+/// Before it says that the option is set, the candidate has no figures; later it does not matter.
+fn guard_killed_at_any_moment() -> anyhow::Result<()> {
+    let stage = ext4()?;
+    let before = line(stage.root())?;
+    let mut statuses = Vec::new();
+    for round in 0..8u64 {
+        let mut running = Group::start(stage.root())?;
+        let mut guard = None;
+        wait_until("a guard", || {
+            guard = guards(stage.root()).first().copied();
+            guard.is_some()
+        })?;
+        std::thread::sleep(Duration::from_millis(round * 3));
+        kill_process(guard.context("no guard")?, Signal::KILL)?;
+        let ended = running.finish()?;
+        anyhow::ensure!(matches!(ended, Some(0 | 1)), "exit status {ended:?}");
+        statuses.extend(ended);
+        ensure_line(stage.root(), &before)?;
+    }
+    println!("    exit statuses {statuses:?}");
+    Ok(())
 }
 
 /// Memory that hides what is mounted at a directory, gone with this value.
