@@ -72,7 +72,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (start, start_of_processor) = (Instant::now(), processor_time());
         // The trace is found by its content, as by `iostep fleet add`, and added by its number.
         identity(place.path())?;
-        let done = lake.add_trace(place.path(), &format!("{traces:064x}"), &options)?;
+        let done = lake.add_trace(
+            place.path(),
+            &format!("{traces:064x}"),
+            &options,
+            &|| Ok(()),
+        )?;
         adding += start.elapsed();
         processor += processor_time() - start_of_processor;
         added += done

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
@@ -132,35 +133,44 @@ impl Lake {
 
     /// Adds the rows of the finished trace in `directory` under its [`identity()`]. If it is there
     /// already, nothing changes. The trace is read a part at a time, and what refers to what in it is
-    /// checked: nothing of a trace that is damaged anywhere gets into the lake.
+    /// checked: nothing of a trace that is damaged anywhere gets into the lake. `stop` is asked between
+    /// parts: nothing has changed if it answers an error.
     ///
     /// Errors: `Io`; `Unsupported` for a newer trace and for a recording that was not finished;
-    /// `Corrupt` for a damaged trace, a time that no date has, and a damaged lake.
-    pub fn add_trace(&self, directory: &Path, id: &str, options: &Options) -> Result<Added> {
-        self.add_in_parts(directory, id, options, GROUP_ROWS)
+    /// `Corrupt` for a damaged trace, a time that no date has, and a damaged lake; those of `stop`.
+    pub fn add_trace(
+        &self,
+        directory: &Path,
+        id: &str,
+        options: &Options,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<Added> {
+        let mut stream = Stream::open(directory)?;
+        self.add_in_parts(&mut stream, id, options, GROUP_ROWS, stop)
     }
 
     /// As [`Lake::add_trace`], of at most `most` requests and segments at a time.
     fn add_in_parts(
         &self,
-        directory: &Path,
+        stream: &mut Stream,
         id: &str,
         options: &Options,
         most: usize,
+        stop: &dyn Fn() -> Result<()>,
     ) -> Result<Added> {
-        let mut stream = Stream::open(directory)?;
-        let date = date_of(directory, &stream.manifest)?;
+        let date = date_of(stream.directory(), &stream.manifest)?;
         // Nothing of these is in the lake; they must be sound all the same.
         stream.commits()?.try_for_each(|batch| batch.map(drop))?;
         stream.markers()?.try_for_each(|batch| batch.map(drop))?;
-        let known = Known::of(&stream, id, options, self.key())?;
+        let known = Known::of(stream, id, options, self.key())?;
         let stage = self.stage()?;
         let mut syncs = Collector::new(known.syncs());
-        let totals = write_parts(&stage, id, &known, &mut stream, &mut syncs, most)?;
-        write_syncs(&stage, id, &known, &stream, syncs.caused())?;
+        let mut parts = || stop().and_then(|()| stream.next(most));
+        let totals = write_parts(&stage, id, &known, &mut parts, &mut syncs)?;
+        write_syncs(&stage, id, &known, stream, syncs.caused())?;
         let row = TraceRow {
             known: &known,
-            stream: &stream,
+            stream,
             totals: &totals,
             options,
             key: self.key(),
@@ -239,20 +249,19 @@ fn write<R: Row, G: AsRef<[R]>>(
     file.finish().map(drop)
 }
 
-/// Writes a trace's requests and segments, a part at a time, and counts what sync calls caused.
+/// Writes a trace's requests and segments as `next` gives them, and counts what sync calls caused.
 fn write_parts(
     stage: &Stage,
     id: &str,
     known: &Known,
-    stream: &mut Stream,
+    next: &mut dyn FnMut() -> Result<Option<Part>>,
     syncs: &mut Collector,
-    most: usize,
 ) -> Result<Totals> {
     let create = |table| TableFile::create(&stage.file(table, id), table);
     let (mut segments, mut requests) = (create(Table::Segments)?, create(Table::Requests)?);
     let mut totals = Totals::of_syncs(known.syncs() as u64);
-    let mut next = stream.next(most)?;
-    while let Some(part) = next {
+    let mut now = next()?;
+    while let Some(part) = now {
         for request in part.requests.iter().filter(|request| !request.by_tracer) {
             totals.add(request);
             syncs.add(request, part.segments_of(request));
@@ -260,12 +269,12 @@ fn write_parts(
         totals.requests += part.requests.len() as u64;
         totals.segments += part.segments.len() as u64;
         // Segments are about as much work as all else.
-        next = thread::scope(|scope| {
+        now = thread::scope(|scope| {
             let segments = scope.spawn(|| write_segments(&mut segments, known, &part));
             let others = write_requests(&mut requests, known, &part);
-            let next = others.and_then(|()| stream.next(most));
-            let segments = segments.join().expect("writing does not panic");
-            next.and_then(|next| segments.map(|()| next))
+            let others = others.and_then(|()| next());
+            let segments = segments.join().unwrap_or_else(|panic| resume_unwind(panic));
+            others.and_then(|others| segments.map(|()| others))
         })?;
     }
     segments.finish()?;

@@ -74,7 +74,7 @@ fn stored(trace: &Trace) -> TempDir {
 
 fn add(lake: &Path, id: &str, trace: &Trace, options: &Options) -> bool {
     let lake = Lake::create(lake).expect("a lake");
-    lake.add_trace(stored(trace).path(), id, options)
+    lake.add_trace(stored(trace).path(), id, options, &|| Ok(()))
         .expect("it is added")
         .new
 }
@@ -320,7 +320,9 @@ fn a_trace_that_does_not_fit_together_is_refused_and_leaves_nothing() {
         assert_eq!(trace.segments.last().expect("a row").request, 199);
         edit(&mut trace);
         let directory = stored(&trace);
-        let added = opened.add_trace(directory.path(), &id(number), &Options::default());
+        let added = opened.add_trace(directory.path(), &id(number), &Options::default(), &|| {
+            Ok(())
+        });
         let error = added.expect_err("refused").to_string();
         assert!(
             error.contains(table) && error.contains("damaged at row"),
@@ -348,7 +350,7 @@ fn a_trace_with_a_table_that_was_cut_is_refused_and_leaves_nothing() {
         let path = directory.path().join(format!("{table}.parquet"));
         let whole = fs::read(&path).expect("read");
         fs::write(&path, &whole[..whole.len() - 9]).expect("written");
-        let added = opened.add_trace(directory.path(), &id(1), &Options::default());
+        let added = opened.add_trace(directory.path(), &id(1), &Options::default(), &|| Ok(()));
         let error = added.expect_err("refused").to_string();
         assert!(error.contains(table), "{error}");
         fs::write(&path, &whole).expect("written");
@@ -508,7 +510,7 @@ fn links_in_a_lake_are_not_followed() {
         let lake = dir.path().join(format!("lake-{name}"));
         let opened = Lake::create(&lake).expect("a lake");
         symlink(&elsewhere, lake.join(name)).expect("a link");
-        let added = opened.add_trace(directory.path(), &id(1), &Options::default());
+        let added = opened.add_trace(directory.path(), &id(1), &Options::default(), &|| Ok(()));
         let error = added.expect_err("refused").to_string();
         assert!(error.contains("symbolic link"), "{error}");
         assert_eq!(fs::read_dir(&elsewhere).expect("listed").count(), 0);
@@ -575,7 +577,7 @@ fn child() {
     for number in 0..CHILD_TRACES {
         let trace = lake.with_file_name(format!("trace-{number}"));
         let lake = Lake::create(lake).expect("a lake");
-        let added = lake.add_trace(&trace, &id(number), &Options::default());
+        let added = lake.add_trace(&trace, &id(number), &Options::default(), &|| Ok(()));
         added.expect("it is added");
         if number % 4 == 3 {
             compact(lake.root());
@@ -731,7 +733,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     let mut added = 0;
     let error = loop {
         let trace = stored(&fixture::sqlite_on_ext4(200 + added));
-        match opened.add_trace(trace.path(), &id(added), &Options::default()) {
+        match opened.add_trace(trace.path(), &id(added), &Options::default(), &|| Ok(())) {
             Ok(_) => added += 1,
             Err(error) => break error.to_string(),
         }

@@ -19,6 +19,7 @@ mod interrupt;
 mod ledger;
 #[cfg(feature = "trace")]
 mod recording;
+mod shell;
 mod terminal;
 #[cfg(feature = "trace")]
 mod trace_dir;

@@ -1,5 +1,6 @@
 //! Parts of any size, which a trace has to be large for otherwise.
 
+use std::cell::Cell;
 use std::fs;
 
 use iostep_model::{fixture, store};
@@ -29,6 +30,10 @@ fn rows(lake: &Lake, table: Table) -> (Vec<String>, usize) {
     (rows, groups)
 }
 
+fn add(lake: &Lake, trace: &Path, id: &str, options: &Options, most: usize) -> Result<Added> {
+    lake.add_in_parts(&mut Stream::open(trace)?, id, options, most, &|| Ok(()))
+}
+
 /// A lake of one trace that was added in parts of at most `most`.
 fn lake(dir: &TempDir, most: usize, model: &str) -> Lake {
     let trace = dir.path().join("trace");
@@ -52,7 +57,7 @@ fn lake(dir: &TempDir, most: usize, model: &str) -> Lake {
         model: Some(model.into()),
         ..Options::default()
     };
-    let added = lake.add_in_parts(&trace, &"a".repeat(64), &options, most);
+    let added = add(&lake, &trace, &"a".repeat(64), &options, most);
     assert!(added.expect("added").new);
     lake
 }
@@ -120,7 +125,7 @@ fn what_is_damaged_in_its_last_part_leaves_nothing_of_the_parts_before() {
     let mut trace = fixture::sqlite_on_ext4(300);
     trace.segments.last_mut().expect("a row").cause = Some(u32::MAX);
     store::write(dir.path(), &trace).expect("written");
-    let add = || lake.add_in_parts(dir.path(), "b", &Options::default(), 20);
+    let add = || add(&lake, dir.path(), "b", &Options::default(), 20);
     let error = add().expect_err("refused").to_string();
     assert!(
         error.contains("segments.parquet: damaged at row"),
@@ -132,4 +137,31 @@ fn what_is_damaged_in_its_last_part_leaves_nothing_of_the_parts_before() {
     trace.segments.last_mut().expect("a row").cause = None;
     store::write(dir.path(), &trace).expect("written");
     assert!(add().expect("added").new);
+}
+
+#[test]
+fn what_is_stopped_between_two_parts_changes_nothing() {
+    let dir = TempDir::new().expect("a directory");
+    let lake = lake(&dir, 100, "it");
+    let before = rows(&lake, Table::Segments);
+    let trace = dir.path().join("trace");
+    let left = Cell::new(3);
+    let stop = || match left.replace(left.get() - 1) {
+        0 => Err(Error::io("it", "go on")(std::io::Error::other(
+            "interrupted",
+        ))),
+        _ => Ok(()),
+    };
+    let mut stream = Stream::open(&trace).expect("a trace");
+    let error = lake
+        .add_in_parts(&mut stream, "b", &Options::default(), 100, &stop)
+        .expect_err("stopped");
+    assert_eq!(error.to_string(), "it: cannot go on: interrupted");
+    assert_eq!(left.get(), -1);
+    assert_eq!(rows(&lake, Table::Segments), before);
+    assert!(
+        add(&lake, &trace, "b", &Options::default(), 100)
+            .expect("added")
+            .new
+    );
 }

@@ -7,7 +7,11 @@ mod info;
 mod query;
 mod sql;
 
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
+
+use iostep_model::error::{Error, Result};
 
 /// Gather traces and results of many devices as tables for SQL.
 #[derive(Debug, clap::Args)]
@@ -48,5 +52,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Info(args) => info::run(args),
         Command::Ask(args) => ask::run(args),
         Command::Sql(args) => sql::run(args),
+    }
+}
+
+/// Asked between parts of what takes long. Errors: the end was asked for.
+pub fn go_on(lake: &Path, is_asked_to_end: bool) -> Result<()> {
+    match is_asked_to_end {
+        true => Err(Error::io(lake, "go on")(io::Error::other(
+            "interrupted; what was not done yet is as it was",
+        ))),
+        false => Ok(()),
     }
 }

@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iostep_model::printable;
-
 #[cfg(feature = "many-devices")]
 use super::submit::Destination;
 use crate::error::describe;
 use crate::interrupt::Interrupt;
+use crate::shell::shown;
 use crate::terminal::say;
 
 /// How soon a wait sees a signal.
@@ -127,9 +126,9 @@ impl Outbox {
             self.waiting.pop_front();
         }
         if !self.waiting.is_empty() {
-            let (count, url) = (self.waiting.len(), printable(destination.url()));
+            let (count, url) = (self.waiting.len(), shown(destination.url()));
             let results = if count == 1 { "result" } else { "results" };
-            let all = all.display();
+            let all = shown(&all.to_string_lossy());
             say!("iostep: {count} {results} not sent; iostep submit {all} --to {url} sends all");
         }
         self.waiting.is_empty() && self.not_taken == 0

@@ -15,6 +15,7 @@ use iostep_serve::upload;
 
 use crate::error::{bad_input, describe};
 use crate::input::{self, Kind};
+use crate::shell::shown;
 use crate::terminal::{self, say};
 
 /// A file with its indents and its summary is longer than what is sent of it.
@@ -199,12 +200,14 @@ impl Destination {
     /// Errors: the server is away or refuses it; the result's file, if it is one, is as it was.
     pub fn send(&self, file: &Path, result: &[u8]) -> anyhow::Result<()> {
         let hint = || {
-            let (shown, url) = (file.display(), printable(&self.url));
+            let name = file.display();
             match file.is_file() {
-                true => {
-                    format!("{shown}: not sent; iostep submit {shown} --to {url} sends it later")
-                }
-                false => format!("not sent, and {shown} keeps nothing that could be sent later"),
+                true => format!(
+                    "{name}: not sent; iostep submit {} --to {} sends it later",
+                    shown(&file.to_string_lossy()),
+                    shown(&self.url)
+                ),
+                false => format!("not sent, and {name} keeps nothing that could be sent later"),
             }
         };
         let text = to_send(file, result)?;

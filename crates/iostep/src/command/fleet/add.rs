@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 use iostep_fleet::{Added, Lake, Options, identity};
 use iostep_model::bench::Document;
+use iostep_model::error::Error;
 use iostep_model::manifest::{Manifest, State};
 use iostep_model::printable;
 
+use super::go_on;
 use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
@@ -74,9 +76,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "adding {}",
             printable(&input.display().to_string())
         ));
-        let added = add(&lake, input, kind, &options);
+        let stop = || go_on(&args.lake, interrupt.came());
+        let added = add(&lake, input, kind, &options, &stop);
         bar.finish_and_clear();
-        let added = added?;
+        let added = match added {
+            Err(_) if interrupt.came() => break,
+            added => added?,
+        };
         if !args.json {
             terminal::print(&line(input, &added))?;
         }
@@ -95,7 +101,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(lake: &Lake, input: &Path, kind: Kind, options: &Options) -> anyhow::Result<Added> {
+fn add(
+    lake: &Lake,
+    input: &Path,
+    kind: Kind,
+    options: &Options,
+    stop: &dyn Fn() -> Result<(), Error>,
+) -> anyhow::Result<Added> {
     if kind != Kind::Trace && !input.is_dir() {
         let document = Document::read(input).map_err(bad_input)?;
         return Ok(lake.add_result(input, &document, options)?);
@@ -107,7 +119,7 @@ fn add(lake: &Lake, input: &Path, kind: Kind, options: &Options) -> anyhow::Resu
     let id = identity(input)?;
     match lake.find_trace(input, &id)? {
         Some(found) => Ok(found),
-        None => Ok(lake.add_trace(input, &id, options)?),
+        None => Ok(lake.add_trace(input, &id, options, stop)?),
     }
 }
 

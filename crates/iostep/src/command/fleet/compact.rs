@@ -1,12 +1,11 @@
 //! `iostep fleet compact`.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use iostep_fleet::{Compacted, Date, Lake, Sizes, Table};
-use iostep_model::error::Error;
 
+use super::go_on;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -32,12 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         true => lake.dates()?,
         false => args.dates.clone(),
     };
-    let stop = || match interrupt.came() {
-        true => Err(Error::io(&args.lake, "go on")(io::Error::other(
-            "interrupted; what was being merged is as it was",
-        ))),
-        false => Ok(()),
-    };
+    let stop = || go_on(&args.lake, interrupt.came());
     let mut all = Vec::new();
     for date in dates {
         for table in Table::ALL {

@@ -16,6 +16,7 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::error::bad_input;
 use crate::interrupt::Interrupt;
+use crate::shell::quoted;
 
 /// What begins a line that is ours, whatever else a phone's shell prints.
 pub const MARK: &str = "iostep-phone:";
@@ -275,16 +276,6 @@ fn message(stderr: &[u8], stdout: &[u8]) -> String {
     }
 }
 
-/// A word for sh, which changes nothing in it.
-pub fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Words as a line for sh.
-pub fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
 impl Root {
     /// A line that root runs.
     pub fn line(self, line: &str) -> String {
@@ -322,6 +313,7 @@ pub fn is_plain_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shell::line;
 
     #[test]
     fn sh_reads_every_word_as_it_is() {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{anyhow, bail};
 use serde::Serialize;
 
-use super::adb::{Adb, MARK, Root, quoted};
+use super::adb::{Adb, MARK, Root};
+use crate::shell::quoted;
 
 /// What matters of a phone. What it does not tell is `null`.
 #[derive(Clone, Debug, Serialize)]

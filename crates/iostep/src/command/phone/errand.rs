@@ -12,11 +12,12 @@ use anyhow::{Context, anyhow, bail};
 use iostep_model::publish;
 use iostep_model::syscall::kept;
 
-use super::adb::{self, Adb, Root, directory, is_plain_name, line, quoted};
+use super::adb::{self, Adb, Root, directory, is_plain_name};
 use super::device::{self, Device};
 use super::{PhoneArgs, fetch, program};
 use crate::command::report;
 use crate::error::bad_input;
+use crate::shell::{line, quoted};
 use crate::terminal::{self, say, working};
 
 /// A program may not be there yet to hear a signal.

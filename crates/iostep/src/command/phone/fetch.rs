@@ -11,8 +11,9 @@ use iostep_model::directory::{Directory, give_to_caller};
 use iostep_model::publish;
 use iostep_model::syscall::kept;
 
-use super::adb::{Adb, MARK, is_plain_name, line};
+use super::adb::{Adb, MARK, is_plain_name};
 use crate::error::bad_input;
+use crate::shell::line;
 
 /// More files than a trace has, or the data of a recording.
 const MOST_FILES: usize = 100_000;

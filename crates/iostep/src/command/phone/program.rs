@@ -9,9 +9,10 @@ use iostep_model::hex;
 use sha2::{Digest, Sha256};
 
 use super::PhoneArgs;
-use super::adb::{Adb, line};
+use super::adb::Adb;
 use super::device::Device;
 use crate::error::bad_input;
+use crate::shell::line;
 use crate::terminal::working;
 
 /// Bytes of an ELF header that tell the processor.

@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{anyhow, bail};
 use iostep_fleet::{Date, Lake, Options, Sizes, Table};
 use iostep_model::bench::Document;
-use iostep_model::error::Error;
 use iostep_model::hex;
 use iostep_serve::log;
 use iostep_serve::store::{Change, ForLake, Outcome, Readers, Record, State, Store};
 
 use super::{expect_elsewhere, line, open};
+use crate::command::fleet::go_on;
 use crate::error::bad_input;
 use crate::interrupt::Interrupt;
 use crate::terminal;
@@ -238,12 +238,7 @@ fn add(
 ///
 /// Errors: the end was asked for.
 fn merge(lake: &Lake, date: Date, stop: &dyn Fn() -> bool) -> anyhow::Result<()> {
-    let go_on = || match stop() {
-        true => Err(Error::io(lake.root(), "go on")(std::io::Error::other(
-            "interrupted; what was being merged is as it was",
-        ))),
-        false => Ok(()),
-    };
+    let go_on = || go_on(lake.root(), stop());
     match lake.compact(Table::Results, date, Sizes::default(), &go_on) {
         Err(error) if stop() => Err(error.into()),
         Err(error) => {
