@@ -27,7 +27,7 @@ pub use query::{Filter, ForLake, Page, Record, Submission};
 pub use rankings::Ranked;
 pub use schema::SCHEMA_VERSION;
 pub use state::State;
-pub use survey::{Found, Sample};
+pub use survey::{Dated, Found, Sample};
 pub use writer::{Counts, Reply, Writer};
 
 use crate::error::{Error, Result};

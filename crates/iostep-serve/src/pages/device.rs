@@ -17,7 +17,8 @@ use super::link;
 use super::question::{Question, missing};
 use crate::api::{App, Failure};
 use crate::log::utc;
-use crate::store::{Page, Sample};
+use crate::ranking::Group;
+use crate::store::{Dated, Page};
 use crate::subject::{self, Product};
 
 pub const ASKED: [&str; 3] = ["test", "measure", "before"];
@@ -47,10 +48,6 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
     let tests = readers.tests_of(&product).map_err(failed)?;
     let mut section = Section::new(product.name());
     section.push(Block::Facts(facts(&product)));
-    let of = |test: &str| {
-        let samples = readers.samples((test, &measure.to_string()), &product);
-        samples.map_err(failed)
-    };
     let chosen = match (question.one("test"), tests.first()) {
         (Some(test), _) if !tests.iter().any(|(it, _)| it == test) => {
             return Err(missing(format!(
@@ -76,19 +73,25 @@ pub fn show(app: &App, question: &Question) -> Result<Document, Failure> {
         ],
         button: "Show",
     }));
-    let samples = of(chosen)?;
+    let asked = measure.to_string();
+    let dated = readers.history((chosen, &asked), &product);
+    let dated = dated.map_err(failed)?;
     let label = measure.label(subject::work(chosen));
     section.push(Block::Section(history(
-        &samples,
+        &dated,
         measure,
         &format!("{chosen}: {label}"),
     )));
-    section.push(Block::Table(firmware(&samples, measure)));
+    section.push(Block::Table(firmware(&dated, measure)));
     let mut all = Vec::new();
     for (test, _) in tests.iter().take(MOST_TESTS) {
-        all.push((test, of(test)?));
+        let samples = readers.samples((test, &asked), &product);
+        let groups = figures::groups(samples.map_err(failed)?.iter(), measure, |_| {
+            product.clone()
+        });
+        all.extend(groups.into_iter().next().map(|group| (&test[..], group)));
     }
-    section.push(Block::Table(every_test(&all, measure, &product)));
+    section.push(Block::Table(every_test(&all, measure)));
     section.push(Block::Table(table(&results)));
     section.push(Block::Links(older(&product, question, &results)));
     Ok(Document::of(section))
@@ -121,7 +124,7 @@ struct Period {
 }
 
 /// The test's results in the order in which they came.
-fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
+fn history(samples: &[Dated], measure: Measure, title: &str) -> Section {
     let mut section = Section::new("History");
     let times = || samples.iter().map(|sample| sample.received);
     let (Some(first), Some(last)) = (times().min(), times().max()) else {
@@ -158,15 +161,15 @@ fn history(samples: &[Sample], measure: Measure, title: &str) -> Section {
 }
 
 /// Periods, each of which has the dates that begin with the same so many letters.
-fn periods(samples: &[Sample], letters: usize) -> Vec<Period> {
-    let mut periods: BTreeMap<String, Vec<&Sample>> = BTreeMap::new();
+fn periods(samples: &[Dated], letters: usize) -> Vec<Period> {
+    let mut periods: BTreeMap<String, Vec<&Dated>> = BTreeMap::new();
     for sample in samples {
         let mut name = date(sample.received);
         name.truncate(letters);
         periods.entry(name).or_default().push(sample);
     }
-    let period = |(name, samples): (String, Vec<&Sample>)| {
-        let values: Vec<f64> = samples.iter().map(|it| it.value).collect();
+    let period = |(name, samples): (String, Vec<&Dated>)| {
+        let values: Vec<f64> = samples.iter().map(|it| it.sample.value).collect();
         let first = samples.first()?.received;
         let behind: i64 = samples.iter().map(|it| it.received - first).sum();
         Some(Period {
@@ -180,7 +183,7 @@ fn periods(samples: &[Sample], letters: usize) -> Vec<Period> {
 }
 
 fn history_plot(
-    samples: &[Sample],
+    samples: &[Dated],
     periods: &[Period],
     (first, last): (i64, i64),
     unit: Unit,
@@ -189,7 +192,7 @@ fn history_plot(
     let across = Axis::linear(days, 1.0, ACROSS_PX);
     let greatest = samples
         .iter()
-        .map(|sample| sample.value)
+        .map(|dated| dated.sample.value)
         .fold(0.0, f64::max);
     let up = Axis::linear(greatest, 1.0, UP_PX);
     let at = |received: i64| across.at((received - first) as f64 / DAY as f64);
@@ -198,15 +201,15 @@ fn history_plot(
             .iter()
             .map(|period| (at(period.middle), up.at(period.median))),
     );
-    let dot = |sample: &Sample| Shape::Dot {
+    let dot = |dated: &Dated| Shape::Dot {
         series: 4,
-        x: at(sample.received),
-        y: up.at(sample.value),
+        x: at(dated.received),
+        y: up.at(dated.sample.value),
         title: printable(&format!(
             "{}: {}, firmware {}",
-            date(sample.received),
-            unit.show(sample.value),
-            known(&sample.device.firmware)
+            date(dated.received),
+            unit.show(dated.sample.value),
+            known(&dated.sample.device.firmware)
         ))
         .into_owned(),
     };
@@ -238,13 +241,15 @@ fn known(text: &str) -> &str {
 }
 
 /// Firmware with the software around it, side by side.
-fn firmware(samples: &[Sample], measure: Measure) -> Table {
+fn firmware(samples: &[Dated], measure: Measure) -> Table {
     // A group has the place of a product: the three names are its parts.
-    let groups = figures::groups(samples.iter(), measure, |sample| Product {
-        vendor: sample.device.firmware.clone(),
-        model: sample.device.android.clone(),
-        part: sample.device.kernel.clone(),
-        capacity_bytes: 0,
+    let groups = figures::groups(samples.iter().map(|it| &it.sample), measure, |sample| {
+        Product {
+            vendor: sample.device.firmware.clone(),
+            model: sample.device.android.clone(),
+            part: sample.device.kernel.clone(),
+            capacity_bytes: 0,
+        }
     });
     let figures = Figures::of(measure, groups.iter());
     let columns = [&["~firmware", "Android", "~kernel"], &COLUMNS[..]].concat();
@@ -261,16 +266,15 @@ fn firmware(samples: &[Sample], measure: Measure) -> Table {
         .rows(rows)
 }
 
-fn every_test(all: &[(&String, Vec<Sample>)], measure: Measure, product: &Product) -> Table {
-    let rows = all.iter().filter_map(|(test, samples)| {
-        let groups = figures::groups(samples.iter(), measure, |_| product.clone());
+fn every_test(all: &[(&str, Group)], measure: Measure) -> Table {
+    let rows = all.iter().map(|(test, group)| {
         // Tests differ too much for one axis.
-        let figures = Figures::of(measure, groups.iter());
+        let figures = Figures::of(measure, [group].into_iter());
         let measure = measure.to_string();
         let page = link::to("/", &[("test", test), ("measure", &measure)]);
-        let mut row = vec![Cell::text(&test[..]).leading_to(page)];
-        row.extend(figures.cells(groups.first()?, test));
-        Some(row)
+        let mut row = vec![Cell::text(*test).leading_to(page)];
+        row.extend(figures.cells(group, test));
+        row
     });
     let note = format!(
         "{}; each distribution on an axis of its own.",

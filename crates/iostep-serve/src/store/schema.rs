@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Each makes the next version of what the one before it left. What stands here is never changed,
 /// only added to: stores of earlier programs have gone that way.
-const MIGRATIONS: [&str; 3] = [FIRST, SECOND, THIRD];
+const MIGRATIONS: [&str; 4] = [FIRST, SECOND, THIRD, FOURTH];
 
 /// The version of a store that this program leaves.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
@@ -135,6 +135,13 @@ const THIRD: &str = "
 -- Whether the lake has it, and those that it has yet to get.
 ALTER TABLE submission ADD COLUMN in_lake INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX submission_for_lake ON submission (number) WHERE state = 'valid' AND in_lake = 0;
+";
+
+const FOURTH: &str = "
+-- When a device's results came, without a look at their bodies, between which the rows lie.
+DROP INDEX submission_by_device;
+CREATE INDEX submission_by_device
+    ON submission (device, number, state, test, filesystem, received);
 ";
 
 /// The name of the secret in `meta`.

@@ -1,6 +1,6 @@
 //! What pages show beside rankings: where values come from, and what there is to choose.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use iostep_analyze::bench::Measure;
@@ -21,6 +21,12 @@ pub struct Sample {
     pub value: f64,
     /// Empty for a device without one.
     pub filesystem: Rc<str>,
+}
+
+/// A value, and when it came.
+#[derive(Clone, Debug)]
+pub struct Dated {
+    pub sample: Sample,
     /// Seconds since 1970.
     pub received: i64,
 }
@@ -38,7 +44,23 @@ impl Readers {
     ///
     /// Errors: `Database`.
     pub fn samples(&self, (test, measure): (&str, &str), product: &Product) -> Result<Vec<Sample>> {
-        self.ask(|db| samples(db, (test, measure), product))
+        let sql = of_values();
+        let mut names = Names::default();
+        self.ask(|db| each_value(db, &sql, (test, measure), product, |row| names.sample(row)))
+    }
+
+    /// As [`Readers::samples`], with when they came.
+    ///
+    /// Errors: `Database`.
+    pub fn history(&self, (test, measure): (&str, &str), product: &Product) -> Result<Vec<Dated>> {
+        let sql = of_history();
+        let mut names = Names::default();
+        self.ask(|db| {
+            each_value(db, &sql, (test, measure), product, |row| {
+                let (sample, received) = (names.sample(row)?, row.get(11)?);
+                Ok(Dated { sample, received })
+            })
+        })
     }
 
     /// The tests that a product has valid results of, and how many, those of most first.
@@ -119,52 +141,85 @@ fn capacity(product: &Product) -> i64 {
     i64::try_from(product.capacity_bytes).unwrap_or(-1)
 }
 
-fn samples(
-    db: &Connection,
-    (test, measure): (&str, &str),
-    product: &Product,
-) -> rusqlite::Result<Vec<Sample>> {
-    let mut devices: HashMap<i64, Rc<Device>> = HashMap::new();
-    let mut filesystems: HashMap<String, Rc<str>> = HashMap::new();
-    let sql = format!(
+/// Columns of the values of a product's valid results, and one more of what is joined to them.
+fn values(more: &str, joined: &str) -> String {
+    format!(
         "SELECT vendor, model, part, firmware, capacity_bytes, android, kernel,
-            metric.device, metric.installation, value, metric.filesystem, received
-         FROM metric JOIN device ON device.number = metric.device
-            JOIN submission ON submission.number = metric.submission
+            metric.device, metric.installation, value, metric.filesystem, {more}
+         FROM metric JOIN device ON device.number = metric.device {joined}
          WHERE metric.test = (SELECT number FROM test WHERE name = ?5)
             AND measure = ?6 AND counts AND metric.device IN ({DEVICES})"
-    );
+    )
+}
+
+fn of_values() -> String {
+    values("NULL", "")
+}
+
+fn of_history() -> String {
+    // By the index: the table's own rows lie far from each other.
+    values(
+        "received",
+        "JOIN submission INDEXED BY submission_by_device
+         ON submission.device = metric.device AND submission.number = metric.submission",
+    )
+}
+
+fn each_value<T>(
+    db: &Connection,
+    sql: &str,
+    (test, measure): (&str, &str),
+    product: &Product,
+    of: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
     let Product {
         vendor,
         model,
         part,
         ..
     } = product;
-    let mut sample = |row: &Row<'_>| -> rusqlite::Result<Sample> {
-        let device = match devices.get(&row.get(7)?) {
+    let mut statement = db.prepare_cached(sql)?;
+    let parameters = params![vendor, model, part, capacity(product), test, measure];
+    let rows = statement.query_map(parameters, of)?;
+    rows.collect()
+}
+
+/// What many values share.
+#[derive(Default)]
+struct Names {
+    /// By their numbers.
+    devices: HashMap<i64, Rc<Device>>,
+    filesystems: HashSet<Rc<str>>,
+}
+
+impl Names {
+    /// From the columns of [`values`].
+    fn sample(&mut self, row: &Row<'_>) -> rusqlite::Result<Sample> {
+        let number = row.get(7)?;
+        let device = match self.devices.get(&number) {
             Some(device) => Rc::clone(device),
             None => {
                 let device = Rc::new(query::device(row, 0)?);
-                devices.insert(row.get(7)?, Rc::clone(&device));
+                self.devices.insert(number, Rc::clone(&device));
                 device
             }
         };
-        let name: String = row.get(10)?;
-        let filesystem = filesystems
-            .entry(name)
-            .or_insert_with_key(|name| name[..].into());
+        let name = row.get_ref(10)?.as_str()?;
+        let filesystem = match self.filesystems.get(name) {
+            Some(name) => Rc::clone(name),
+            None => {
+                let name: Rc<str> = name.into();
+                self.filesystems.insert(Rc::clone(&name));
+                name
+            }
+        };
         Ok(Sample {
             device,
             installation: row.get(8)?,
             value: row.get(9)?,
-            filesystem: Rc::clone(filesystem),
-            received: row.get(11)?,
+            filesystem,
         })
-    };
-    let mut statement = db.prepare_cached(&sql)?;
-    let parameters = params![vendor, model, part, capacity(product), test, measure];
-    let rows = statement.query_map(parameters, |row| sample(row))?;
-    rows.collect()
+    }
 }
 
 fn search(db: &Connection, word: &str, limit: usize) -> rusqlite::Result<Vec<Found>> {
@@ -193,4 +248,33 @@ fn search(db: &Connection, word: &str, limit: usize) -> rusqlite::Result<Vec<Fou
         })
     })?;
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    /// The body of a result is larger than a page: whoever reads rows of submissions reads a page each.
+    #[test]
+    fn no_value_is_looked_up_in_a_row_of_its_submission() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::create(&directory.path().join("data")).expect("a store");
+        let readers = Readers::new(store);
+        let plan = |sql: &str| {
+            readers.ask(|db| {
+                let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+                let empty = params!["", "", "", 0, "", ""];
+                let rows = statement.query_map(empty, |row| row.get::<_, String>(3))?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()
+            })
+        };
+        let plan = |sql: &str| plan(sql).expect("a plan").join("\n");
+        let values = plan(&of_values());
+        assert!(values.contains("metric USING PRIMARY KEY"), "{values}");
+        assert!(!values.contains("submission "), "{values}");
+        let history = plan(&of_history());
+        let index = "submission USING COVERING INDEX submission_by_device (device=? AND number=?)";
+        assert!(history.contains(index), "{history}");
+    }
 }

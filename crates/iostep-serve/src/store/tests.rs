@@ -377,3 +377,29 @@ fn a_store_of_the_first_schema_becomes_one_of_this() {
     add(&store, 0.5, 7);
     assert_eq!(ranked(&store)[0].installations, 7);
 }
+
+#[test]
+fn a_history_has_the_values_and_when_each_came() {
+    let place = place();
+    for key in 1..=4 {
+        add(&place.store, 1.0 + f64::from(key) / 100.0, key);
+    }
+    let product = ranked(&place.store)[0].product();
+    let readers = Readers::new(place.store.clone());
+    let asked = ("file,access=random-write,sync=fdatasync", RATE);
+    let mut values: Vec<f64> = Vec::new();
+    for sample in readers.samples(asked, &product).expect("read") {
+        assert_eq!(sample.device.product(), product);
+        values.push(sample.value);
+    }
+    assert_eq!(values.len(), 4);
+    let history = readers.history(asked, &product).expect("read");
+    let dated: Vec<f64> = history.iter().map(|it| it.sample.value).collect();
+    assert_eq!(dated, values);
+    let page = readers.results_of(&product, None, 9).expect("read").results;
+    let mut received: Vec<i64> = history.iter().map(|it| it.received).collect();
+    let mut expected: Vec<i64> = page.iter().map(|it| it.received).collect();
+    received.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(received, expected);
+}
