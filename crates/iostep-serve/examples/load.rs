@@ -1,6 +1,7 @@
 //! What `bench/serve` measures with: a server whose log may be SQLite's own, many clients at once,
 //! a store of many results, and a ranking of them.
 
+use std::cmp::Reverse;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,6 +16,7 @@ use iostep_model::hex;
 use iostep_serve::api::{Limits, Patience};
 use iostep_serve::signature::{self, KEY, NONCE, SIGNATURE};
 use iostep_serve::store::{Change, Store, Writer};
+use iostep_serve::subject::Product;
 use iostep_serve::upload::{self, Upload};
 use iostep_serve::{nonce, server};
 use serde_json::Value;
@@ -355,8 +357,12 @@ fn fill(directory: &Path, path: &str, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Asks for a ranking, then for its page; prints the milliseconds of the first time, the median and
-/// the greatest of the others, the same two of the page, the devices and the results.
+/// How many devices are compared.
+const COMPARED: usize = 5;
+
+/// Asks for a ranking, then for its page, that of the device of most results, and a comparison of the
+/// five of most; prints the milliseconds of the first time, the median and the greatest of the others, the
+/// same two of each page, the devices, the results, and how many the device and the compared ones have.
 fn rank(address: &str, test: &str, times: usize) -> Result<()> {
     let mut connection = Connection::new(address)?;
     let (mut took_ms, answer) = connection.times(
@@ -365,19 +371,58 @@ fn rank(address: &str, test: &str, times: usize) -> Result<()> {
     )?;
     let answer: Value = serde_json::from_slice(&answer)?;
     let places = answer["places"].as_array().ok_or("no ranking")?;
-    let results: u64 = places.iter().filter_map(|it| it["results"].as_u64()).sum();
     let first = took_ms.remove(0);
-    let (page_ms, page) = connection.times(&format!("GET /?test={test}&page=1 HTTP/1.1"), times)?;
-    let best = places.first().and_then(|it| it["model"].as_str());
-    if !String::from_utf8_lossy(&page).contains(best.ok_or("no device")?) {
-        return Err("the page is without the best device".into());
+    let mut most: Vec<&Value> = places.iter().collect();
+    most.sort_by_key(|place| Reverse(place["results"].as_u64()));
+    most.truncate(COMPARED);
+    let keys: Vec<String> = most.iter().map(|place| key(place)).collect();
+    let best = places.first().ok_or("no device")?;
+    let pages = [
+        (format!("/?test={test}&page=1"), best),
+        (format!("/device/{}", keys[0]), most[0]),
+        (
+            format!("/compare?device={}", keys.join("&device=")),
+            most[0],
+        ),
+    ];
+    let mut all = vec![took_ms];
+    for (page, shown) in pages {
+        let (took_ms, page) = connection.times(&format!("GET {page} HTTP/1.1"), times)?;
+        let model = shown["model"].as_str().ok_or("no model")?;
+        if !String::from_utf8_lossy(&page).contains(model) {
+            return Err(format!("a page is without {model}").into());
+        }
+        all.push(took_ms);
     }
     print!("{first:.1}");
-    for mut took_ms in [took_ms, page_ms] {
+    for mut took_ms in all {
         took_ms.sort_by(f64::total_cmp);
         let (median, most) = (took_ms[took_ms.len() / 2], took_ms[took_ms.len() - 1]);
         print!(" {median:.2} {most:.2}");
     }
-    println!(" {} {results}", places.len());
+    let results = |place: &&Value| place["results"].as_u64();
+    println!(
+        " {} {} {} {}",
+        places.len(),
+        places
+            .iter()
+            .filter_map(|place| results(&place))
+            .sum::<u64>(),
+        results(&most[0]).unwrap_or_default(),
+        most.iter().filter_map(results).sum::<u64>(),
+    );
     Ok(())
+}
+
+/// A ranked device's name in addresses.
+fn key(place: &Value) -> String {
+    let text = |name: &str| place[name].as_str().unwrap_or_default().to_owned();
+    let product = Product {
+        vendor: text("vendor"),
+        model: text("model"),
+        part: text("part"),
+        capacity_bytes: place["capacity_bytes"].as_u64().unwrap_or_default(),
+    };
+    // Of those that are made here, no name has anything else.
+    product.key().replace(' ', "%20")
 }
