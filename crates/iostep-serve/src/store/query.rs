@@ -209,11 +209,7 @@ pub(super) fn list_of(
     before: Option<i64>,
     limit: u32,
 ) -> rusqlite::Result<Page> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM {TABLES} WHERE submission.device IN ({devices})
-         AND submission.number < ?5 ORDER BY submission.number DESC LIMIT ?6"
-    );
-    let mut statement = db.prepare_cached(&sql)?;
+    let mut statement = db.prepare_cached(&of_devices(devices))?;
     let parameters = params![
         product.vendor,
         product.model,
@@ -224,6 +220,16 @@ pub(super) fn list_of(
     ];
     let rows = statement.query_map(parameters, submission)?;
     Ok(page(rows.collect::<rusqlite::Result<_>>()?, limit))
+}
+
+/// Finds the numbers by the index; the rows themselves are long.
+pub(super) fn of_devices(devices: &str) -> String {
+    format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE submission.number IN
+            (SELECT number FROM submission INDEXED BY submission_by_device
+             WHERE device IN ({devices}) AND number < ?5 ORDER BY number DESC LIMIT ?6)
+         ORDER BY submission.number DESC"
+    )
 }
 
 pub(super) fn tests(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {

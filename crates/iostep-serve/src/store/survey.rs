@@ -68,12 +68,7 @@ impl Readers {
     /// Errors: `Database`.
     pub fn tests_of(&self, product: &Product) -> Result<Vec<(String, u64)>> {
         self.ask(|db| {
-            let sql = format!(
-                "SELECT name, count(*) FROM submission JOIN test ON test.number = submission.test
-                 WHERE device IN ({DEVICES}) AND state = 'valid'
-                 GROUP BY name ORDER BY count(*) DESC, name"
-            );
-            let mut statement = db.prepare_cached(&sql)?;
+            let mut statement = db.prepare_cached(&of_tests())?;
             let Product {
                 vendor,
                 model,
@@ -149,6 +144,16 @@ fn values(more: &str, joined: &str) -> String {
          FROM metric JOIN device ON device.number = metric.device {joined}
          WHERE metric.test = (SELECT number FROM test WHERE name = ?5)
             AND measure = ?6 AND counts AND metric.device IN ({DEVICES})"
+    )
+}
+
+/// By the device's index: most results are valid, and SQLite would look at all of them.
+fn of_tests() -> String {
+    format!(
+        "SELECT name, count(*) FROM submission INDEXED BY submission_by_device
+            JOIN test ON test.number = submission.test
+         WHERE device IN ({DEVICES}) AND state = 'valid'
+         GROUP BY name ORDER BY count(*) DESC, name"
     )
 }
 
@@ -252,29 +257,48 @@ fn search(db: &Connection, word: &str, limit: usize) -> rusqlite::Result<Vec<Fou
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::params_from_iter;
+
     use super::*;
     use crate::store::Store;
 
     /// The body of a result is larger than a page: whoever reads rows of submissions reads a page each.
     #[test]
-    fn no_value_is_looked_up_in_a_row_of_its_submission() {
+    fn a_device_is_shown_without_a_look_at_the_rows_of_its_results() {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Store::create(&directory.path().join("data")).expect("a store");
         let readers = Readers::new(store);
         let plan = |sql: &str| {
-            readers.ask(|db| {
+            let plan = readers.ask(|db| {
                 let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-                let empty = params!["", "", "", 0, "", ""];
-                let rows = statement.query_map(empty, |row| row.get::<_, String>(3))?;
-                rows.collect::<rusqlite::Result<Vec<_>>>()
-            })
+                let nothing = vec![""; statement.parameter_count()];
+                let rows = statement.query_map(params_from_iter(nothing), |row| row.get(3))?;
+                rows.collect::<rusqlite::Result<Vec<String>>>()
+            });
+            plan.expect("a plan").join("\n")
         };
-        let plan = |sql: &str| plan(sql).expect("a plan").join("\n");
+        let index = "submission USING COVERING INDEX submission_by_device (device=?";
+        let metric = "metric USING PRIMARY KEY (test=? AND measure=? AND device=?)";
         let values = plan(&of_values());
-        assert!(values.contains("metric USING PRIMARY KEY"), "{values}");
-        assert!(!values.contains("submission "), "{values}");
+        assert!(values.contains(metric), "{values}");
+        assert!(!values.contains("submission"), "{values}");
         let history = plan(&of_history());
-        let index = "submission USING COVERING INDEX submission_by_device (device=? AND number=?)";
-        assert!(history.contains(index), "{history}");
+        assert!(history.contains(metric), "{history}");
+        assert!(
+            history.contains(&format!("{index} AND number=?)")),
+            "{history}"
+        );
+        let tests = plan(&of_tests());
+        assert!(tests.contains(&format!("{index})")), "{tests}");
+        // Those of one page alone are looked up.
+        let newest = plan(&query::of_devices(DEVICES));
+        assert!(
+            newest.contains(&format!("{index} AND number<?)")),
+            "{newest}"
+        );
+        assert!(
+            newest.contains("submission USING INTEGER PRIMARY KEY (rowid=?)"),
+            "{newest}"
+        );
     }
 }
