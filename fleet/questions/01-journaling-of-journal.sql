@@ -5,7 +5,7 @@ SELECT app, model, release,
        sum(CASE WHEN layer = 'journal' THEN bytes ELSE 0 END) AS journal_bytes,
        sum(CASE WHEN layer = 'journal' AND cause_is_database_log = 1 THEN bytes ELSE 0 END) AS joj_bytes,
        1e2 * sum(CASE WHEN layer = 'journal' AND cause_is_database_log = 1 THEN bytes ELSE 0 END)
-             / sum(bytes) AS joj_percent
+             / nullif(sum(bytes), 0) AS joj_percent
 FROM segments
 WHERE operation = 'write' AND by_tracer = 0
 GROUP BY app, model, release

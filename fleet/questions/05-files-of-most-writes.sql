@@ -17,8 +17,8 @@ WITH files AS (
            sum(bytes) OVER () AS all_bytes
     FROM files
 )
-SELECT app, file_type, file, bytes, 1e2 * bytes / all_bytes AS percent,
-       1e2 * bytes_so_far / all_bytes AS percent_so_far
+SELECT app, file_type, file, bytes, 1e2 * bytes / nullif(all_bytes, 0) AS percent,
+       1e2 * bytes_so_far / nullif(all_bytes, 0) AS percent_so_far
 FROM sums
 WHERE 100 * (bytes_so_far - bytes) < 80 * all_bytes
 ORDER BY bytes DESC, app, file_type, file

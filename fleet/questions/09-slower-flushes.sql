@@ -25,7 +25,7 @@ WITH last_day AS (
     GROUP BY device_id
 )
 SELECT p99.device_id AS device_id, model, part, firmware, before_ns, now_ns,
-       1e0 * now_ns / before_ns AS times
+       1e0 * now_ns / nullif(before_ns, 0) AS times
 FROM p99
 JOIN names ON p99.device_id = names.device_id
 WHERE now_ns >= 2 * before_ns

@@ -2,10 +2,15 @@
 //! (`fleet/engine`), so that nobody compiles it who has no lake.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,6 +24,9 @@ pub const PROGRAM: &str = "iostep-fleet-engine";
 const WRONG_QUERY: i32 = 2;
 /// More than an error takes.
 const MOST_SAID_BYTES: u64 = 64 << 10;
+
+/// How often somebody looks whether the end was asked for.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +88,8 @@ pub fn find() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Asks an engine. `spill` is an empty directory for what does not fit the memory.
+/// Asks an engine, which is ended once `stop` is true. `spill` is an empty directory for what does not
+/// fit the memory.
 ///
 /// Errors: see [`Fault`].
 pub fn ask(
@@ -89,6 +98,7 @@ pub fn ask(
     sql: &str,
     limits: Limits,
     spill: &Path,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Answer, Fault> {
     let failed = |error: std::io::Error| Fault::Engine(error.to_string());
     let tables = Table::ALL
@@ -109,13 +119,29 @@ pub fn ask(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let answer = converse(&mut child, &request).inspect_err(|_| {
+    let (pid, stderr) = (Pid::from_child(&child), child.stderr.take());
+    // Whoever says much waits for a reader, and so would whoever waits for the answer.
+    let said = thread::spawn(move || said(stderr));
+    let answer = thread::scope(|scope| {
+        // Until this is done it is not waited for, so the number is its own.
+        let (_done, is_done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while is_done.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                if stop() {
+                    let _ = kill_process(pid, Signal::KILL);
+                    break;
+                }
+            }
+        });
+        converse(&mut child, &request)
+    });
+    if answer.is_err() {
         // It may have ended already; what else it would say does not matter.
         let _ = child.kill();
-        let _ = child.wait();
-    })?;
-    let said = said(&mut child);
-    let status = child.wait().map_err(failed)?;
+    }
+    let status = child.wait();
+    let (answer, status) = (answer?, status.map_err(failed)?);
+    let said = said.join().unwrap_or_else(|panic| resume_unwind(panic));
     match answer {
         _ if status.code() == Some(WRONG_QUERY) => Err(Fault::Query(said)),
         _ if !status.success() && !said.is_empty() => Err(Fault::Engine(said)),
@@ -162,11 +188,13 @@ fn converse(child: &mut Child, request: &[u8]) -> Result<Option<Answer>, Fault> 
     Ok(None)
 }
 
-fn said(child: &mut Child) -> String {
+/// What the engine says until its end, of which the first part is kept.
+fn said(stderr: Option<ChildStderr>) -> String {
     let mut said = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
+    if let Some(mut stderr) = stderr {
         // What cannot be read was not said.
-        let _ = stderr.take(MOST_SAID_BYTES).read_to_end(&mut said);
+        let _ = stderr.by_ref().take(MOST_SAID_BYTES).read_to_end(&mut said);
+        let _ = io::copy(&mut stderr, &mut io::sink());
     }
     String::from_utf8_lossy(&said).trim_end().to_owned()
 }

@@ -6,29 +6,32 @@ pub struct Question {
     /// Its file's name without `.sql`.
     pub file: &'static str,
     pub sql: &'static str,
+    /// The column of the answer that is drawn.
+    pub drawn: &'static str,
 }
 
 macro_rules! questions {
-    ($($file:literal)*) => {
+    ($($file:literal draws $drawn:literal)*) => {
         /// All, in the order of their numbers.
         pub const QUESTIONS: &[Question] = &[$(Question {
             file: $file,
             sql: include_str!(concat!("../../../fleet/questions/", $file, ".sql")),
+            drawn: $drawn,
         },)*];
     };
 }
 
 questions! {
-    "01-journaling-of-journal"
-    "02-bytes-a-day"
-    "03-fsync-by-part"
-    "04-next-release"
-    "05-files-of-most-writes"
-    "06-rollback-journals"
-    "07-filesystems"
-    "08-write-back-when-full"
-    "09-slower-flushes"
-    "10-years-of-life"
+    "01-journaling-of-journal" draws "joj_bytes"
+    "02-bytes-a-day" draws "p50_bytes"
+    "03-fsync-by-part" draws "p99_ns"
+    "04-next-release" draws "bytes_a_day"
+    "05-files-of-most-writes" draws "bytes"
+    "06-rollback-journals" draws "waldio_saves_bytes"
+    "07-filesystems" draws "written_per_data_byte"
+    "08-write-back-when-full" draws "p99_ns"
+    "09-slower-flushes" draws "times"
+    "10-years-of-life" draws "mean_years"
 }
 
 impl Question {
@@ -90,6 +93,18 @@ mod tests {
             .map(|it| format!("{}.sql", it.file))
             .collect();
         assert_eq!(files, listed);
+    }
+
+    #[test]
+    fn what_is_drawn_is_a_column_of_the_answer() {
+        for question in QUESTIONS {
+            let (_, last) = question.sql.rsplit_once("SELECT ").expect("a query");
+            let (columns, _) = last.split_once("\nFROM").expect("columns");
+            let drawn = question.drawn;
+            let is_there = columns.split([',', '\n']).any(|it| it.trim() == drawn)
+                || columns.contains(&format!("AS {drawn}"));
+            assert!(is_there, "{}: {drawn}", question.file);
+        }
     }
 
     #[test]

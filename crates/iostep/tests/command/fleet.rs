@@ -1,10 +1,12 @@
 //! `iostep fleet` as a user runs it.
 
 use std::fs;
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use iostep_model::{fixture, store};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 
 use crate::{OLD, json, name, names, text};
@@ -135,6 +137,12 @@ impl Asked {
 
     /// `LAKE` among the arguments is the lake; the engine is a script of sh that keeps the request.
     fn run(&self, engine: &str, arguments: &[&str]) -> Output {
+        self.command(engine, arguments)
+            .output()
+            .expect("the binary runs")
+    }
+
+    fn command(&self, engine: &str, arguments: &[&str]) -> Command {
         let program = self.dir.path().join("engine");
         let script = format!(
             "#!/bin/sh\ncat >{}/request\n{engine}\n",
@@ -147,14 +155,14 @@ impl Asked {
             "LAKE" => name(&self.lake).to_owned(),
             other => other.to_owned(),
         };
-        crate::iostep()
+        let mut command = crate::iostep();
+        command
             .arg("fleet")
             .args(arguments.iter().map(is_lake))
             .env("IOSTEP_FLEET_ENGINE", &program)
             .env("TMPDIR", self.dir.path())
-            .current_dir(&self.dir)
-            .output()
-            .expect("the binary runs")
+            .current_dir(&self.dir);
+        command
     }
 
     fn request(&self) -> serde_json::Value {
@@ -267,12 +275,55 @@ fn questions_are_listed_and_asked_by_name() {
 }
 
 #[test]
+fn an_engine_ends_with_who_asked_it() {
+    let asked = Asked::new();
+    let mut command = asked.command("echo $$ >pid; exec sleep 600", &["sql", "LAKE", "SELECT 1"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let pid = asked.dir.path().join("pid");
+    let engine = loop {
+        match fs::read_to_string(&pid)
+            .unwrap_or_default()
+            .trim()
+            .parse::<i32>()
+        {
+            Ok(engine) => break engine,
+            Err(_) => std::thread::yield_now(),
+        }
+        assert!(child.try_wait().expect("a child").is_none(), "it ended");
+    };
+    // To this process alone, as kill(1) and systemd send it.
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("sent");
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().expect("piped");
+    stderr.read_to_string(&mut said).expect("UTF-8");
+    let status = child.wait().expect("its end");
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+    let engine = Pid::from_raw(engine).expect("a number");
+    assert!(test_kill_process(engine).is_err(), "the engine lives");
+    assert_eq!(
+        names(asked.dir.path()),
+        ["engine", "lake", "pid", "request"]
+    );
+}
+
+#[test]
 fn what_the_engine_says_and_what_it_leaves_out_is_told() {
     let asked = Asked::new();
     let columns = r#"echo '{"columns":["a"]}'"#;
     for (engine, status, expected) in [
         ("echo 'no table x' >&2; exit 2", 2, "no table x"),
         ("echo 'no memory' >&2; exit 1", 1, "no memory"),
+        // More than a pipe holds.
+        (
+            "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 2",
+            2,
+            "xxxx",
+        ),
         ("exit 1", 1, "exit status: 1"),
         ("kill -KILL $$", 1, "signal: 9"),
         ("exit 0", 1, "not whole"),

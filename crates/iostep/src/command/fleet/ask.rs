@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let answer = query::ask(lake, question.sql, &args.query)?;
     if let Some(path) = &args.html {
-        let page = document(&question, answer.table(true)).html();
+        let page = document(&question, answer.table(Some(question.drawn))).html();
         publish::write(path, page.as_bytes())?;
         say!("wrote {}", path.display());
     }
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else if args.query.csv {
         answer.print_csv()?;
     } else if args.html.is_none() {
-        let document = document(&question, answer.table(false));
+        let document = document(&question, answer.table(None));
         terminal::print(&document.text(Detail::Full, terminal::style()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -62,7 +62,7 @@ pub fn ask(lake: &Path, sql: &str, args: &QueryArgs) -> anyhow::Result<Answer> {
     let bar = working("asking the lake");
     // The engine makes directories in it, by its name.
     let place = spill.path().canonicalize()?;
-    let asked = engine::ask(&engine, &lake, sql, limits, &place);
+    let asked = engine::ask(&engine, &lake, sql, limits, &place, &|| interrupt.came());
     bar.finish_and_clear();
     match asked {
         Ok(answer) => Ok(Answer(answer)),
@@ -90,9 +90,9 @@ impl Answer {
         })
     }
 
-    /// A table. Numbers have the unit that their column's name ends in; with bars those of the column
-    /// that the answer is ordered by, if it is one, are drawn on a page.
-    pub fn table(&self, with_bars: bool) -> Table {
+    /// A table. Numbers have the unit that their column's name ends in; those of the column `drawn` have
+    /// bars on a page.
+    pub fn table(&self, drawn: Option<&str>) -> Table {
         let is_number = |place: usize| {
             let mut values = self.0.rows.iter().filter_map(|row| row.get(place));
             values.all(|value| value.is_number() || value.is_null())
@@ -115,7 +115,7 @@ impl Answer {
                 .filter_map(|row| row.get(place)?.as_f64());
             values.fold(0.0, f64::max)
         };
-        let drawn = numbers.iter().position(|is_number| *is_number && with_bars);
+        let drawn = drawn.and_then(|drawn| self.0.columns.iter().position(|name| name == drawn));
         let drawn = drawn.map(|place| (place, greatest(place)));
         let cell = |(place, value): (usize, &Value)| {
             if !numbers[place] {

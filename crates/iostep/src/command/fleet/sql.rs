@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         answer.print_csv()?;
     } else {
         let mut section = Section::default();
-        section.push(Block::Table(answer.table(false)));
+        section.push(Block::Table(answer.table(None)));
         let text = Document::of(section).text(Detail::Full, terminal::style());
         terminal::print(&text)?;
     }
