@@ -6,6 +6,7 @@
 mod document;
 mod file_job;
 mod histogram;
+pub mod off_device;
 mod run;
 mod sqlite_job;
 pub mod value;

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use iostep_model::bench::{
-    Engine, Environment, FileJob, Job, Pace, PageCache, Run, RunState, Transfer, Warning,
-};
+use iostep_model::bench::off_device::fits_in_page_cache;
+use iostep_model::bench::{Engine, Environment, Job, Pace, Run, RunState, Warning};
 
 use super::text::{entries, read, value};
 
@@ -15,8 +14,6 @@ const STEAL: f64 = 0.01;
 const RATE: f64 = 0.95;
 /// CPU time is counted in ticks of 10 ms, and a device's cache hides its first second.
 const SHORT_NS: u64 = 1_000_000_000;
-/// As much of a file in the page cache as a readahead or two leave behind.
-const RESIDENT: f64 = 0.1;
 
 /// Counters of the machine that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -203,27 +200,6 @@ fn more_threads(threads: u32, pinned: &[u32], usable: u32) -> Option<Warning> {
         pinned.len() as u32
     };
     (threads > cpus).then_some(Warning::MoreThreadsThanCpus { threads, cpus })
-}
-
-/// Reads come out of memory if they find the file there, or read it more than once.
-fn fits_in_page_cache(job: &FileJob, memory_bytes: u64, runs: &[Run]) -> Option<Warning> {
-    if job.access.writes() || job.transfer == Transfer::Direct {
-        return None;
-    }
-    let file_bytes = job.file_bytes.saturating_mul(job.files().into());
-    let keeps = job.transfer != Transfer::DontCache;
-    let hits = |run: &Run| {
-        let was_there = match run.page_cache {
-            Some(found) => found.resident_pages as f64 > found.pages as f64 * RESIDENT,
-            None => job.page_cache != PageCache::Drop,
-        };
-        was_there || (keeps && run.bytes > file_bytes)
-    };
-    let fits = file_bytes <= memory_bytes && runs.iter().any(hits);
-    fits.then_some(Warning::FitsInPageCache {
-        file_bytes,
-        memory_bytes,
-    })
 }
 
 fn rate_missed<'a>(pace: &Pace, runs: impl Iterator<Item = &'a Run>) -> Option<Warning> {

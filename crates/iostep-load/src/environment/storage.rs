@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use iostep_model::bench::off_device::{compressing_option, in_memory};
 use iostep_model::bench::{Environment, Warning};
 use iostep_model::disk::{self, Below};
 use iostep_model::manifest::Filesystem;
@@ -48,36 +49,6 @@ fn used_share(blocks: u64, free: u64, available: u64) -> Option<f64> {
     let used = blocks.saturating_sub(free) as f64;
     let usable = used + available as f64;
     (usable > 0.0).then(|| used / usable)
-}
-
-fn in_memory(filesystem: &Filesystem) -> Option<Warning> {
-    let kind = filesystem.kind.as_str();
-    matches!(kind, "tmpfs" | "ramfs").then(|| Warning::InMemory {
-        filesystem: kind.to_owned(),
-    })
-}
-
-/// The option by which files without an attribute of their own are compressed. f2fs has
-/// `compress_algorithm` whenever it could compress; it does so for the extensions named (Linux:
-/// Documentation/filesystems/f2fs.rst).
-fn compressing_option(filesystem: &Filesystem) -> Option<Warning> {
-    let keys: &[&str] = match filesystem.kind.as_str() {
-        "btrfs" => &["compress", "compress-force"],
-        "bcachefs" => &["compression", "background_compression"],
-        "ubifs" => &["compr"],
-        "f2fs" => &["compress_extension"],
-        _ => return None,
-    };
-    let is_one = |word: &&str| {
-        let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        let is_off = matches!(value, "no" | "none");
-        let is_ours = filesystem.kind != "f2fs" || value == "*";
-        keys.contains(&key) && !is_off && is_ours
-    };
-    let mut words = filesystem.options.split([',', ';', ' ']);
-    words.find(is_one).map(|word| Warning::Compression {
-        by: word.to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture;
-use iostep_model::bench::{Latency, Transfer};
+use iostep_model::bench::{Access, Latency, PageCache, Transfer};
 use iostep_model::host::Android;
 
 fn the_fault(change: impl FnOnce(&mut Document)) -> String {
@@ -175,6 +175,47 @@ fn what_spoils_a_result_keeps_it_from_being_ranked_and_the_rest_does_not() {
         codes(&document),
         ["incomplete", "in_memory", "battery_saver", "hot"]
     );
+}
+
+#[test]
+fn a_warning_that_was_left_out_is_given_all_the_same() {
+    let with = |change: &dyn Fn(&mut Document)| {
+        let mut document = fixture::file(3);
+        change(&mut document);
+        assert_eq!(document.warnings, []);
+        codes(&document)
+    };
+    let filesystem = |kind: &'static str, options: &'static str| {
+        with(&move |document| {
+            let filesystem = document.environment.filesystem.as_mut().expect("one");
+            filesystem.kind = kind.into();
+            filesystem.options = options.into();
+        })
+    };
+    assert_eq!(filesystem("tmpfs", "rw"), ["in_memory"]);
+    assert_eq!(filesystem("btrfs", "rw,compress=zstd:1"), ["compression"]);
+    assert_eq!(filesystem("btrfs", "rw"), [""; 0]);
+    for (name, code) in [("loop3", "loop_device"), ("zram0", "compression")] {
+        let found = with(&|document| {
+            let device = document.environment.device.as_mut().expect("one");
+            device.name = name.into();
+        });
+        assert_eq!(found, [code]);
+    }
+    let found = with(&|document| {
+        let Job::File(job) = &mut document.job else {
+            panic!("a job of files");
+        };
+        job.access = Access::Read;
+        job.transfer = Transfer::Buffered;
+        job.page_cache = PageCache::Warm;
+        document
+            .runs
+            .iter_mut()
+            .for_each(|run| run.page_cache = None);
+        document.environment.memory_bytes = u64::MAX;
+    });
+    assert_eq!(found, ["fits_in_page_cache"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 
 use crate::environment::fake::Root;
 use crate::environment::tests::file_job;
-use iostep_model::bench::{Access, Cpu, MachineTime, PageCacheState};
+use iostep_model::bench::{Access, Cpu, FileJob, MachineTime, PageCache, PageCacheState, Transfer};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
