@@ -8,6 +8,7 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// Words as a line for sh.
+#[cfg(feature = "many-devices")]
 pub fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }

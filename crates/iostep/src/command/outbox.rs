@@ -1,7 +1,7 @@
 //! Results of a matrix, brought to a server without a measurement waiting for it.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "many-devices")]
@@ -26,7 +26,7 @@ impl Destination {
 
     fn bring(
         &self,
-        _file: &Path,
+        _file: &std::path::Path,
         _wait: &dyn Fn(Duration) -> bool,
     ) -> anyhow::Result<Result<(), String>> {
         match *self {}
@@ -103,8 +103,9 @@ impl Outbox {
     }
 
     /// Brings what waits, until a signal comes or the server does not answer. True if all was taken;
-    /// otherwise what is missing is said, and that `iostep submit` of `all` sends it.
-    pub fn finish(mut self, interrupt: &Interrupt, all: &Path) -> bool {
+    /// otherwise what is missing is said, and that `iostep submit` of `all`, words
+    /// of sh, sends it.
+    pub fn finish(mut self, interrupt: &Interrupt, all: &str) -> bool {
         let Some(destination) = self.destination.take() else {
             return true;
         };
@@ -128,7 +129,6 @@ impl Outbox {
         if !self.waiting.is_empty() {
             let (count, url) = (self.waiting.len(), shown(destination.url()));
             let results = if count == 1 { "result" } else { "results" };
-            let all = shown(&all.to_string_lossy());
             say!("iostep: {count} {results} not sent; iostep submit {all} --to {url} sends all");
         }
         self.waiting.is_empty() && self.not_taken == 0

@@ -24,6 +24,7 @@ use super::job_file;
 use super::single::check_parent;
 use crate::command::outbox::{Outbox, OutboxArgs};
 use crate::interrupt::Interrupt;
+use crate::shell::shown;
 use crate::terminal::{self, say};
 
 const LOCK: &str = ".iostep-bench-lock";
@@ -103,7 +104,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             cells.len()
         );
     }
-    let all_taken = outbox.finish(&interrupt, &args.results.join("*.json"));
+    let all_taken = outbox.finish(
+        &interrupt,
+        &(shown(&args.results.to_string_lossy()) + "/*.json"),
+    );
     Ok(ExitCode::from(u8::from(missing > 0 || !all_taken)))
 }
 

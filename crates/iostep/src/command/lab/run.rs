@@ -26,6 +26,7 @@ use super::{report, source};
 use crate::command::bench;
 use crate::command::outbox::{Outbox, OutboxArgs};
 use crate::interrupt::Interrupt;
+use crate::shell::shown;
 use crate::terminal::{self, say};
 use check::check;
 use here::Here;
@@ -152,7 +153,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for line in outcome.lines() {
         say!("iostep: {line}");
     }
-    let all_taken = outbox.finish(&interrupt, results.directory());
+    let all_taken = outbox.finish(&interrupt, &shown(&results.directory().to_string_lossy()));
     Ok(ExitCode::from(u8::from(!outcome.is_whole() || !all_taken)))
 }
 
