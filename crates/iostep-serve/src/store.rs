@@ -143,22 +143,32 @@ impl Store {
     ///
     /// Errors: `Io` if there is something of that name; `Database`, `Full`.
     pub fn back_up(&self, to: &Path) -> Result<()> {
-        let file = place::create_private(to).map_err(Error::io(to, "create"))?;
-        let name = to.to_str().ok_or_else(|| Error::Refused {
+        let bad_name = || Error::Refused {
             path: to.to_owned(),
-            what: "the name is not UTF-8".into(),
+            what: "the name is none of a file in UTF-8".into(),
             hint: "choose another",
-        })?;
-        let copied = self.connect().and_then(|db| {
+        };
+        // Early, for whoever would wait for a large copy.
+        if to.symlink_metadata().is_ok() {
+            let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(Error::io(to, "create")(exists));
+        }
+        let name = to.file_name().and_then(|name| name.to_str());
+        let part = format!(".{}.{}", name.ok_or_else(bad_name)?, std::process::id());
+        let part = to.with_file_name(part);
+        let file = place::create_private(&part).map_err(Error::io(to, "create"))?;
+        let copied = part.to_str().ok_or_else(bad_name).and_then(|name| {
+            let db = self.connect()?;
             db.execute("VACUUM INTO ?1", [name])
                 .map_err(Error::database(to))
         });
         let synced = copied.and_then(|_| file.sync_all().map_err(Error::io(to, "sync")));
-        if synced.is_err() {
-            // A part of a copy is none.
-            let _ = std::fs::remove_file(to);
+        // A part of a copy never has the name of one, and what has got the name meanwhile keeps it.
+        let named = synced.and_then(|()| place::give_name(&part, to));
+        if named.is_err() {
+            let _ = std::fs::remove_file(&part);
         }
-        synced
+        named
     }
 
     /// A connection, each of whose commits is durable.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rusqlite::ErrorCode;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -115,6 +116,14 @@ impl Failure {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Failure::later(status, "full", text, Duration::from_secs(60))
             }
+            Error::Database { source, .. }
+                if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) =>
+            {
+                log::line(&format!("error: {error}"));
+                let text = "another process uses the store; nothing was kept, try again later";
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Failure::later(status, "busy", text, Duration::from_secs(10))
+            }
             error => Failure::internal(error.to_string()),
         }
     }
@@ -147,5 +156,16 @@ mod tests {
         let response = failure.into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::RETRY_AFTER], "60");
+    }
+
+    #[test]
+    fn while_another_process_has_the_store_the_answer_is_to_try_again() {
+        let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+        let source = rusqlite::Error::SqliteFailure(busy, None);
+        let path = "x".into();
+        let failure = Failure::of_store(&Error::Database { path, source });
+        let response = failure.into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "10");
     }
 }

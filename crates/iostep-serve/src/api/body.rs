@@ -27,7 +27,9 @@ impl Encoding {
     /// Errors: for one that is not taken.
     pub fn of(headers: &HeaderMap) -> Result<Encoding, Failure> {
         let value = headers.get(header::CONTENT_ENCODING);
-        match value.map(|value| value.as_bytes()) {
+        // RFC 9110, section 8.4.1: whatever the case.
+        let value = value.map(|value| value.as_bytes().to_ascii_lowercase());
+        match value.as_deref() {
             None | Some(b"identity") => Ok(Encoding::Plain),
             Some(b"gzip") => Ok(Encoding::Gzip),
             Some(b"zstd") => Ok(Encoding::Zstd),

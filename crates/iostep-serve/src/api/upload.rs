@@ -82,7 +82,19 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
             reasons.push(reason);
             (StatusCode::CREATED, true, Counts::Quarantined, true)
         }
-        _ => (StatusCode::CREATED, true, fresh, true),
+        Outcome::Decided {
+            state,
+            reasons: decided,
+        } => {
+            reasons = decided;
+            (StatusCode::CREATED, true, state, true)
+        }
+        Outcome::Forbidden => {
+            let text =
+                "its sender took this result back, and only that installation may send it again";
+            return Err(Failure::new(StatusCode::FORBIDDEN, "taken_back", text));
+        }
+        Outcome::Done | Outcome::Missing => (StatusCode::CREATED, true, fresh, true),
     };
     app.metrics.uploaded(match created {
         true => Counted::Created,
@@ -231,7 +243,10 @@ pub async fn remove(
             Ok(json(StatusCode::OK, &serde_json::json!({ "id": name })))
         }
         Outcome::Missing => Err(Failure::missing()),
-        Outcome::Forbidden | Outcome::Known { .. } | Outcome::Doubted(_) => Err(forbidden()),
+        Outcome::Forbidden
+        | Outcome::Known { .. }
+        | Outcome::Doubted(_)
+        | Outcome::Decided { .. } => Err(forbidden()),
     }
 }
 

@@ -44,7 +44,7 @@ fn state(submission: &Submission) -> Section {
             "It counts: in rankings its installation stands with the median of its results."
         }
         State::Invalid => "It does not count, since the figures are not those of the device alone:",
-        State::Quarantined => "It does not count while an operator doubts it:",
+        State::Quarantined => "It does not count until an operator has looked at it:",
         State::Delisted => "It does not count, since an operator found that it is wrong:",
     };
     let mut lines = vec![said.to_owned()];

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest, Sha256};
 
 use super::outlier;
@@ -61,11 +61,14 @@ pub enum Outcome {
     Done,
     /// It was added, and is not ranked for this until an operator restores it.
     Doubted(Reason),
+    /// It was added again, and is what an operator had said of it before its sender took it back.
+    Decided { state: State, reasons: Vec<Reason> },
     /// The result is there already; it is the same installation's, or another one's.
     Known { is_own: bool, state: State },
     /// There is no such result.
     Missing,
-    /// The token is that of another result, or the lake is another one.
+    /// The token is that of another result, the lake is another one, or the result was taken back by
+    /// another installation.
     Forbidden,
 }
 
@@ -81,9 +84,7 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Secret> {
-        let sql = "SELECT value FROM meta WHERE name = ?1";
-        let found = db.query_row(sql, [SECRET], |row| row.get(0));
-        found.map(Secret).map_err(|error| match error {
+        Secret::of(db).map_err(|error| match error {
             rusqlite::Error::QueryReturnedNoRows => Error::Damaged {
                 path: path.to_owned(),
                 place: "meta".into(),
@@ -91,6 +92,11 @@ impl Secret {
             },
             error => Error::database(path)(error),
         })
+    }
+
+    fn of(db: &Connection) -> rusqlite::Result<Secret> {
+        let sql = "SELECT value FROM meta WHERE name = ?1";
+        db.query_row(sql, [SECRET], |row| row.get(0)).map(Secret)
     }
 
     /// What the sender of a result shows to take it back.
@@ -186,6 +192,12 @@ fn add(
         let is_own = known == *key;
         return Ok(Outcome::Known { is_own, state });
     }
+    let gone = Gone::find(db, &upload.id)?;
+    if let Some(token) = gone.as_ref().and_then(|gone| gone.token)
+        && token != Secret::of(db)?.token(&upload.id, key)
+    {
+        return Ok(Outcome::Forbidden);
+    }
     let installation = installation(db, key)?;
     let test = test(db, &upload.test)?;
     let device = device(db, &upload.device)?;
@@ -200,6 +212,8 @@ fn add(
         (None, false) => State::Invalid,
     };
     reasons.extend(doubt.clone());
+    let decided = gone.and_then(|gone| gone.decided);
+    let (state, reasons) = decided.clone().unwrap_or((state, reasons));
     db.prepare_cached("DELETE FROM gone WHERE id = ?1")?
         .execute([upload.id])?;
     db.prepare_cached(
@@ -218,29 +232,79 @@ fn add(
         installation,
         packed
     ])?;
-    let submission = db.last_insert_rowid();
-    let mut insert = db.prepare_cached(
-        "INSERT INTO metric
-            (test, measure, device, installation, submission, value, low, high, counts,
-             filesystem)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    for figure in &upload.figures {
-        let (low, high) = figure.interval.unzip();
-        insert.execute(params![
-            test,
-            figure.measure,
-            device,
-            installation,
-            submission,
-            figure.value,
-            low,
-            high,
-            state == State::Valid,
-            upload.filesystem
-        ])?;
+    let rows = Rows {
+        test,
+        device,
+        installation,
+        submission: db.last_insert_rowid(),
+        counts: state == State::Valid,
+    };
+    rows.insert(db, upload)?;
+    Ok(match (decided, doubt) {
+        (Some((state, reasons)), _) => Outcome::Decided { state, reasons },
+        (None, Some(doubt)) => Outcome::Doubted(doubt),
+        (None, None) => Outcome::Done,
+    })
+}
+
+/// What the rows of a result's figures share.
+struct Rows {
+    test: i64,
+    device: i64,
+    installation: i64,
+    submission: i64,
+    counts: bool,
+}
+
+impl Rows {
+    fn insert(&self, db: &Connection, upload: &Upload) -> rusqlite::Result<()> {
+        let mut insert = db.prepare_cached(
+            "INSERT INTO metric
+                (test, measure, device, installation, submission, value, low, high, counts,
+                 filesystem)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?;
+        for figure in &upload.figures {
+            let (low, high) = figure.interval.unzip();
+            insert.execute(params![
+                self.test,
+                figure.measure,
+                self.device,
+                self.installation,
+                self.submission,
+                figure.value,
+                low,
+                high,
+                self.counts,
+                upload.filesystem
+            ])?;
+        }
+        Ok(())
     }
-    Ok(doubt.map_or(Outcome::Done, Outcome::Doubted))
+}
+
+/// What is known of a result that its sender took back.
+struct Gone {
+    /// Its sender's; nothing in what an earlier program left.
+    token: Option<[u8; 32]>,
+    /// What was said of it, if it was doubted or found to be wrong.
+    decided: Option<(State, Vec<Reason>)>,
+}
+
+impl Gone {
+    fn find(db: &Connection, id: &Id) -> rusqlite::Result<Option<Gone>> {
+        let mut statement =
+            db.prepare_cached("SELECT token, state, reasons FROM gone WHERE id = ?1")?;
+        let gone = |row: &Row<'_>| {
+            let state: Option<State> = row.get(1)?;
+            let reasons: Option<String> = row.get(2)?;
+            Ok(Gone {
+                token: row.get(0)?,
+                decided: state.zip(reasons.map(|text| reasons_of(&text))),
+            })
+        };
+        statement.query_row([id], gone).optional()
+    }
 }
 
 fn installation(db: &Connection, key: &[u8; 32]) -> rusqlite::Result<i64> {
@@ -299,14 +363,18 @@ fn device(db: &Connection, device: &Device) -> rusqlite::Result<i64> {
 }
 
 fn remove(db: &Connection, id: &Id, key_may: &KeyMay) -> rusqlite::Result<Outcome> {
-    let found: Option<(i64, [u8; 32], i64)> = db
-        .prepare_cached(
-            "SELECT submission.number, key, installation.number FROM submission
-             JOIN installation ON installation.number = installation WHERE id = ?1",
-        )?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    let mut find = db.prepare_cached(
+        "SELECT submission.number, key, installation.number, state, reasons FROM submission
+         JOIN installation ON installation.number = installation WHERE id = ?1",
+    )?;
+    type Found = (i64, [u8; 32], i64, State, String);
+    let found: Option<Found> = find
+        .query_row([id], |row| {
+            let (number, key, installation) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok((number, key, installation, row.get(3)?, row.get(4)?))
+        })
         .optional()?;
-    let Some((number, key, installation)) = found else {
+    let Some((number, key, installation, state, reasons)) = found else {
         return Ok(Outcome::Missing);
     };
     if !are_same(&key_may.secret.token(id, &key), &key_may.token) {
@@ -320,8 +388,14 @@ fn remove(db: &Connection, id: &Id, key_may: &KeyMay) -> rusqlite::Result<Outcom
          AND NOT EXISTS (SELECT 1 FROM submission WHERE installation = ?1)",
     )?
     .execute([installation])?;
-    db.prepare_cached("INSERT OR REPLACE INTO gone (id, since) VALUES (?1, ?2)")?
-        .execute(params![id, now()])?;
+    // Whoever takes it back and brings it again does not get rid of what was said of it.
+    let is_decided = matches!(state, State::Quarantined | State::Delisted);
+    let decided = is_decided.then_some((state, reasons)).unzip();
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO gone (id, since, token, state, reasons)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![id, now(), key_may.token, decided.0, decided.1])?;
     Ok(Outcome::Done)
 }
 
@@ -340,7 +414,7 @@ fn decide(db: &Connection, id: &Id, state: State, reason: &str) -> rusqlite::Res
         return Ok(Outcome::Missing);
     };
     // What its figures say stays beside what the operator said last.
-    let mut reasons: Vec<Reason> = serde_json::from_str(&reasons).unwrap_or_default();
+    let mut reasons = reasons_of(&reasons);
     reasons.retain(|reason| reason.code != OPERATOR);
     if state == State::Valid {
         // Who restores a result has looked at it.
@@ -365,6 +439,10 @@ fn decide(db: &Connection, id: &Id, state: State, reason: &str) -> rusqlite::Res
 
 /// The code of the reason that an operator gives.
 const OPERATOR: &str = "operator";
+
+fn reasons_of(text: &str) -> Vec<Reason> {
+    serde_json::from_str(text).unwrap_or_default()
+}
 
 fn reasons_text(reasons: &[Reason]) -> String {
     serde_json::to_string(reasons).unwrap_or_else(|_| "[]".into())

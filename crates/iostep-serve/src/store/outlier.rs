@@ -18,12 +18,16 @@ pub(super) const CODE: &str = "outlier";
 const MEASURE: &str = "operations_per_second";
 /// Fewer other installations than this say nothing about what is usual.
 const LEAST_INSTALLATIONS: usize = 10;
-/// How many of the newest results are compared with, so that an upload takes no longer for those
-/// that there are.
+/// How many results are compared with, of each device the newest, so that an upload takes no longer
+/// for those that there are.
 const NEWEST: usize = 256;
+/// How many of these may be one installation's, so that nobody alone fills the place of all others.
+const EACH: usize = 8;
+/// How many results of a device are looked at for that.
+const LOOKED_AT: usize = 16 * NEWEST;
 /// How many devices of a product, which differ by firmware, kernel and Android, are looked at: the
-/// newest.
-const DEVICES: usize = 64;
+/// oldest, before which nobody can put any.
+const DEVICES: usize = 256;
 /// A result is doubted only if it is more than so many times as fast or as slow as the median:
 /// devices that are full or old or hot differ by less.
 const TIMES: f64 = 3.0;
@@ -82,44 +86,36 @@ fn others(
     test: i64,
     installation: i64,
 ) -> rusqlite::Result<Vec<f64>> {
-    let device = &upload.device;
-    let mut devices = db.prepare_cached(
-        "SELECT number FROM device WHERE vendor = ?1 AND model = ?2 AND part = ?3
-         AND capacity_bytes = ?4 ORDER BY number DESC LIMIT ?5",
-    )?;
-    let devices = devices.query_map(
-        params![
-            device.vendor,
-            device.model,
-            device.part,
-            device.capacity_bytes as i64,
-            DEVICES as i64
-        ],
-        |row| row.get(0),
-    )?;
-    let devices = devices.collect::<rusqlite::Result<Vec<i64>>>()?;
     let mut newest = db.prepare_cached(
-        "SELECT submission, installation, value FROM metric
+        "SELECT installation, value FROM metric
          WHERE measure = 'operations_per_second' AND counts = 1
          AND test = ?1 AND device = ?2 AND filesystem = ?3
          ORDER BY submission DESC LIMIT ?4",
     )?;
-    let mut results: Vec<(i64, i64, f64)> = Vec::new();
-    for device in devices {
-        let rows = newest.query_map(
-            params![test, device, upload.filesystem, NEWEST as i64],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )?;
-        for row in rows {
-            results.push(row?);
+    let mut counted: HashMap<i64, usize> = HashMap::new();
+    let mut results: Vec<(i64, f64)> = Vec::new();
+    for device in devices(db, upload, test)? {
+        let parameters = params![test, device, upload.filesystem, LOOKED_AT as i64];
+        let mut rows = newest.query(parameters)?;
+        let before = results.len();
+        while results.len() < before + NEWEST
+            && let Some(row) = rows.next()?
+        {
+            let other = row.get(0)?;
+            let count: &mut usize = counted.entry(other).or_default();
+            *count += 1;
+            if other != installation && *count <= EACH {
+                results.push((other, row.get(1)?));
+            }
+        }
+        if results.len() >= NEWEST {
+            break;
         }
     }
-    results.sort_by_key(|(submission, ..)| std::cmp::Reverse(*submission));
-    results.truncate(NEWEST);
     let mut by_installation: HashMap<i64, Vec<f64>> = HashMap::new();
-    for (_, other, rate) in results {
+    for (other, rate) in results {
         // A rate of nothing has no logarithm.
-        if other != installation && rate > 0.0 {
+        if rate > 0.0 {
             by_installation.entry(other).or_default().push(rate);
         }
     }
@@ -127,6 +123,29 @@ fn others(
         .values()
         .filter_map(|rates| median(rates))
         .collect())
+}
+
+/// The oldest devices of an upload's product that have valid results of the test on its filesystem.
+fn devices(db: &Connection, upload: &Upload, test: i64) -> rusqlite::Result<Vec<i64>> {
+    let device = &upload.device;
+    let mut devices = db.prepare_cached(
+        "SELECT number FROM device WHERE vendor = ?1 AND model = ?2 AND part = ?3
+         AND capacity_bytes = ?4
+         AND EXISTS (SELECT 1 FROM metric WHERE measure = 'operations_per_second' AND counts = 1
+            AND test = ?5 AND metric.device = device.number AND filesystem = ?6)
+         ORDER BY number LIMIT ?7",
+    )?;
+    let parameters = params![
+        device.vendor,
+        device.model,
+        device.part,
+        device.capacity_bytes as i64,
+        test,
+        upload.filesystem,
+        DEVICES as i64
+    ];
+    let found = devices.query_map(parameters, |row| row.get(0))?;
+    found.collect()
 }
 
 #[cfg(test)]

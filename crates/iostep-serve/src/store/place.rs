@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -43,6 +43,21 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
     Ok(file.into())
+}
+
+/// Gives a file of the same directory a name that nothing has, durably.
+pub(super) fn give_name(file: &Path, name: &Path) -> Result<()> {
+    let failed = |error: io::Error| Error::io(name, "create")(error);
+    match rustix::fs::renameat_with(CWD, file, CWD, name, RenameFlags::NOREPLACE) {
+        // A filesystem that cannot do so: NFS, exFAT.
+        Err(Errno::INVAL) => {
+            std::fs::hard_link(file, name).map_err(failed)?;
+            std::fs::remove_file(file).map_err(failed)?;
+        }
+        renamed => renamed.map_err(|errno| failed(errno.into()))?,
+    }
+    let directory = name.parent().filter(|it| !it.as_os_str().is_empty());
+    sync(directory.unwrap_or(Path::new(".")))
 }
 
 pub(super) fn lock(database: &Path) -> Result<File> {

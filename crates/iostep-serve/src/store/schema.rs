@@ -142,6 +142,11 @@ const FOURTH: &str = "
 DROP INDEX submission_by_device;
 CREATE INDEX submission_by_device
     ON submission (device, number, state, test, filesystem, received);
+
+-- What only its sender may bring again, and what an operator had said of it.
+ALTER TABLE gone ADD COLUMN token BLOB;
+ALTER TABLE gone ADD COLUMN state TEXT;
+ALTER TABLE gone ADD COLUMN reasons TEXT;
 ";
 
 /// The name of the secret in `meta`.

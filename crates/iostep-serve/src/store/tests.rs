@@ -168,8 +168,40 @@ fn only_the_token_of_its_sender_takes_a_result_back() {
         db.query_row(&sql, [], |row| row.get(0)).expect("a number")
     };
     assert_eq!(["submission", "metric", "installation"].map(left), [0; 3]);
-    assert_eq!(add(store, 1.0, 3), (id, Outcome::Done));
+    // Another one that has a copy does not bring it back.
+    assert_eq!(add(store, 1.0, 3), (id, Outcome::Forbidden));
+    assert_eq!(["submission", "installation", "gone"].map(left), [0, 0, 1]);
+    assert_eq!(add(store, 1.0, 1), (id, Outcome::Done));
     assert_eq!(left("gone"), 0);
+}
+
+#[test]
+fn whoever_takes_a_result_back_does_not_get_rid_of_an_operators_word() {
+    let Fixture { store, .. } = &place();
+    let (id, _) = add(store, 1.0, 1);
+    let text = "made up";
+    let decide = Change::Decide {
+        id,
+        state: State::Delisted,
+        reason: text.into(),
+    };
+    store.change(&decide).expect("decided");
+    let secret = store.secret().expect("a secret");
+    let token = secret.token(&id, &[1; 32]);
+    let remove = Change::Remove {
+        id,
+        key_may: KeyMay { secret, token },
+    };
+    assert_eq!(store.change(&remove).expect("removed"), Outcome::Done);
+    let (_, outcome) = add(store, 1.0, 1);
+    let Outcome::Decided { state, reasons } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((state, &reasons[0].text[..]), (State::Delisted, text));
+    assert_eq!(ranked(store), []);
+    let readers = Readers::new(store.clone());
+    let found = readers.find(&id).expect("an answer").expect("kept");
+    assert_eq!((found.state, found.reasons), (State::Delisted, reasons));
 }
 
 #[test]
@@ -402,4 +434,30 @@ fn a_history_has_the_values_and_when_each_came() {
     received.sort_unstable();
     expected.sort_unstable();
     assert_eq!(received, expected);
+}
+
+#[test]
+fn nobody_alone_makes_the_others_of_a_device_unseen() {
+    let Fixture { store, .. } = &place();
+    for number in 0..10_u8 {
+        let share = 1.0 - f64::from(number) / 30.0;
+        assert_eq!(add(store, share, number).1, Outcome::Done);
+    }
+    let mut one = upload(1.0);
+    for number in 0..400_u32 {
+        one.id[..4].copy_from_slice(&number.to_le_bytes());
+        // Results of the same device, and others of as many.
+        if number % 2 == 0 {
+            one.device.firmware = format!("{number}");
+        } else {
+            one.device.firmware = upload(1.0).device.firmware;
+        }
+        let change = Change::add(one.clone(), [20; 32]).expect("packed");
+        assert_eq!(store.change(&change).expect("added"), Outcome::Done);
+    }
+    let Outcome::Doubted(reason) = add(store, 0.05, 21).1 else {
+        panic!("it is not doubted");
+    };
+    let others = "of 11 other installations";
+    assert!(reason.text.contains(others), "{}", reason.text);
 }
