@@ -600,7 +600,11 @@ fn expect_whole(lake: &Path) {
     let traces = rows(lake, Table::Traces);
     let of: BTreeSet<&str> = traces.iter().map(|row| text(row, "trace_id")).collect();
     assert_eq!(of.len(), traces.len(), "a trace is there twice");
-    for (table, column) in [(Table::Segments, "segments"), (Table::Syncs, "syncs")] {
+    for (table, column) in [
+        (Table::Segments, "segments"),
+        (Table::Requests, "requests"),
+        (Table::Syncs, "syncs"),
+    ] {
         let all = rows(lake, table);
         for trace in &traces {
             let id = text(trace, "trace_id");

@@ -8,7 +8,9 @@ mod lake;
 mod request;
 
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::process::parent_id;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use datafusion::execution::context::SQLOptions;
@@ -19,6 +21,8 @@ use request::Request;
 /// Longer than any request is.
 const MOST_REQUEST_BYTES: u64 = 16 << 20;
 const WRONG_QUERY: u8 = 2;
+/// How often somebody looks whether the asker lives.
+const TICK: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     match run() {
@@ -31,6 +35,16 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Ends this process once `parent` has ended, whatever it was killed by: nobody waits for the answer.
+fn end_with(parent: u32) {
+    std::thread::spawn(move || {
+        while parent_id() == parent {
+            std::thread::sleep(TICK);
+        }
+        std::process::exit(1);
+    });
 }
 
 /// What is the query's own fault.
@@ -46,6 +60,7 @@ impl std::fmt::Display for WrongQuery {
 impl std::error::Error for WrongQuery {}
 
 fn run() -> anyhow::Result<()> {
+    let parent = parent_id();
     let mut text = Vec::new();
     io::stdin()
         .take(MOST_REQUEST_BYTES)
@@ -54,6 +69,7 @@ fn run() -> anyhow::Result<()> {
     let request: Request = serde_json::from_slice(&text).context("the request")?;
     // Before any thread is started, so that all are inside.
     fence::enter(&request)?;
+    end_with(parent);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(request.threads.max(1))
         .build()

@@ -234,9 +234,8 @@ pub(super) fn of_devices(devices: &str) -> String {
 
 pub(super) fn tests(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
     let mut statement = db.prepare_cached(
-        "SELECT name, (SELECT count(*) FROM submission
-            WHERE submission.test = test.number AND state = 'valid') AS results
-         FROM test WHERE results > 0 ORDER BY results DESC, name",
+        "SELECT name, results FROM tally JOIN test ON test.number = tally.test
+         WHERE state = 'valid' AND results > 0 ORDER BY results DESC, name",
     )?;
     let rows = statement.query_map([], |row| {
         Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
@@ -245,8 +244,10 @@ pub(super) fn tests(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
 }
 
 pub(super) fn states(db: &Connection) -> rusqlite::Result<Vec<(State, u64)>> {
-    let mut statement =
-        db.prepare_cached("SELECT state, count(*) FROM submission GROUP BY state ORDER BY state")?;
+    let mut statement = db.prepare_cached(
+        "SELECT state, sum(results) FROM tally GROUP BY state
+             HAVING sum(results) > 0 ORDER BY state",
+    )?;
     let rows = statement.query_map([], |row| {
         Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
     })?;

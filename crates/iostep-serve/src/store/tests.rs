@@ -56,6 +56,22 @@ fn places_of(
     groups.iter().map(|it| it.place.clone()).collect()
 }
 
+/// What is counted as results come and go is what there is.
+fn expect_tally(store: &Store) {
+    let db = store.connect().expect("a connection");
+    let all = |sql: &str| -> Vec<(i64, State, i64)> {
+        let mut statement = db.prepare(sql).expect("a query");
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        rows.expect("rows")
+            .collect::<rusqlite::Result<_>>()
+            .expect("a row")
+    };
+    assert_eq!(
+        all("SELECT test, state, results FROM tally WHERE results <> 0 ORDER BY 1, 2"),
+        all("SELECT test, state, count(*) FROM submission GROUP BY 1, 2 ORDER BY 1, 2")
+    );
+}
+
 #[test]
 fn the_same_result_is_kept_once_and_read_back_as_it_was() {
     let Fixture { store, .. } = &place();
@@ -202,6 +218,7 @@ fn whoever_takes_a_result_back_does_not_get_rid_of_an_operators_word() {
     let readers = Readers::new(store.clone());
     let found = readers.find(&id).expect("an answer").expect("kept");
     assert_eq!((found.state, found.reasons), (State::Delisted, reasons));
+    expect_tally(store);
 }
 
 #[test]
@@ -379,6 +396,7 @@ fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
         .map(|it| add(store, 0.06 + f64::from(it) / 1000.0, 11).1)
         .collect();
     assert!(many.iter().all(|it| matches!(it, Outcome::Doubted(_))));
+    expect_tally(store);
 }
 
 #[test]
@@ -408,6 +426,7 @@ fn a_store_of_the_first_schema_becomes_one_of_this() {
     // It goes on from there.
     add(&store, 0.5, 7);
     assert_eq!(ranked(&store)[0].installations, 7);
+    expect_tally(&store);
 }
 
 #[test]
@@ -460,4 +479,84 @@ fn nobody_alone_makes_the_others_of_a_device_unseen() {
     };
     let others = "of 11 other installations";
     assert!(reason.text.contains(others), "{}", reason.text);
+}
+
+/// The name of the variable that makes [`migrating_child`] bring a store to this schema.
+const CHILD: &str = "IOSTEP_TEST_SERVE_CHILD";
+
+/// What is killed.
+#[test]
+fn migrating_child() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        Store::open(Path::new(&path)).expect("migrated");
+    }
+}
+
+fn migrate(path: &Path) -> std::process::Child {
+    let program = std::env::current_exe().expect("a program");
+    let mut command = std::process::Command::new(program);
+    command
+        .args(["store::tests::migrating_child", "--exact"])
+        .env(CHILD, path)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+fn copy_store(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    rustix::fs::mkdir(to, rustix::fs::Mode::RWXU).expect("a directory");
+    for file in std::fs::read_dir(from).expect("files") {
+        let file = file.expect("a file");
+        std::fs::copy(file.path(), to.join(file.file_name())).expect("copied");
+    }
+}
+
+#[test]
+fn a_migration_that_is_killed_at_any_moment_loses_nothing() {
+    let kills = std::env::var("IOSTEP_KILLS").map_or(30, |it| it.parse().expect("a number"));
+    let place = place();
+    for number in 0..200_u8 {
+        add(&place.store, 1.0 - f64::from(number) / 1e3, number);
+    }
+    let expected = ranked(&place.store);
+    let (old, work) = (
+        place.path.with_file_name("old"),
+        place.path.with_file_name("work"),
+    );
+    schema::tests::make_first(&place.store, &old);
+    let number = |db: &Connection, sql: &str| -> i64 {
+        db.query_row(sql, [], |row| row.get(0)).expect("a number")
+    };
+    // A whole life first: the moments spread over it, whatever its speed.
+    copy_store(&old, &work);
+    let began = std::time::Instant::now();
+    assert!(migrate(&work).wait().expect("its end").success());
+    let life = began.elapsed();
+    let mut versions = std::collections::BTreeSet::new();
+    for kill in 0..kills {
+        copy_store(&old, &work);
+        let mut child = migrate(&work);
+        std::thread::sleep(life.mul_f64(f64::from(kill * 37 % 100) / 90.0));
+        child.kill().expect("it can be");
+        child.wait().expect("its end");
+        {
+            let store = Store {
+                database: work.join("store.db"),
+                log: Log::Waldio,
+            };
+            let db = store.connect().expect("a connection");
+            versions.insert(number(&db, "PRAGMA user_version"));
+            let sound: String = db
+                .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+                .expect("an answer");
+            assert_eq!(sound, "ok");
+            assert_eq!(number(&db, "SELECT count(*) FROM submission"), 200);
+        }
+        let store = Store::open(&work).expect("migrated");
+        assert_eq!(ranked(&store), expected);
+        expect_tally(&store);
+    }
+    println!("killed at the versions {versions:?}");
 }

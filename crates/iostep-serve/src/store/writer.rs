@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::change::{Change, Outcome};
 use super::{Error, Result, Store};
+use crate::log;
 
 /// Changes that wait for the thread: so many uploads are what a second brings.
 const WAITING: usize = 1024;
@@ -117,8 +118,21 @@ struct Thread {
     counts: Arc<Counts>,
 }
 
+/// A server that cannot write any more is of no use, and whoever watches it starts another.
+struct EndIfPanicking;
+
+impl Drop for EndIfPanicking {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            log::line("error: the thread that writes died; nothing that was acknowledged is lost");
+            std::process::abort();
+        }
+    }
+}
+
 impl Thread {
     fn run(mut self, receiver: &Receiver<(Change, Reply)>) {
+        let _end = EndIfPanicking;
         while let Ok(first) = receiver.recv() {
             let mut batch = vec![first];
             batch.extend(receiver.try_iter().take(TOGETHER - 1));

@@ -117,8 +117,9 @@ fn fail(client: &mut TcpStream, why: &str) -> io::Result<()> {
 /// `shell,v2,raw:LINE`: packets of a byte that says what they are, a length, and bytes.
 fn shell(client: TcpStream, phone: &Phone, line: &str) -> io::Result<()> {
     let path = format!("{}:/usr/bin:/bin", phone.programs.display());
-    let mut process = Command::new("sh")
-        .args(["-c", line])
+    // What starts these tests in the background may have them ignore SIGINT; a phone does not.
+    let mut process = Command::new("/usr/bin/env")
+        .args(["--default-signal=INT,QUIT", "sh", "-c", line])
         .env("PATH", path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
