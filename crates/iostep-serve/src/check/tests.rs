@@ -226,3 +226,25 @@ fn a_result_of_unknown_hardware_is_not_ranked() {
     document.environment.host.android = Some(Android::default());
     assert_eq!(codes(&document), [""; 0]);
 }
+
+#[test]
+fn steps_of_an_operation_fit_into_the_time_and_what_is_outside_of_them_may_take_longer() {
+    let with = |step, each_ns: u64| {
+        let mut document = fixture::file(1);
+        let run = &mut document.runs[0];
+        let mut histogram = iostep_model::bench::LatencyRecorder::default();
+        (0..run.operations).for_each(|_| histogram.record(each_ns));
+        run.latencies.retain(|latency| latency.step != step);
+        run.latencies.push(Latency {
+            step,
+            histogram: histogram.into(),
+        });
+        faults(&document)
+    };
+    let second_ns = 1_000_000_000;
+    for step in [Step::EndSync, Step::Lateness, Step::Checkpoint] {
+        assert_eq!(with(step, second_ns), [""; 0], "{}", step.name());
+    }
+    let faults = with(Step::Write, second_ns);
+    assert!(faults[0].contains("write took"), "{faults:?}");
+}
