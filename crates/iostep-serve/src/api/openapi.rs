@@ -151,10 +151,6 @@ fn upload() -> Value {
     let failures = [
         ("400", "the body was cut off or is damaged"),
         ("401", "the signature or the nonce does not fit"),
-        (
-            "403",
-            "it was taken back, and only the installation that sent it may send it again",
-        ),
         ("408", "the body took too long"),
         ("413", "the body is too long"),
         ("415", "the content encoding is not taken"),

@@ -89,12 +89,9 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
             reasons = decided;
             (StatusCode::CREATED, true, state, true)
         }
-        Outcome::Forbidden => {
-            let text =
-                "its sender took this result back, and only that installation may send it again";
-            return Err(Failure::new(StatusCode::FORBIDDEN, "taken_back", text));
+        Outcome::Done | Outcome::Missing | Outcome::Forbidden => {
+            (StatusCode::CREATED, true, fresh, true)
         }
-        Outcome::Done | Outcome::Missing => (StatusCode::CREATED, true, fresh, true),
     };
     app.metrics.uploaded(match created {
         true => Counted::Created,

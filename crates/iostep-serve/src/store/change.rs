@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::outlier;
@@ -67,8 +67,7 @@ pub enum Outcome {
     Known { is_own: bool, state: State },
     /// There is no such result.
     Missing,
-    /// The token is that of another result, the lake is another one, or the result was taken back by
-    /// another installation.
+    /// The token is that of another result, or the lake is another one.
     Forbidden,
 }
 
@@ -84,7 +83,9 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Secret> {
-        Secret::of(db).map_err(|error| match error {
+        let sql = "SELECT value FROM meta WHERE name = ?1";
+        let found = db.query_row(sql, [SECRET], |row| row.get(0));
+        found.map(Secret).map_err(|error| match error {
             rusqlite::Error::QueryReturnedNoRows => Error::Damaged {
                 path: path.to_owned(),
                 place: "meta".into(),
@@ -92,11 +93,6 @@ impl Secret {
             },
             error => Error::database(path)(error),
         })
-    }
-
-    fn of(db: &Connection) -> rusqlite::Result<Secret> {
-        let sql = "SELECT value FROM meta WHERE name = ?1";
-        db.query_row(sql, [SECRET], |row| row.get(0)).map(Secret)
     }
 
     /// What the sender of a result shows to take it back.
@@ -192,12 +188,6 @@ fn add(
         let is_own = known == *key;
         return Ok(Outcome::Known { is_own, state });
     }
-    let gone = Gone::find(db, &upload.id)?;
-    if let Some(token) = gone.as_ref().and_then(|gone| gone.token)
-        && token != Secret::of(db)?.token(&upload.id, key)
-    {
-        return Ok(Outcome::Forbidden);
-    }
     let installation = installation(db, key)?;
     let test = test(db, &upload.test)?;
     let device = device(db, &upload.device)?;
@@ -212,8 +202,16 @@ fn add(
         (None, false) => State::Invalid,
     };
     reasons.extend(doubt.clone());
-    let decided = gone.and_then(|gone| gone.decided);
-    let (state, reasons) = decided.clone().unwrap_or((state, reasons));
+    let decided = decided_before(db, &upload.id)?;
+    let is_decided = decided.is_some();
+    let state = match decided {
+        Some((state, said)) => {
+            reasons.retain(|fresh| said.iter().all(|it| it.code != fresh.code));
+            reasons.extend(said);
+            state
+        }
+        None => state,
+    };
     db.prepare_cached("DELETE FROM gone WHERE id = ?1")?
         .execute([upload.id])?;
     db.prepare_cached(
@@ -240,10 +238,10 @@ fn add(
         counts: state == State::Valid,
     };
     rows.insert(db, upload)?;
-    Ok(match (decided, doubt) {
-        (Some((state, reasons)), _) => Outcome::Decided { state, reasons },
-        (None, Some(doubt)) => Outcome::Doubted(doubt),
-        (None, None) => Outcome::Done,
+    Ok(match doubt {
+        _ if is_decided => Outcome::Decided { state, reasons },
+        Some(doubt) => Outcome::Doubted(doubt),
+        None => Outcome::Done,
     })
 }
 
@@ -283,28 +281,18 @@ impl Rows {
     }
 }
 
-/// What is known of a result that its sender took back.
-struct Gone {
-    /// Its sender's; nothing in what an earlier program left.
-    token: Option<[u8; 32]>,
-    /// What was said of it, if it was doubted or found to be wrong.
-    decided: Option<(State, Vec<Reason>)>,
-}
-
-impl Gone {
-    fn find(db: &Connection, id: &Id) -> rusqlite::Result<Option<Gone>> {
-        let mut statement =
-            db.prepare_cached("SELECT token, state, reasons FROM gone WHERE id = ?1")?;
-        let gone = |row: &Row<'_>| {
-            let state: Option<State> = row.get(1)?;
-            let reasons: Option<String> = row.get(2)?;
-            Ok(Gone {
-                token: row.get(0)?,
-                decided: state.zip(reasons.map(|text| reasons_of(&text))),
-            })
-        };
-        statement.query_row([id], gone).optional()
-    }
+/// What was said of a result that was doubted or found to be wrong, and then taken back.
+fn decided_before(db: &Connection, id: &Id) -> rusqlite::Result<Option<(State, Vec<Reason>)>> {
+    let mut statement = db.prepare_cached("SELECT state, reasons FROM gone WHERE id = ?1")?;
+    let said = statement
+        .query_row([id], |row| {
+            let (state, reasons): (Option<State>, Option<String>) = (row.get(0)?, row.get(1)?);
+            Ok(state.zip(reasons))
+        })
+        .optional()?;
+    Ok(said
+        .flatten()
+        .map(|(state, reasons)| (state, reasons_of(&reasons))))
 }
 
 fn installation(db: &Connection, key: &[u8; 32]) -> rusqlite::Result<i64> {
@@ -392,10 +380,9 @@ fn remove(db: &Connection, id: &Id, key_may: &KeyMay) -> rusqlite::Result<Outcom
     let is_decided = matches!(state, State::Quarantined | State::Delisted);
     let decided = is_decided.then_some((state, reasons)).unzip();
     db.prepare_cached(
-        "INSERT OR REPLACE INTO gone (id, since, token, state, reasons)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT OR REPLACE INTO gone (id, since, state, reasons) VALUES (?1, ?2, ?3, ?4)",
     )?
-    .execute(params![id, now(), key_may.token, decided.0, decided.1])?;
+    .execute(params![id, now(), decided.0, decided.1])?;
     Ok(Outcome::Done)
 }
 

@@ -4,7 +4,7 @@
 //! and the median absolute deviation are those of installations, each of which counts once, so
 //! that nobody alone shifts them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use iostep_model::quantile::median;
 use rusqlite::{Connection, params};
@@ -18,16 +18,18 @@ pub(super) const CODE: &str = "outlier";
 const MEASURE: &str = "operations_per_second";
 /// Fewer other installations than this say nothing about what is usual.
 const LEAST_INSTALLATIONS: usize = 10;
-/// How many results are compared with, of each device the newest, so that an upload takes no longer
-/// for those that there are.
-const NEWEST: usize = 256;
+/// How many results of a device are compared with, the newest.
+const OF_DEVICE: usize = 32;
 /// How many of these may be one installation's, so that nobody alone fills the place of all others.
-const EACH: usize = 8;
-/// How many results of a device are looked at for that.
-const LOOKED_AT: usize = 16 * NEWEST;
-/// How many devices of a product, which differ by firmware, kernel and Android, are looked at: the
-/// oldest, before which nobody can put any.
-const DEVICES: usize = 256;
+const EACH: usize = 4;
+/// How many results of a device are looked at for that, so that an upload takes no longer for those
+/// that there are.
+const LOOKED_AT: usize = 1024;
+/// How many devices of a product, which differ by firmware, kernel and Android, are compared with: the
+/// oldest, before which nobody can put any, and as many of the newest.
+const DEVICES: usize = 16;
+/// Of so many of either those that have results are looked for.
+const KNOWN: usize = 1024;
 /// A result is doubted only if it is more than so many times as fast or as slow as the median:
 /// devices that are full or old or hot differ by less.
 const TIMES: f64 = 3.0;
@@ -98,7 +100,7 @@ fn others(
         let parameters = params![test, device, upload.filesystem, LOOKED_AT as i64];
         let mut rows = newest.query(parameters)?;
         let before = results.len();
-        while results.len() < before + NEWEST
+        while results.len() < before + OF_DEVICE
             && let Some(row) = rows.next()?
         {
             let other = row.get(0)?;
@@ -107,9 +109,6 @@ fn others(
             if other != installation && *count <= EACH {
                 results.push((other, row.get(1)?));
             }
-        }
-        if results.len() >= NEWEST {
-            break;
         }
     }
     let mut by_installation: HashMap<i64, Vec<f64>> = HashMap::new();
@@ -125,27 +124,36 @@ fn others(
         .collect())
 }
 
-/// The oldest devices of an upload's product that have valid results of the test on its filesystem.
-fn devices(db: &Connection, upload: &Upload, test: i64) -> rusqlite::Result<Vec<i64>> {
+/// The oldest and the newest devices of an upload's product that have valid results of the test on its
+/// filesystem.
+fn devices(db: &Connection, upload: &Upload, test: i64) -> rusqlite::Result<BTreeSet<i64>> {
     let device = &upload.device;
-    let mut devices = db.prepare_cached(
-        "SELECT number FROM device WHERE vendor = ?1 AND model = ?2 AND part = ?3
-         AND capacity_bytes = ?4
-         AND EXISTS (SELECT 1 FROM metric WHERE measure = 'operations_per_second' AND counts = 1
-            AND test = ?5 AND metric.device = device.number AND filesystem = ?6)
-         ORDER BY number LIMIT ?7",
-    )?;
-    let parameters = params![
-        device.vendor,
-        device.model,
-        device.part,
-        device.capacity_bytes as i64,
-        test,
-        upload.filesystem,
-        DEVICES as i64
-    ];
-    let found = devices.query_map(parameters, |row| row.get(0))?;
-    found.collect()
+    let mut all = BTreeSet::new();
+    for order in ["ASC", "DESC"] {
+        let mut devices = db.prepare_cached(&format!(
+            "SELECT known.number FROM
+                (SELECT number FROM device WHERE vendor = ?1 AND model = ?2 AND part = ?3
+                    AND capacity_bytes = ?4 ORDER BY number {order} LIMIT ?5) AS known
+             WHERE EXISTS (SELECT 1 FROM metric WHERE measure = 'operations_per_second'
+                AND counts = 1 AND test = ?6 AND metric.device = known.number
+                AND filesystem = ?7)
+             LIMIT ?8"
+        ))?;
+        let parameters = params![
+            device.vendor,
+            device.model,
+            device.part,
+            device.capacity_bytes as i64,
+            KNOWN as i64,
+            test,
+            upload.filesystem,
+            DEVICES as i64
+        ];
+        for number in devices.query_map(parameters, |row| row.get(0))? {
+            all.insert(number?);
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
 pub(super) fn give_name(file: &Path, name: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::io(name, "create")(error);
     match rustix::fs::renameat_with(CWD, file, CWD, name, RenameFlags::NOREPLACE) {
-        // A filesystem that cannot do so: NFS, exFAT.
+        // A filesystem that cannot do so, as NFS.
         Err(Errno::INVAL) => {
             std::fs::hard_link(file, name).map_err(failed)?;
             std::fs::remove_file(file).map_err(failed)?;

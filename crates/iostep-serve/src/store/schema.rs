@@ -164,8 +164,7 @@ CREATE TRIGGER tally_removed AFTER DELETE ON submission BEGIN
     UPDATE tally SET results = results - 1 WHERE test = old.test AND state = old.state;
 END;
 
--- What only its sender may bring again, and what an operator had said of it.
-ALTER TABLE gone ADD COLUMN token BLOB;
+-- What was said of a result that its sender took back.
 ALTER TABLE gone ADD COLUMN state TEXT;
 ALTER TABLE gone ADD COLUMN reasons TEXT;
 ";
