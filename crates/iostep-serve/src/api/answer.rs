@@ -120,7 +120,7 @@ impl Failure {
                 if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) =>
             {
                 log::line(&format!("error: {error}"));
-                let text = "another process uses the store; nothing was kept, try again later";
+                let text = "another process uses the store; try again later";
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Failure::later(status, "busy", text, Duration::from_secs(10))
             }

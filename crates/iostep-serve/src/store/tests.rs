@@ -347,14 +347,18 @@ fn only_so_many_rankings_are_kept() {
     assert!(readers.rankings.count() <= 64);
 }
 
-#[test]
-fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
-    let Fixture { store, .. } = &place();
-    // Honest ones differ by less than a third.
+/// Ten installations, which differ by less than a third.
+fn add_honest(store: &Store) {
     for number in 0..10_u8 {
         let share = 1.0 - f64::from(number) / 30.0;
         assert_eq!(add(store, share, number).1, Outcome::Done);
     }
+}
+
+#[test]
+fn what_is_far_from_all_others_waits_for_an_operator_whose_word_stays() {
+    let Fixture { store, .. } = &place();
+    add_honest(store);
     // Twice as slow is an old one.
     assert_eq!(add(store, 0.4, 10).1, Outcome::Done);
     let (id, outcome) = add(store, 0.05, 11);
@@ -456,10 +460,7 @@ fn a_history_has_the_values_and_when_each_came() {
 #[test]
 fn nobody_alone_makes_the_others_of_a_device_unseen() {
     let Fixture { store, .. } = &place();
-    for number in 0..10_u8 {
-        let share = 1.0 - f64::from(number) / 30.0;
-        assert_eq!(add(store, share, number).1, Outcome::Done);
-    }
+    add_honest(store);
     let mut one = upload(1.0);
     for number in 0..400_u32 {
         one.id[..4].copy_from_slice(&number.to_le_bytes());
