@@ -1,6 +1,7 @@
 //! `iostep lab guest`: what a guest is, what it gives back, and how it ends.
 
 mod hardware;
+mod service;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -145,6 +146,7 @@ pub fn cases() -> Vec<Case> {
     let all = all.into_iter().chain([without_bpf(needs(&["mkfs.ext4"]))]);
     let disks = ["nvme", "scsi", "sd"].map(|kind| busy(kind, needs(&[])));
     let all = all.chain(disks).chain(hardware::cases(needs));
+    let all = all.chain(service::cases(needs));
     all.map(|case| case.about("guest")).collect()
 }
 
@@ -195,6 +197,11 @@ pub fn cases_without_bpf(all: Vec<Case>) -> Vec<Case> {
 /// The tests on the guest's own disk; none on the host.
 pub fn cases_on_disks(all: Vec<Case>) -> Vec<Case> {
     in_a_guest(ON_DISKS, all)
+}
+
+/// The tests that a systemd in a guest runs; none on the host.
+pub fn cases_under_systemd() -> Vec<Case> {
+    in_a_guest(service::UNDER_SYSTEMD, service::cases_under_systemd())
 }
 
 fn in_a_guest(about: &str, all: Vec<Case>) -> Vec<Case> {

@@ -84,6 +84,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(guest::cases_without_bpf(attribution::cases_without_bpf()));
     cases.extend(guest::cases_without_bpf(bad_input::cases_without_bpf()));
     cases.extend(guest::cases_on_disks(busy::cases_on_disks()));
+    cases.extend(guest::cases_under_systemd());
     cases.extend(lab::cases());
     cases.extend(names::cases());
     cases.extend(overlay::cases());
