@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use iostep_model::hex;
-use iostep_serve::api::{Limits, Patience};
+use iostep_serve::api::Limits;
 use iostep_serve::signature::{self, KEY, KEY_BYTES, NONCE, SIGNATURE};
 use iostep_serve::store::{Change, Store};
 use iostep_serve::upload::Upload;
@@ -101,17 +101,11 @@ fn address() -> SocketAddr {
             let change = Change::add(upload, [1; 32]).expect("packed");
             store.change(&change).expect("kept");
         }
-        let limits = Limits {
-            per_address: u32::MAX,
-            per_installation: u32::MAX,
-            behind_proxy: false,
-            patience: Patience::default(),
-        };
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let any = "127.0.0.1:0".parse().expect("an address");
             let ready = |address| sender.send(address).expect("somebody waits");
-            let ended = server::run(&store, any, limits, || false, ready);
+            let ended = server::run(&store, any, Limits::none(), || false, ready);
             drop(place);
             panic!("the server ended: {ended:?}");
         });

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use iostep_model::bench::Document;
 use iostep_model::disk::Disk;
 use iostep_model::hex;
-use iostep_serve::api::{Limits, Patience};
+use iostep_serve::api::Limits;
 use iostep_serve::signature::{self, KEY, NONCE, SIGNATURE};
 use iostep_serve::store::{Change, Store, Writer};
 use iostep_serve::subject::Product;
@@ -62,12 +62,6 @@ fn serve(log: &str, directory: &Path) -> Result<()> {
         "stock" => Store::create_stock(directory)?,
         _ => return Err(USAGE.into()),
     };
-    let limits = Limits {
-        per_address: u32::MAX,
-        per_installation: u32::MAX,
-        behind_proxy: false,
-        patience: Patience::default(),
-    };
     static ENDED: AtomicBool = AtomicBool::new(false);
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -75,7 +69,13 @@ fn serve(log: &str, directory: &Path) -> Result<()> {
     });
     let any = "127.0.0.1:0".parse()?;
     let ready = |address| println!("{address}");
-    server::run(&store, any, limits, || ENDED.load(Ordering::Relaxed), ready)?;
+    server::run(
+        &store,
+        any,
+        Limits::none(),
+        || ENDED.load(Ordering::Relaxed),
+        ready,
+    )?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The HTTP API, version 1; `openapi` describes it.
 
+mod allowance;
 mod answer;
 mod body;
 mod metrics;
@@ -7,7 +8,6 @@ mod openapi;
 mod results;
 mod upload;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +20,12 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::error::Result;
-use crate::limits::Limit;
 use crate::nonce::{GOOD, Nonces};
 use crate::store::{Readers, Secret, Store, Writer};
+use allowance::Allowance;
 use answer::json;
 
+pub use allowance::{Peer, Reader};
 pub use answer::Failure;
 pub use metrics::Metrics;
 pub use results::{MEASURE, gone};
@@ -42,9 +43,27 @@ pub struct Limits {
     pub per_address: u32,
     /// Uploads of one installation in a minute.
     pub per_installation: u32,
+    /// Requests of one address that the store is read for, in a minute.
+    pub questions_per_address: u32,
+    /// Bytes of bodies, as they are sent, of one address in a day.
+    pub bytes_per_day: u64,
     /// Addresses are those that a proxy before the server tells.
     pub behind_proxy: bool,
     pub patience: Patience,
+}
+
+impl Limits {
+    /// More than any test or benchmark asks for.
+    pub fn none() -> Limits {
+        Limits {
+            per_address: u32::MAX,
+            per_installation: u32::MAX,
+            questions_per_address: u32::MAX,
+            bytes_per_day: u64::MAX,
+            behind_proxy: false,
+            patience: Patience::default(),
+        }
+    }
 }
 
 /// How long others may take.
@@ -68,10 +87,6 @@ impl Default for Patience {
     }
 }
 
-/// Who asks, as the connection or a proxy says. It is kept as long as limits need it, in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer(pub IpAddr);
-
 /// What every answer is made of.
 #[derive(Debug)]
 pub struct App {
@@ -80,8 +95,7 @@ pub struct App {
     secret: Secret,
     nonces: Nonces,
     limits: Limits,
-    addresses: Limit<[u8; 16]>,
-    installations: Limit<[u8; 32]>,
+    allowance: Allowance,
     metrics: Metrics,
     /// Threads that work out figures or read the store at the same time: more would not be faster,
     /// and each takes memory.
@@ -100,8 +114,7 @@ impl App {
             writer: Writer::start(store.clone())?,
             secret: store.secret()?,
             nonces: Nonces::new().map_err(no_random)?,
-            addresses: Limit::new(limits.per_address),
-            installations: Limit::new(limits.per_installation),
+            allowance: Allowance::new(&limits),
             limits,
             metrics: Metrics::default(),
             workers: Semaphore::new(2 * cpus),

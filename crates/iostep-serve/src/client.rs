@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iostep_model::hex;
 use iostep_model::name_service;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -168,10 +168,27 @@ impl Client {
 ///
 /// Errors: `Refused` for a file that holds no key; `Io`.
 pub fn key(path: &Path) -> Result<[u8; KEY_BYTES]> {
+    if let Some(key) = read_key(path)? {
+        return Ok(key);
+    }
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory).map_err(Error::io(directory, "make"))?;
+    let lock = File::open(directory).map_err(Error::io(directory, "open"))?;
+    // Of two who begin at once one makes it. A filesystem without locks has hardly two.
+    let _ = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
+    match read_key(path)? {
+        Some(key) => Ok(key),
+        None => make_key(path),
+    }
+}
+
+/// What a file holds, if it is there.
+fn read_key(path: &Path) -> Result<Option<[u8; KEY_BYTES]>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => file,
-        Err(rustix::io::Errno::NOENT) => return make_key(path),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(Error::io(path, "open")(errno)),
     };
     let mut text = String::new();
@@ -179,18 +196,16 @@ pub fn key(path: &Path) -> Result<[u8; KEY_BYTES]> {
     let mut file = File::from(file).take(4 * KEY_BYTES as u64);
     file.read_to_string(&mut text)
         .map_err(Error::io(path, "read"))?;
-    hex::decode(text.trim_end()).ok_or_else(|| Error::Refused {
+    let key = hex::decode(text.trim_end()).ok_or_else(|| Error::Refused {
         path: path.to_owned(),
         what: "it holds no key".into(),
         hint: "remove it, or name another file with --key",
-    })
+    })?;
+    Ok(Some(key))
 }
 
 fn make_key(path: &Path) -> Result<[u8; KEY_BYTES]> {
     let private = nonce::random().map_err(Error::io(path, "make random numbers for"))?;
-    if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        std::fs::create_dir_all(directory).map_err(Error::io(directory, "make"))?;
-    }
     let text = hex::encode(&private) + "\n";
     iostep_model::publish::write_private(path, text.as_bytes()).map_err(|error| match error {
         iostep_model::Error::Io { path, what, source } => Error::Io { path, what, source },
@@ -220,6 +235,19 @@ mod tests {
         std::fs::write(&path, "hi\n").expect("written");
         let error = key(&path).expect_err("no key").to_string();
         assert!(error.contains("it holds no key"), "{error}");
+    }
+
+    #[test]
+    fn of_many_who_begin_at_once_one_makes_the_key() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("iostep/key");
+        let keys: std::collections::BTreeSet<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..16).map(|_| scope.spawn(|| key(&path))).collect();
+            let all = all.into_iter().map(|it| it.join().expect("no panic"));
+            all.map(|it| it.expect("a key")).collect()
+        });
+        assert_eq!(keys.len(), 1);
+        assert_eq!(keys.first(), Some(&key(&path).expect("the same")));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use iostep_model::hex;
 use iostep_report::document::{self, Document, Section, Site};
 use sha2::{Digest, Sha256};
 
-use crate::api::{self, App, Failure};
+use crate::api::{self, App, Failure, Reader};
 use question::Question;
 
 /// Nothing but our own style, script and icon, forms that ask us, and no frame around it.
@@ -61,11 +61,13 @@ pub fn router() -> Router<Arc<App>> {
     let mut router = Router::new();
     for (path, asked, show) in ROUTES {
         let handler = async move |State(app): State<Arc<App>>,
+                                  may_ask: Result<Reader, Failure>,
                                   name: Result<Path<String>, PathRejection>,
                                   uri: Uri,
                                   headers: HeaderMap| {
             let name = name.map_or_else(|_| String::new(), |Path(name)| name);
-            let shown = match Question::read(name, &uri, asked) {
+            let question = may_ask.and_then(|_| Question::read(name, &uri, asked));
+            let shown = match question {
                 Ok(question) => {
                     app.work(move |app| Ok((show(app, &question)?, question)))
                         .await

@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::answer;
+use super::results::MOST_OF_PAGE;
 use super::upload::NONCE_DIGITS;
 use super::{MOST_BYTES, MOST_SENT_BYTES};
 use crate::signature::{DELETE_TOKEN, KEY, KEY_BYTES, NONCE, SIGNATURE, SIGNATURE_BYTES};
@@ -68,6 +69,18 @@ fn text() -> Value {
     json!({ "type": "string" })
 }
 
+fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
+fn limit(usual: u32) -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": MOST_OF_PAGE, "default": usual })
+}
+
+fn often() -> Value {
+    content("too many requests; Retry-After says when", "Error")
+}
+
 fn id() -> Value {
     json!({ "name": "id", "in": "path", "required": true, "schema": digits(32) })
 }
@@ -109,7 +122,10 @@ fn paths() -> Value {
         "/api/v1/tests": { "get": {
             "operationId": "tests",
             "summary": "The tests that there are valid results of, those of most first",
-            "responses": { "200": content("the tests", "Tests") }
+            "responses": {
+                "200": content("the tests", "Tests"),
+                "429": often()
+            }
         } },
         "/api/v1/ranking": { "get": ranking() }
     })
@@ -127,16 +143,12 @@ fn list() -> Value {
             query("filesystem", text(), false, "those on a kind of filesystem"),
             query("device", text(), false, "those of a phone's model or a storage part"),
             query("before", number, false, "the next page: next_before of the one before"),
-            query(
-                "limit",
-                json!({ "type": "integer", "minimum": 1, "maximum": 500, "default": 50 }),
-                false,
-                "how many at most"
-            )
+            query("limit", limit(50), false, "how many at most")
         ],
         "responses": {
             "200": content("a page", "Page"),
-            "400": reference("responses", "Error")
+            "400": reference("responses", "Error"),
+            "429": often()
         }
     })
 }
@@ -197,7 +209,8 @@ fn one() -> Value {
             "200": content("the result", "Result"),
             "400": reference("responses", "Error"),
             "404": reference("responses", "Error"),
-            "410": content("its sender took it back", "Error")
+            "410": content("its sender took it back", "Error"),
+            "429": often()
         }
     })
 }
@@ -228,11 +241,15 @@ fn ranking() -> Value {
             query("filesystem", text(), false, "what was measured on this kind alone"),
             query("kernel", text(), false, "and under this series of kernels, as 6.6"),
             query("android", text(), false, "and this release of Android"),
-            query("part", text(), false, "and on this storage")
+            query("part", text(), false, "and on this storage"),
+            query("model", text(), false, "this model alone, at its place among all"),
+            query("limit", limit(500), false, "how many at most"),
+            query("offset", count(), false, "the next page: next_offset of the one before")
         ],
         "responses": {
             "200": content("the devices", "Ranking"),
-            "400": reference("responses", "Error")
+            "400": reference("responses", "Error"),
+            "429": often()
         }
     })
 }
@@ -252,7 +269,7 @@ fn object(fields: Value) -> Value {
 }
 
 fn schemas() -> Value {
-    let count = json!({ "type": "integer", "minimum": 0 });
+    let count = count();
     let list_of = |name: &str| json!({ "type": "array", "items": schema(name) });
     let or_null = |kind: &str| json!({ "type": [kind, "null"] });
     let mut schemas = json!({
@@ -289,7 +306,7 @@ fn schemas() -> Value {
 /// Those of single results and of what is made of many.
 fn of_results(schemas: &mut Value) {
     let number = json!({ "type": "number" });
-    let count = json!({ "type": "integer", "minimum": 0 });
+    let count = count();
     let list_of = |name: &str| json!({ "type": "array", "items": schema(name) });
     let or_null = |kind: &str| json!({ "type": [kind, "null"] });
     schemas["Accepted"] = object(json!({
@@ -333,6 +350,8 @@ fn of_results(schemas: &mut Value) {
         "android": or_null("string"),
         "part": or_null("string"),
         "least_installations": count,
-        "places": list_of("Place")
+        "devices": count,
+        "places": list_of("Place"),
+        "next_offset": or_null("integer")
     }));
 }

@@ -11,13 +11,15 @@ use iostep_model::bench::Document;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Failure, json};
-use super::{Answer, Shared, upload};
+use super::{Answer, Reader, Shared, upload};
 use crate::ranking::{Better, Conditions, LEAST_INSTALLATIONS, Place, better_of};
 use crate::store::{Filter, Record, State as Counts, Submission};
 
 /// Results of a page.
 const PAGE: u32 = 50;
-const MOST_OF_PAGE: u32 = 500;
+/// Devices of a ranking, which take less.
+const PLACES: u32 = 500;
+pub(super) const MOST_OF_PAGE: u32 = 500;
 /// What is ranked if nothing else is asked for.
 pub const MEASURE: &str = "operations_per_second";
 
@@ -47,7 +49,7 @@ struct Whole {
 }
 
 /// `GET /api/v1/results/{id}`.
-pub async fn one(State(app): Shared, Path(name): Path<String>) -> Answer {
+pub async fn one(State(app): Shared, _: Reader, Path(name): Path<String>) -> Answer {
     let id = upload::id(&name)?;
     app.work(move |app| {
         let record = app.readers.submission(&id);
@@ -89,15 +91,29 @@ fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Failure> {
     query.map(|Query(query)| query).map_err(bad)
 }
 
+/// How many there may be on a page.
+///
+/// Errors: it is none of those.
+fn limit(asked: Option<u32>, usual: u32) -> Result<u32, Failure> {
+    match asked.unwrap_or(usual) {
+        limit @ 1..=MOST_OF_PAGE => Ok(limit),
+        _ => {
+            let text = format!("limit: expected 1 to {MOST_OF_PAGE}");
+            Err(Failure::new(StatusCode::BAD_REQUEST, "query", text))
+        }
+    }
+}
+
 /// `GET /api/v1/results`.
-pub async fn list(State(app): Shared, query: Result<Query<ListQuery>, QueryRejection>) -> Answer {
+pub async fn list(
+    State(app): Shared,
+    _: Reader,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Answer {
     let query = asked(query)?;
     let bad = |text: String| Failure::new(StatusCode::BAD_REQUEST, "query", text);
     let state = query.state.as_deref().map(str::parse::<Counts>);
-    let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=MOST_OF_PAGE).contains(&limit) {
-        return Err(bad(format!("limit: expected 1 to {MOST_OF_PAGE}")));
-    }
+    let limit = limit(query.limit, PAGE)?;
     let filter = Filter {
         state: state.transpose().map_err(bad)?,
         test: query.test,
@@ -122,7 +138,7 @@ struct TestAnswer {
 }
 
 /// `GET /api/v1/tests`.
-pub async fn tests(State(app): Shared) -> Answer {
+pub async fn tests(State(app): Shared, _: Reader) -> Answer {
     app.work(|app| {
         let tests = app.readers.tests();
         let tests = tests.map_err(|error| Failure::of_store(&error))?;
@@ -145,6 +161,9 @@ pub struct RankingQuery {
     kernel: Option<String>,
     android: Option<String>,
     part: Option<String>,
+    model: Option<String>,
+    limit: Option<u32>,
+    offset: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -158,12 +177,17 @@ struct RankingAnswer {
     part: Option<String>,
     /// A device of fewer has no rank.
     least_installations: usize,
+    /// Of that model, if one was asked for.
+    devices: usize,
     places: Vec<Place>,
+    /// The next page's; null on the last one.
+    next_offset: Option<usize>,
 }
 
 /// `GET /api/v1/ranking`.
 pub async fn ranking(
     State(app): Shared,
+    _: Reader,
     query: Result<Query<RankingQuery>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let query = asked(query)?;
@@ -172,6 +196,7 @@ pub async fn ranking(
         let text = "measure: there is none of that name; results have them under summary.estimates";
         Failure::new(StatusCode::BAD_REQUEST, "query", text)
     })?;
+    let limit = limit(query.limit, PLACES)? as usize;
     app.work(move |app| {
         let asked = |text: &Option<String>| text.clone().unwrap_or_default();
         let conditions = Conditions {
@@ -184,6 +209,12 @@ pub async fn ranking(
             .readers
             .ranking((&query.test, &measure), &conditions, better);
         let ranked = ranked.map_err(|error| Failure::of_store(&error))?;
+        // A device's place is the one among all of them.
+        let is_asked = |place: &&Place| query.model.iter().all(|it| *it == place.model);
+        let places: Vec<&Place> = ranked.groups.iter().map(|it| &it.place).collect();
+        let places: Vec<&Place> = places.into_iter().filter(is_asked).collect();
+        let offset = query.offset.unwrap_or(0);
+        let next = offset.saturating_add(limit);
         let answer = RankingAnswer {
             test: query.test,
             measure,
@@ -193,7 +224,14 @@ pub async fn ranking(
             android: query.android,
             part: query.part,
             least_installations: LEAST_INSTALLATIONS,
-            places: ranked.groups.iter().map(|it| it.place.clone()).collect(),
+            devices: places.len(),
+            next_offset: (next < places.len()).then_some(next),
+            places: places
+                .into_iter()
+                .skip(offset)
+                .take(limit)
+                .cloned()
+                .collect(),
         };
         Ok(json(StatusCode::OK, &answer))
     })

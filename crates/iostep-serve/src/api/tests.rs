@@ -1,3 +1,4 @@
+mod described;
 mod hostile;
 
 use std::collections::BTreeSet;
@@ -25,13 +26,8 @@ struct Running {
 }
 
 impl Running {
-    fn start(per_minute: u32) -> Running {
-        Running::with(Limits {
-            per_address: per_minute,
-            per_installation: per_minute,
-            behind_proxy: false,
-            patience: Patience::default(),
-        })
+    fn start() -> Running {
+        Running::with(Limits::none())
     }
 
     fn with(limits: Limits) -> Running {
@@ -77,7 +73,9 @@ impl Running {
     fn get(&self, path: &str) -> (u16, Value) {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         let (status, body) = self.raw(request.as_bytes());
-        (status, serde_json::from_str(&body).unwrap_or_default())
+        let answer = serde_json::from_str(&body).unwrap_or_default();
+        described::check("GET", path, status, &answer);
+        (status, answer)
     }
 
     fn nonce(&self) -> crate::nonce::Nonce {
@@ -100,7 +98,9 @@ impl Running {
             sent.more
         );
         let (status, answer) = self.raw(&[head.as_bytes(), &sent.body].concat());
-        (status, serde_json::from_str(&answer).unwrap_or_default())
+        let answer = serde_json::from_str(&answer).unwrap_or_default();
+        described::check("POST", "/api/v1/results", status, &answer);
+        (status, answer)
     }
 
     fn end(&mut self) {
@@ -173,7 +173,7 @@ fn each_route_is_described_and_nothing_else_is() {
 
 #[test]
 fn an_upload_is_kept_once_read_back_and_taken_back() {
-    let running = Running::start(1000);
+    let running = Running::start();
     let client = running.client(1);
     let first = submit(&client, 1.0);
     assert!(first.created);
@@ -215,7 +215,7 @@ fn an_upload_is_kept_once_read_back_and_taken_back() {
 
 #[test]
 fn a_ranking_counts_installations_and_says_of_what() {
-    let running = Running::start(1000);
+    let running = Running::start();
     for number in 0..5_u8 {
         let share = 1.0 - f64::from(number) / 10.0;
         submit(&running.client(number), share);
@@ -235,15 +235,59 @@ fn a_ranking_counts_installations_and_says_of_what() {
     );
     let best = Summary::of(&fixture::file(2)).estimates[0].median;
     assert_eq!(place["best"].as_f64(), Some(best));
+    assert_eq!(
+        (&ranking["devices"], &ranking["next_offset"]),
+        (&1.into(), &Value::Null)
+    );
     assert_eq!(running.get("/api/v1/ranking?test=x&measure=luck").0, 400);
+    assert_eq!(running.get("/api/v1/ranking?test=x&limit=0").0, 400);
     assert_eq!(running.get("/api/v1/ranking?tset=x").0, 400);
     assert_eq!(running.get("/api/v1/results?limit=501").0, 400);
     assert_eq!(running.get("/api/v1/results?state=odd").0, 400);
 }
 
 #[test]
+fn a_ranking_has_pages_and_a_model_its_place_among_all() {
+    let running = Running::start();
+    for (device, model) in ["A", "B", "C"].into_iter().enumerate() {
+        for number in 0..5_u8 {
+            let share = 1.0 - (device as f64) / 4.0 - f64::from(number) / 100.0;
+            let mut document = fixture::scaled(fixture::file(2), share);
+            document.environment.disks[0].model = Some(model.into());
+            let client = running.client(10 * device as u8 + number);
+            client.submit(&file(&document)).expect("taken");
+        }
+    }
+    let path = "/api/v1/ranking?test=file,access=random-write,sync=fdatasync";
+    let parts = |page: &Value| -> Vec<String> {
+        let places = page["places"].as_array().expect("places").iter();
+        let part = |it: &Value| it["part"].as_str().unwrap_or_default().to_owned();
+        places.map(part).collect()
+    };
+    let (_, whole) = running.get(path);
+    let all = parts(&whole);
+    assert_eq!(all.len(), 3, "{whole}");
+    let (_, first) = running.get(&format!("{path}&limit=2"));
+    assert_eq!(parts(&first), all[..2]);
+    assert_eq!(
+        (&first["devices"], &first["next_offset"]),
+        (&3.into(), &2.into())
+    );
+    let (_, second) = running.get(&format!("{path}&limit=2&offset=2"));
+    assert_eq!(parts(&second), all[2..]);
+    assert_eq!(second["next_offset"], Value::Null);
+    let (_, beyond) = running.get(&format!("{path}&offset=18446744073709551615"));
+    assert_eq!(parts(&beyond), [""; 0]);
+    // None of these is a phone.
+    let (_, of_none) = running.get(&format!("{path}&model="));
+    assert_eq!(parts(&of_none), all);
+    let (_, of_none) = running.get(&format!("{path}&model=N9"));
+    assert_eq!((parts(&of_none).len(), &of_none["devices"]), (0, &0.into()));
+}
+
+#[test]
 fn what_is_not_signed_for_this_body_and_this_nonce_is_refused() {
-    let running = Running::start(1000);
+    let running = Running::start();
     let body = file(&fixture::file(1));
     let nonce = running.nonce();
     let changed = [&body[..], b" "].concat();
@@ -265,7 +309,7 @@ fn what_is_not_signed_for_this_body_and_this_nonce_is_refused() {
 
 #[test]
 fn bodies_that_are_cut_too_long_or_a_bomb_are_refused_and_the_server_goes_on() {
-    let running = Running::start(1000);
+    let running = Running::start();
     let body = file(&fixture::file(1));
     let post = |sent: &Sent| {
         let nonce = running.nonce();
@@ -319,23 +363,101 @@ fn bodies_that_are_cut_too_long_or_a_bomb_are_refused_and_the_server_goes_on() {
     }
 }
 
+/// What an upload is refused with.
+fn refusal(client: &Client, share: f64) -> String {
+    let text = file(&fixture::scaled(fixture::file(2), share));
+    match client.submit(&text) {
+        Err(Fault::Refused { status, message }) => format!("{status} {message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn one_who_asks_too_often_is_told_when_to_come_back() {
-    let running = Running::start(2);
+fn an_address_that_sends_too_often_is_told_so() {
+    let running = Running::with(Limits {
+        per_address: 2,
+        ..Limits::none()
+    });
     let client = running.client(1);
     submit(&client, 1.0);
     submit(&client, 0.9);
-    let text = file(&fixture::file(1));
-    let Err(Fault::Refused { status, message }) = client.submit(&text) else {
-        panic!("it is refused");
-    };
-    assert_eq!(status, 429);
-    assert!(message.contains("this address"), "{message}");
+    let refused = refusal(&client, 0.8);
+    assert_eq!(
+        refused,
+        "429 too many uploads of this address; try again later"
+    );
+}
+
+#[test]
+fn an_installation_that_sends_too_often_is_told_so_and_no_other_one() {
+    let running = Running::with(Limits {
+        per_installation: 2,
+        ..Limits::none()
+    });
+    let client = running.client(1);
+    submit(&client, 1.0);
+    submit(&client, 0.9);
+    let refused = refusal(&client, 0.8);
+    assert_eq!(
+        refused,
+        "429 too many uploads of this installation; try again later"
+    );
+    assert!(submit(&running.client(2), 0.8).created);
+}
+
+#[test]
+fn an_address_that_sends_too_much_in_a_day_is_told_so() {
+    let body = file(&fixture::file(1));
+    let most = 2 * body.len() as u64 + 10;
+    let running = Running::with(Limits {
+        bytes_per_day: most,
+        ..Limits::none()
+    });
+    for expected in [201, 200, 429] {
+        let (status, answer) = running.post(&running.nonce(), &body, &Sent::plain(&body));
+        assert_eq!(status, expected, "{answer}");
+    }
+    // What is short goes on.
+    let (status, _) = running.post(&running.nonce(), b"{}", &Sent::plain(b"{}"));
+    assert_eq!(status, 422);
+}
+
+#[test]
+fn an_address_that_asks_too_often_is_told_so_by_each_page_and_can_still_send() {
+    let running = Running::with(Limits {
+        questions_per_address: 3,
+        ..Limits::none()
+    });
+    submit(&running.client(1), 1.0);
+    for path in ["/", "/api/v1/tests", "/api/v1/results"] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        assert_eq!(running.raw(request.as_bytes()).0, 200, "{path}");
+    }
+    let id = "0".repeat(64);
+    for path in [
+        "/",
+        "/search?q=x",
+        "/methodology",
+        "/compare",
+        "/device/x",
+        &format!("/result/{id}"),
+        "/api/v1/tests",
+        "/api/v1/results",
+        &format!("/api/v1/results/{id}"),
+        "/api/v1/ranking?test=x",
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let (status, text) = running.raw(request.as_bytes());
+        assert_eq!(status, 429, "{path}");
+        assert!(text.contains("too many requests of this address"), "{text}");
+    }
+    assert!(submit(&running.client(1), 0.9).created);
+    assert_eq!(running.get("/healthz").0, 200);
 }
 
 #[test]
 fn what_is_no_page_says_so_in_json() {
-    let running = Running::start(10);
+    let running = Running::start();
     for (path, status, code) in [
         ("/api/v2/results", 404, "no_page"),
         ("/api/v1/results/x", 400, "id"),
@@ -349,7 +471,7 @@ fn what_is_no_page_says_so_in_json() {
 
 #[test]
 fn the_end_waits_for_nobody_who_is_idle() {
-    let mut running = Running::start(10);
+    let mut running = Running::start();
     let idle = TcpStream::connect(running.address).expect("connected");
     submit(&running.client(1), 1.0);
     running.end();

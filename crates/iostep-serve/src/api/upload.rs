@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Path, Request, State};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use iostep_model::hex;
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -12,16 +12,13 @@ use tokio::sync::oneshot;
 use super::answer::{Failure, json};
 use super::body::{self, Encoding};
 use super::metrics::Outcome as Counted;
-use super::{Answer, App, Peer, Shared};
+use super::{Answer, App, Shared};
 use crate::check::Reason;
 use crate::log;
 use crate::nonce::{self, Fault, Nonce};
 use crate::signature::{self, DELETE_TOKEN, KEY, NONCE, SIGNATURE};
 use crate::store::{Change, KeyMay, Outcome, State as Counts};
 use crate::upload::{Id, Refusal, Upload};
-
-/// The header in which a proxy says whose request it is.
-const FORWARDED: &str = "x-forwarded-for";
 
 /// What an upload's sender is told.
 #[derive(Serialize)]
@@ -55,13 +52,14 @@ pub async fn upload(State(app): Shared, request: Request) -> Answer {
 
 async fn accept(app: &Arc<App>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
-    let peer = parts.extensions.get::<Peer>().copied();
+    let sender = app.allowance.sender(&parts.headers, &parts.extensions);
     let now = Instant::now();
-    may_ask(app, peer, &parts.headers, now)?;
+    app.allowance.upload(sender, now)?;
     let signed = signed(&parts.headers)?;
     let encoding = Encoding::of(&parts.headers)?;
     app.nonces.check(&signed.nonce, now).map_err(unfit_nonce)?;
     let sent = body::receive(&parts.headers, body, app.limits.patience.body).await?;
+    app.allowance.bytes(sender, sent.len(), Instant::now())?;
     let key = signed.key;
     let read = move |app: &App| {
         let upload = read(app, &signed, sent, encoding)?;
@@ -111,33 +109,6 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     Ok(json(status, &accepted))
 }
 
-/// Limits are those of addresses before a body is read, and those of keys once one has proved its own.
-fn may_ask(
-    app: &App,
-    peer: Option<Peer>,
-    headers: &HeaderMap,
-    now: Instant,
-) -> Result<(), Failure> {
-    let told = headers.get_all(FORWARDED).iter().next_back();
-    let told = told.and_then(|it| it.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
-    let address = match app.limits.behind_proxy {
-        true => told.or(peer.map(|peer| peer.0)),
-        false => peer.map(|peer| peer.0),
-    };
-    // Whoever calls without a connection, as a test, is nobody that is counted.
-    let Some(address) = address else {
-        return Ok(());
-    };
-    let network = crate::limits::network(address);
-    let taken = app.addresses.take(network, now);
-    taken.map_err(|retry| too_often("this address", retry))
-}
-
-fn too_often(who: &str, retry: Duration) -> Failure {
-    let text = format!("too many uploads of {who}; try again later");
-    Failure::later(StatusCode::TOO_MANY_REQUESTS, "too_often", text, retry)
-}
-
 fn signed(headers: &HeaderMap) -> Result<Signed, Failure> {
     Ok(Signed {
         key: digits(headers, KEY)?,
@@ -179,8 +150,8 @@ fn read(app: &App, signed: &Signed, sent: Vec<u8>, encoding: Encoding) -> Result
     }
     let now = Instant::now();
     app.nonces.take(&signed.nonce, now).map_err(unfit_nonce)?;
-    let taken = app.installations.take(signed.key, now);
-    taken.map_err(|retry| too_often("this installation", retry))?;
+    // A key has proved to be its owner's by now.
+    app.allowance.installation(signed.key, now)?;
     let text = body::unpack(sent, encoding)?;
     Upload::read(&text).map_err(|Refusal { reasons }| Failure::refused(reasons))
 }
@@ -220,12 +191,13 @@ pub fn id(text: &str) -> Result<Id, Failure> {
 pub async fn remove(
     State(app): Shared,
     Path(name): Path<String>,
-    peer: Option<Extension<Peer>>,
+    extensions: Extensions,
     headers: HeaderMap,
 ) -> Answer {
     let id = id(&name)?;
     // It takes its turn in the store's thread as an upload does.
-    may_ask(&app, peer.map(|it| it.0), &headers, Instant::now())?;
+    let sender = app.allowance.sender(&headers, &extensions);
+    app.allowance.upload(sender, Instant::now())?;
     let forbidden = || {
         let text = format!("header {DELETE_TOKEN} is not what the upload's sender was told");
         Failure::new(StatusCode::FORBIDDEN, "token", text)

@@ -15,7 +15,8 @@ use std::thread;
 use anyhow::anyhow;
 use iostep_model::hex;
 use iostep_model::printable;
-use iostep_serve::api::{Limits, Patience};
+use iostep_model::units;
+use iostep_serve::api::{Limits, MOST_SENT_BYTES, Patience};
 use iostep_serve::store::{Outcome, Store};
 use iostep_serve::upload::Id;
 use iostep_serve::{log, server};
@@ -62,6 +63,15 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 60,
           value_parser = clap::value_parser!(u32).range(1..))]
     per_installation: u32,
+
+    /// Requests of one address that the store is read for, pages among them, in a minute
+    #[arg(long, value_name = "N", default_value_t = 600,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    questions_per_address: u32,
+
+    /// Bytes that one address may upload in a day, as they are sent
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes_per_day)]
+    bytes_per_day: u64,
 
     /// Take a request's address from the last one of X-Forwarded-For
     #[arg(long)]
@@ -122,6 +132,8 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let limits = Limits {
         per_address: args.per_address,
         per_installation: args.per_installation,
+        questions_per_address: args.questions_per_address,
+        bytes_per_day: args.bytes_per_day,
         behind_proxy: args.behind_proxy,
         patience: Patience::default(),
     };
@@ -201,6 +213,17 @@ fn expect_elsewhere(file: &Path, store: &Store) -> anyhow::Result<()> {
     Err(bad_input(anyhow!(
         "{file}: it would lie in the store's own directory; name a file elsewhere"
     )))
+}
+
+/// Errors: it is no size, or the longest upload is longer.
+fn bytes_per_day(text: &str) -> Result<u64, String> {
+    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    match bytes >= MOST_SENT_BYTES as u64 {
+        true => Ok(bytes),
+        false => Err(format!(
+            "one upload may have {MOST_SENT_BYTES} bytes; allow as many at least"
+        )),
+    }
 }
 
 /// The name of a result, as an argument.

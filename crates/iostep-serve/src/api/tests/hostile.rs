@@ -11,10 +11,8 @@ const SHORT: Patience = Patience {
 
 fn impatient() -> Running {
     Running::with(Limits {
-        per_address: 1000,
-        per_installation: 1000,
-        behind_proxy: false,
         patience: SHORT,
+        ..Limits::none()
     })
 }
 
@@ -97,7 +95,7 @@ fn whoever_takes_no_answer_is_not_served_for_ever() {
 
 #[test]
 fn nobody_alone_keeps_all_others_away() {
-    let running = Running::start(1000);
+    let running = Running::start();
     let many: Vec<TcpStream> = (0..600).map(|_| connect(&running)).collect();
     // Another address of this machine.
     let other = std::net::TcpListener::bind("127.0.0.2:0");
@@ -143,9 +141,8 @@ fn forwarded(running: &Running, names: &str) -> u16 {
 fn what_a_sender_says_of_its_address_counts_only_behind_a_proxy() {
     let limits = |behind_proxy| Limits {
         per_address: 2,
-        per_installation: 1000,
         behind_proxy,
-        patience: Patience::default(),
+        ..Limits::none()
     };
     let open = Running::with(limits(false));
     let answers: Vec<u16> = (0..3)
@@ -172,7 +169,7 @@ fn what_a_sender_says_of_its_address_counts_only_behind_a_proxy() {
 
 #[test]
 fn a_request_ends_where_all_agree_that_it_ends() {
-    let running = Running::start(1000);
+    let running = Running::start();
     let hidden = "GET /hidden HTTP/1.1\r\nhost: x\r\n\r\n";
     for (framing, most_answers) in [
         // Chunks say where it ends; what follows is a request of its own, as any proxy would have it.
@@ -213,7 +210,7 @@ fn a_request_ends_where_all_agree_that_it_ends() {
 
 #[test]
 fn names_of_a_device_are_words_and_no_commands() {
-    let running = Running::start(1000);
+    let running = Running::start();
     let mut document = fixture::file(1);
     let name = "\u{1b}[2J</script><script>alert(1)</script>'; DROP TABLE submission; --\0\u{202e}";
     document.environment.disks[0].vendor = None;

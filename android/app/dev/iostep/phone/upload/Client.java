@@ -84,10 +84,11 @@ public final class Client {
         ask("DELETE", "/api/v1/results/" + id, null, new String[] {"iostep-delete-token", token});
     }
 
-    /** The devices of a test. */
-    JSONObject ranking(String test) throws IOException, Refused {
-        String name = URLEncoder.encode(test, "UTF-8");
-        return ask("GET", "/api/v1/ranking?test=" + name, null, new String[0]);
+    /** The places of a model's devices among those of a test. */
+    JSONObject ranking(String test, String model) throws IOException, Refused {
+        String asked = "?test=" + URLEncoder.encode(test, "UTF-8")
+                + "&model=" + URLEncoder.encode(model, "UTF-8");
+        return ask("GET", "/api/v1/ranking" + asked, null, new String[0]);
     }
 
     private static byte[] packed(String text) throws IOException {

@@ -153,7 +153,7 @@ public final class Sender {
     /** The place of this model in a test's ranking, or null where it has none. */
     public JSONObject place(Upload upload, String vendor, String model) throws IOException {
         try {
-            JSONArray places = client(upload).ranking(upload.test)
+            JSONArray places = client(upload).ranking(upload.test, model)
                     .optJSONArray("places");
             for (int at = 0; places != null && at < places.length(); at++) {
                 JSONObject place = places.getJSONObject(at);
