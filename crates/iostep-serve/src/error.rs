@@ -59,8 +59,11 @@ impl Error {
     /// Builds the `map_err` closure for SQL on the database at `path`.
     pub fn database(path: impl Into<PathBuf>) -> impl FnOnce(rusqlite::Error) -> Error {
         let path = path.into();
-        move |source| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => Error::Full { path },
+        // The index of the log cannot grow.
+        let is_index = |code| code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+        move |source| match source.sqlite_error() {
+            Some(error) if error.code == rusqlite::ErrorCode::DiskFull => Error::Full { path },
+            Some(error) if is_index(error.extended_code) => Error::Full { path },
             _ => Error::Database { path, source },
         }
     }

@@ -153,10 +153,7 @@ impl Store {
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(Error::io(to, "create")(exists));
         }
-        let name = to.file_name().and_then(|name| name.to_str());
-        let part = format!(".{}.{}", name.ok_or_else(bad_name)?, std::process::id());
-        let part = to.with_file_name(part);
-        let file = place::create_private(&part).map_err(Error::io(to, "create"))?;
+        let (part, file) = place::create_part(to)?;
         let copied = part.to_str().ok_or_else(bad_name).and_then(|name| {
             let db = self.connect()?;
             db.execute("VACUUM INTO ?1", [name])
@@ -177,6 +174,7 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        place::keep_index_in_place(&self.database);
         let (db, mode) = match self.log {
             Log::Waldio => {
                 waldio::register(false).map_err(|error| failed(error.into()))?;

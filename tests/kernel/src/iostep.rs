@@ -88,6 +88,11 @@ impl Running {
         read(&self.stderr).is_ok_and(|said| said.contains(words))
     }
 
+    /// What it has said on standard error so far.
+    pub fn said(&self) -> anyhow::Result<String> {
+        read(&self.stderr)
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         Ok(kill_process(self.pid(), signal)?)

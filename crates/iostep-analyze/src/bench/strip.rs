@@ -9,16 +9,21 @@ use iostep_model::bench::{Document, Job, Run, Target, Warning};
 /// Stands for a path. It is one that leads nowhere, and the same in every result.
 const HIDDEN: &str = "hidden";
 /// Options of mounts whose values say how a filesystem works.
-const OPTIONS: [&str; 24] = [
+const OPTIONS: [&str; 29] = [
     "active_logs",
     "alloc_mode",
+    "background_compression",
     "background_gc",
     "barrier",
     "checkpoint_merge",
     "commit",
+    "compr",
     "compress",
     "compress-force",
     "compress_algorithm",
+    "compress_extension",
+    "compress_mode",
+    "compression",
     "data",
     "discard",
     "discard_unit",
@@ -161,7 +166,8 @@ fn options(text: &str) -> String {
     let is_word = |text: &str| {
         let letters =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.');
-        (1..=MOST_LETTERS).contains(&text.len()) && text.bytes().all(letters)
+        // All extensions, as f2fs has it.
+        text == "*" || (1..=MOST_LETTERS).contains(&text.len()) && text.bytes().all(letters)
     };
     let is_kept = |option: &&str| match option.split_once('=') {
         None => is_word(option),

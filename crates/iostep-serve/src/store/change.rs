@@ -37,8 +37,10 @@ pub enum Change {
     /// The store fills a lake from now on, named by whatever is its own; another one only if it is to
     /// be filled `anew`.
     FillLake { lake: String, anew: bool },
-    /// The lake has these submissions.
-    InLake { numbers: Vec<i64> },
+    /// No lake is known to have any of these submissions.
+    ForgetLake { first: i64, below: i64 },
+    /// This lake has these submissions, if the store still fills it.
+    InLake { numbers: Vec<i64>, lake: String },
 }
 
 /// Who may take a result back: whose key makes this token.
@@ -127,7 +129,8 @@ impl Change {
             Change::Remove { id, key_may } => remove(db, id, key_may),
             Change::Decide { id, state, reason } => decide(db, id, *state, reason),
             Change::FillLake { lake, anew } => fill_lake(db, lake, *anew),
-            Change::InLake { numbers } => in_lake(db, numbers),
+            Change::ForgetLake { first, below } => forget_lake(db, *first, *below),
+            Change::InLake { numbers, lake } => in_lake(db, numbers, lake),
         }
     }
 }
@@ -146,9 +149,6 @@ fn fill_lake(db: &Connection, lake: &str, anew: bool) -> rusqlite::Result<Outcom
     if known.is_some_and(|known| known != lake) && !anew {
         return Ok(Outcome::Forbidden);
     }
-    if anew {
-        db.execute("UPDATE submission SET in_lake = 0 WHERE in_lake = 1", [])?;
-    }
     db.prepare_cached(
         "INSERT INTO meta (name, value) VALUES (?1, ?2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -157,7 +157,18 @@ fn fill_lake(db: &Connection, lake: &str, anew: bool) -> rusqlite::Result<Outcom
     Ok(Outcome::Done)
 }
 
-fn in_lake(db: &Connection, numbers: &[i64]) -> rusqlite::Result<Outcome> {
+fn forget_lake(db: &Connection, first: i64, below: i64) -> rusqlite::Result<Outcome> {
+    db.prepare_cached(
+        "UPDATE submission SET in_lake = 0 WHERE number >= ?1 AND number < ?2 AND in_lake = 1",
+    )?
+    .execute([first, below])?;
+    Ok(Outcome::Done)
+}
+
+fn in_lake(db: &Connection, numbers: &[i64], lake: &str) -> rusqlite::Result<Outcome> {
+    if self::lake(db)?.as_deref() != Some(lake) {
+        return Ok(Outcome::Forbidden);
+    }
     let mut update = db.prepare_cached("UPDATE submission SET in_lake = 1 WHERE number = ?1")?;
     for number in numbers {
         update.execute([number])?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, IFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -43,6 +43,59 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
     Ok(file.into())
+}
+
+/// Makes a file beside `to` for what has no name yet, and removes those that others left when they were
+/// killed.
+pub(super) fn create_part(to: &Path) -> Result<(PathBuf, File)> {
+    let failed = |error: io::Error| Error::io(to, "create")(error);
+    let directory = to.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".{name}.part-");
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let found = entry.map_err(failed)?;
+        let number = found.file_name();
+        let number = number.to_str().and_then(|it| it.strip_prefix(&prefix));
+        if number.is_some_and(|it| it.parse::<u32>().is_ok()) {
+            remove_left(&found.path());
+        }
+    }
+    let part = directory.join(format!("{prefix}{}", std::process::id()));
+    let file = create_private(&part).map_err(failed)?;
+    // Whoever looks for what is left sees that somebody has it. A filesystem without locks has no need.
+    let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+    Ok((part, file))
+}
+
+/// Removes a part that nobody has any more.
+fn remove_left(part: &Path) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(part, flags, Mode::empty()) else {
+        return;
+    };
+    let is_file = rustix::fs::fstat(&file)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    let lock = FlockOperation::NonBlockingLockExclusive;
+    if is_file && rustix::fs::flock(&file, lock).is_ok() {
+        let _ = std::fs::remove_file(part);
+    }
+}
+
+/// Sees to it that the index of SQLite's log is written in place on btrfs. It is memory that is mapped,
+/// and one that is copied when it is written ends the process (SIGBUS) where there is no room for the
+/// copy.
+pub(super) fn keep_index_in_place(database: &Path) {
+    const BTRFS: u64 = 0x9123_683E;
+    let is_btrfs = rustix::fs::statfs(database).is_ok_and(|it| it.f_type as u64 == BTRFS);
+    if !is_btrfs {
+        return;
+    }
+    let index = PathBuf::from(format!("{}-shm", database.to_string_lossy()));
+    // Only of a file that is empty that can be asked; SQLite takes one that is there.
+    if let Ok(file) = create_private(&index) {
+        let _ = rustix::fs::ioctl_setflags(&file, IFlags::NOCOW);
+    }
 }
 
 /// Gives a file of the same directory a name that nothing has, durably.

@@ -286,6 +286,73 @@ fn a_backup_is_a_plain_database_that_replaces_nothing() {
 }
 
 #[test]
+fn what_a_lake_has_is_known_of_that_lake_alone() {
+    let Fixture { store, .. } = &place();
+    add(store, 1.0, 1);
+    add(store, 0.9, 2);
+    let readers = Readers::new(store.clone());
+    let missing = || readers.for_lake(0, 10).expect("an answer").len();
+    let change = |change: Change| store.change(&change).expect("changed");
+    let fill = |lake: &str, anew| {
+        change(Change::FillLake {
+            lake: lake.into(),
+            anew,
+        })
+    };
+    let has = |lake: &str| {
+        let numbers = vec![1, 2];
+        change(Change::InLake {
+            numbers,
+            lake: lake.into(),
+        })
+    };
+    assert_eq!(has("a"), Outcome::Forbidden);
+    assert_eq!(
+        (fill("a", false), has("a"), missing()),
+        (Outcome::Done, Outcome::Done, 0)
+    );
+    assert_eq!(fill("b", false), Outcome::Forbidden);
+    // As a server that still adds to the lake before.
+    assert_eq!(
+        (fill("", true), has("a")),
+        (Outcome::Done, Outcome::Forbidden)
+    );
+    assert_eq!(fill("a", false), Outcome::Forbidden);
+    change(Change::ForgetLake { first: 0, below: 2 });
+    assert_eq!(missing(), 1);
+    change(Change::ForgetLake { first: 2, below: 3 });
+    assert_eq!((missing(), fill("b", true)), (2, Outcome::Done));
+    assert_eq!(
+        (has("a"), has("b"), missing()),
+        (Outcome::Forbidden, Outcome::Done, 0)
+    );
+}
+
+#[test]
+fn what_a_killed_backup_left_is_removed_by_the_next_one_and_nothing_else_is() {
+    let Fixture { path, store, .. } = &place();
+    let beside = |name: &str| path.with_file_name(name);
+    let others = [
+        ".copy.db.part-x",
+        ".copy.db.part-",
+        ".copy.db",
+        ".other.db.part-1",
+    ];
+    for name in others.iter().chain(&[".copy.db.part-1", ".copy.db.part-2"]) {
+        std::fs::write(beside(name), "a part").expect("written");
+    }
+    std::os::unix::fs::symlink("/dev/null", beside(".copy.db.part-3")).expect("a link");
+    // Somebody is still at it.
+    let used = std::fs::File::open(beside(".copy.db.part-2")).expect("opened");
+    used.lock_shared().expect("locked");
+    store.back_up(&beside("copy.db")).expect("a copy");
+    assert!(!beside(".copy.db.part-1").exists());
+    for name in others.iter().chain(&[".copy.db.part-2", ".copy.db.part-3"]) {
+        assert!(beside(name).symlink_metadata().is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn a_ranking_is_what_the_store_says_whoever_changed_it() {
     let Fixture { path, store, .. } = &place();
     let readers = Readers::new(store.clone());
@@ -353,6 +420,30 @@ fn add_honest(store: &Store) {
         let share = 1.0 - f64::from(number) / 30.0;
         assert_eq!(add(store, share, number).1, Outcome::Done);
     }
+}
+
+#[test]
+fn a_tail_that_is_far_shorter_than_all_others_is_doubted_at_the_usual_rate() {
+    let Fixture { store, .. } = &place();
+    add_honest(store);
+    let with_tail = |times: f64| {
+        let mut upload = upload(0.9 + times / 1e6);
+        let mut figures = upload.figures.iter_mut();
+        let tail = figures.find(|it| it.measure == "total_p99_ns");
+        tail.expect("a tail").value *= times;
+        let change = Change::add(upload, [10; 32]).expect("packed");
+        store.change(&change).expect("changed")
+    };
+    // Of a full device.
+    assert_eq!(with_tail(20.0), Outcome::Done);
+    let Outcome::Doubted(reason) = with_tail(0.1) else {
+        panic!("it is not doubted");
+    };
+    assert!(
+        reason.text.contains("99 of 100 operations ended are"),
+        "{}",
+        reason.text
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::change::{Change, Outcome};
-use super::{Error, Result, Store};
+use super::{Error, Result, Store, query};
 use crate::log;
 
 /// Changes that wait for the thread: so many uploads are what a second brings.
@@ -63,6 +63,10 @@ impl Writer {
     /// Errors: as of [`Store::change`]; `Io` if there can be no thread.
     pub fn start(store: Store) -> Result<Writer> {
         let database = store.database().to_owned();
+        // Whoever reads first where no room is left finds the log's index, as it is there only as long as
+        // somebody has it open.
+        let keeper = store.connect()?;
+        query::touch(&keeper).map_err(Error::database(&database))?;
         let db = connect(&store)?;
         let (sender, receiver) = sync_channel(WAITING);
         let counts = Arc::new(Counts::default());
@@ -74,7 +78,10 @@ impl Writer {
         };
         let thread = std::thread::Builder::new()
             .name("store".into())
-            .spawn(move || thread.run(&receiver))
+            .spawn(move || {
+                thread.run(&receiver);
+                drop(keeper);
+            })
             .map_err(Error::io(database, "start a thread for"))?;
         Ok(Writer {
             sender: Some(sender),

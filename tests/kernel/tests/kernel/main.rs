@@ -40,6 +40,7 @@ mod refused;
 mod replay;
 mod requests;
 mod rights;
+mod serve;
 mod shown;
 mod splits;
 mod stacks;
@@ -95,6 +96,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(refused::cases());
     cases.extend(requests::cases());
     cases.extend(rights::cases());
+    cases.extend(serve::cases());
     cases.extend(shown::cases());
     cases.extend(splits::cases());
     cases.extend(stall::cases());

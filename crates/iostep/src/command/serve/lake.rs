@@ -12,7 +12,7 @@ use iostep_fleet::{Date, Lake, Options, Sizes, Table};
 use iostep_model::bench::Document;
 use iostep_model::hex;
 use iostep_serve::log;
-use iostep_serve::store::{Change, ForLake, Outcome, Readers, Record, State, Store};
+use iostep_serve::store::{Change, Filter, ForLake, Outcome, Readers, Record, State, Store};
 
 use super::{expect_elsewhere, line, open};
 use crate::command::fleet::go_on;
@@ -22,6 +22,8 @@ use crate::terminal;
 
 /// Results that the store is told of at once.
 const BATCH: u32 = 500;
+/// Results of which the store forgets at once that a lake has them.
+const FORGOTTEN: usize = 1000;
 /// New files of a date, one for each result, that are merged before there are more.
 const MOST_SMALL: u64 = 1000;
 /// Results are of days on which there was a phone that runs this, and of none to come.
@@ -101,6 +103,9 @@ pub fn of_store(path: &Path, store: &Store, anew: bool) -> anyhow::Result<Lake> 
         true => Lake::open(path)?,
         false => Lake::create(path)?,
     };
+    if anew {
+        forget(store)?;
+    }
     let fill = Change::FillLake {
         lake: lake.identity(),
         anew,
@@ -113,6 +118,29 @@ pub fn of_store(path: &Path, store: &Store, anew: bool) -> anyhow::Result<Lake> 
             path.display()
         ))),
     }
+}
+
+/// Has the store forget what its lake has, a part at a time, so that uploads go on meanwhile. Until
+/// all of it is, it fills none.
+///
+/// Errors: those of the store.
+fn forget(store: &Store) -> anyhow::Result<()> {
+    let none = Change::FillLake {
+        lake: String::new(),
+        anew: true,
+    };
+    store.change(&none)?;
+    let newest = Filter {
+        limit: 1,
+        ..Filter::default()
+    };
+    let newest = Readers::new(store.clone()).list(&newest)?;
+    let newest = newest.results.first().map_or(0, |it| it.number);
+    for first in (0..=newest).step_by(FORGOTTEN) {
+        let below = first.saturating_add(FORGOTTEN as i64);
+        store.change(&Change::ForgetLake { first, below })?;
+    }
+    Ok(())
 }
 
 /// Puts results into the lake, now and after each midnight of UTC, until `stop` says so.
@@ -176,7 +204,13 @@ fn add_all(store: &Store, lake: &Lake, stop: &dyn Fn() -> bool) -> anyhow::Resul
             }
             numbers.push(one.number);
         }
-        store.change(&Change::InLake { numbers })?;
+        let filled = Change::InLake {
+            numbers,
+            lake: lake.identity(),
+        };
+        if store.change(&filled)? != Outcome::Done {
+            bail!("the store fills another lake by now");
+        }
         for (date, files) in &mut small {
             if *files >= MOST_SMALL {
                 merge(lake, date.parse().map_err(anyhow::Error::msg)?, stop)?;
@@ -216,11 +250,9 @@ fn add(
     let Some(began) = document.runs.first().map(|run| run.start_wall_ns) else {
         return Ok(Err("it has no run".into()));
     };
-    let date = |wall_ns: u64| Date::of_wall_ns(i64::try_from(wall_ns).unwrap_or(i64::MAX));
-    let first: Date = FIRST_DAY.parse().map_err(anyhow::Error::msg)?;
-    let received = Duration::from_secs(submission.received.unsigned_abs()) + DAY;
-    let last_ns = u64::try_from(received.as_nanos()).unwrap_or(u64::MAX);
-    if began > last_ns || date(began) < first {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let received = Duration::from_secs(submission.received.unsigned_abs());
+    if !is_of_its_time(began, received, now.unwrap_or_default())? {
         return Ok(Err(format!(
             "its clock was wrong: it began on {}",
             date(began)
@@ -232,6 +264,18 @@ fn add(
         ..Options::default()
     };
     Ok(Ok(Some(lake.add_result(&path, &document, &options)?)))
+}
+
+fn date(wall_ns: u64) -> Date {
+    Date::of_wall_ns(i64::try_from(wall_ns).unwrap_or(i64::MAX))
+}
+
+/// False for a result that began, in nanoseconds since 1970, before there were any, or a day after it
+/// came. The server's own clock may have been wrong then, and be right now.
+fn is_of_its_time(began: u64, received: Duration, now: Duration) -> anyhow::Result<bool> {
+    let first: Date = FIRST_DAY.parse().map_err(anyhow::Error::msg)?;
+    let last_ns = (received.max(now) + DAY).as_nanos();
+    Ok(u128::from(began) <= last_ns && date(began) >= first)
 }
 
 /// Merges a date's small files. What keeps them from that keeps no result out of the lake.
@@ -246,5 +290,28 @@ fn merge(lake: &Lake, date: Date, stop: &dyn Fn() -> bool) -> anyhow::Result<()>
             Ok(())
         }
         Ok(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_of_its_time_also_if_the_servers_clock_was_not() {
+        let at = |days: u64| Duration::from_secs(days * 86_400);
+        let is = |began: u64, received: u64, now: u64| {
+            let began = at(began).as_nanos() as u64;
+            is_of_its_time(began, at(received), at(now)).expect("a day")
+        };
+        assert!(is(20_000, 20_000, 20_001));
+        assert!(is(20_001, 20_000, 20_000));
+        assert!(!is(20_002, 20_000, 20_000));
+        assert!(!is(16_000, 20_000, 20_000));
+        assert!(!is(0, 20_000, 20_000));
+        // It began in 1970, until somebody set it.
+        assert!(is(20_000, 0, 20_001));
+        assert!(!is(20_003, 0, 20_001));
+        assert!(!is_of_its_time(u64::MAX, at(20_000), at(20_000)).expect("a day"));
     }
 }
