@@ -183,15 +183,42 @@ async function names(page, place) {
     return shown.length;
 }
 
-async function figures(page, path, answer) {
+// The numbers of a page's tables as they stand in it, row by row.
+async function rowsOf(page, path) {
     await page.open(path);
-    const rows = await page.evaluate(
+    return page.evaluate(
         `[...document.querySelectorAll("tbody tr")].map((row) =>
             [...row.querySelectorAll("[data-value]")].map((cell) => Number(cell.dataset.value)))`,
     );
+}
+
+const figuresOf = (place) =>
+    ["best", "median", "worst", "installations", "results"].map((name) => place[name]);
+
+async function hasRows(page, path, places) {
+    const rows = (await rowsOf(page, path)).map((row) => JSON.stringify(row));
+    for (const place of places) {
+        const figures = JSON.stringify(figuresOf(place));
+        check(rows.includes(figures), path, `no row has ${figures}`);
+    }
+    return places.length;
+}
+
+async function hasSummary(page, id) {
+    const { summary } = await json(`/api/v1/results/${id}`);
+    const path = `/result/${id}`;
+    const values = new Set((await rowsOf(page, path)).flat());
+    for (const { measure, median } of summary.estimates) {
+        check(values.has(median), path, `${measure} of ${median} is not there`);
+    }
+    return summary.estimates.length;
+}
+
+async function figures(page, path, answer) {
+    const rows = await rowsOf(page, path);
     const expected = answer.places.map((place) => [
         place.rank ?? answer.least_installations - place.installations,
-        ...["best", "median", "worst", "installations", "results"].map((name) => place[name]),
+        ...figuresOf(place),
     ]);
     check(JSON.stringify(rows) === JSON.stringify(expected), path, "other figures than the API's");
     return rows.length;
@@ -276,6 +303,12 @@ async function main() {
         place = query;
         counts.rows += await figures(page, `/?${query}`, await json(`/api/v1/ranking?${query}`));
     }
+    place = "figures";
+    for (const each of plain.slice(0, 4)) {
+        counts.rows += await hasRows(page, `/device/${key(each)}?test=${TEST}`, [each]);
+    }
+    counts.rows += await hasRows(page, `${looks.compare}&test=${TEST}`, plain.slice(0, 4));
+    counts.rows += await hasSummary(page, valid.results.at(-1).id);
     // What a reader does: two boxes, and the button.
     place = "choosing";
     await page.open(looks.ranking);
