@@ -20,6 +20,7 @@ use iostep_serve::api::{Limits, MOST_SENT_BYTES, Patience};
 use iostep_serve::store::{Outcome, Store};
 use iostep_serve::upload::Id;
 use iostep_serve::{log, server};
+use sd_notify::NotifyState;
 
 use crate::error::bad_input;
 use crate::interrupt::Interrupt;
@@ -150,6 +151,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
             |address| {
                 let url = format!("http://{address}");
                 log::line(&format!("listening at {url}"));
+                tell_service_manager(&[NotifyState::Ready]);
                 if args.json {
                     printed = terminal::print_json(&serde_json::json!({ "url": url }).to_string());
                 }
@@ -160,10 +162,18 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
             },
         )
     });
+    tell_service_manager(&[NotifyState::Stopping]);
     served.map_err(unfit)?;
     log::line("ended: all that was acknowledged is kept");
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells systemd, if it has started this and waits for that.
+fn tell_service_manager(state: &[NotifyState]) {
+    if let Err(error) = sd_notify::notify(state) {
+        log::line(&format!("error: cannot tell the service manager: {error}"));
+    }
 }
 
 /// Says so when the server ends, however it does.

@@ -169,6 +169,7 @@ impl Service {
 
     fn start(&self) -> anyhow::Result<u32> {
         systemctl(&["start", "iostep-serve"])?;
+        anyhow::ensure!(answers(ADDRESS), "it was started, and does not answer");
         self.is_up()
     }
 
@@ -443,14 +444,16 @@ fn options(service: &Service) -> anyhow::Result<()> {
 fn failed(service: &Service) -> anyhow::Result<()> {
     // What it lacks comes later.
     let listener = TcpListener::bind(ADDRESS)?;
-    systemctl(&["start", "iostep-serve"])?;
+    let told = systemctl(&["start", "iostep-serve"]);
+    anyhow::ensure!(told.is_err(), "what does not begin was said to be there");
     service.becomes("NRestarts", "1")?;
     drop(listener);
     wait_until("the server to answer", || answers(ADDRESS))?;
     systemctl(&["stop", "iostep-serve"])?;
 
     fs::write(OPTIONS, "IOSTEP_SERVE_OPTIONS=--no-such-option\n")?;
-    systemctl(&["start", "iostep-serve"])?;
+    let told = systemctl(&["start", "iostep-serve"]);
+    anyhow::ensure!(told.is_err(), "it takes every option");
     service.becomes("ActiveState", "failed")?;
     for (property, value) in [("ExecMainStatus", "2"), ("NRestarts", "0")] {
         let found = service.shown(property)?;
