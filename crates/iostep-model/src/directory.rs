@@ -518,7 +518,7 @@ fn sweep_one(parent: BorrowedFd<'_>, name: &OsStr) -> std::result::Result<(), Er
 }
 
 /// A name that this process does not use a second time.
-pub(crate) fn unique(prefix: &str) -> OsString {
+pub fn unique(prefix: &str) -> OsString {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     format!("{prefix}{}-{number}", std::process::id()).into()

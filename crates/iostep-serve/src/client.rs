@@ -1,17 +1,18 @@
 //! Whoever brings results.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use iostep_model::hex;
 use iostep_model::name_service;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::new_file;
 use crate::nonce::{self, Nonce};
 use crate::packing::pack;
 use crate::signature::{self, DELETE_TOKEN, KEY, KEY_BYTES, NONCE, SIGNATURE};
@@ -171,15 +172,10 @@ pub fn key(path: &Path) -> Result<[u8; KEY_BYTES]> {
     if let Some(key) = read_key(path)? {
         return Ok(key);
     }
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    std::fs::create_dir_all(directory).map_err(Error::io(directory, "make"))?;
-    let lock = File::open(directory).map_err(Error::io(directory, "open"))?;
-    // Of two who begin at once one makes it. A filesystem without locks has hardly two.
-    let _ = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
-    match read_key(path)? {
-        Some(key) => Ok(key),
-        None => make_key(path),
+    match make_key(path) {
+        // Somebody who began at the same time made it.
+        Err(error) => read_key(path)?.ok_or(error),
+        made => made,
     }
 }
 
@@ -204,18 +200,25 @@ fn read_key(path: &Path) -> Result<Option<[u8; KEY_BYTES]>> {
     Ok(Some(key))
 }
 
+/// Makes a key at a name that nothing has.
 fn make_key(path: &Path) -> Result<[u8; KEY_BYTES]> {
     let private = nonce::random().map_err(Error::io(path, "make random numbers for"))?;
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory).map_err(Error::io(directory, "make"))?;
+    let part = directory.join(iostep_model::directory::unique(".iostep-key-"));
+    let mut file = new_file::create_private(&part).map_err(Error::io(path, "create"))?;
     let text = hex::encode(&private) + "\n";
-    iostep_model::publish::write_private(path, text.as_bytes()).map_err(|error| match error {
-        iostep_model::Error::Io { path, what, source } => Error::Io { path, what, source },
-        error => Error::Refused {
-            path: path.to_owned(),
-            what: error.to_string(),
-            hint: "name another file with --key",
-        },
-    })?;
-    Ok(private)
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| iostep_model::directory::give_to_caller(&file))
+        .and_then(|()| file.sync_all())
+        .map_err(Error::io(path, "write"));
+    let named = written.and_then(|()| new_file::give_name(&part, path));
+    if named.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    named.map(|()| private)
 }
 
 #[cfg(test)]

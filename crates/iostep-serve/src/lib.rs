@@ -12,6 +12,7 @@ pub mod client;
 pub mod error;
 pub mod limits;
 pub mod log;
+mod new_file;
 pub mod nonce;
 mod packing;
 pub mod pages;

@@ -74,6 +74,9 @@ impl<K: Eq + Hash> Limit<K> {
     }
 }
 
+/// Before an address of IPv4 that is reached from IPv6 (RFC 6052).
+const NAT64: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
+
 /// What of an address tells one from another: of IPv6 the network, in which somebody has as many
 /// addresses as they like.
 pub fn network(address: IpAddr) -> [u8; 16] {
@@ -81,6 +84,9 @@ pub fn network(address: IpAddr) -> [u8; 16] {
         IpAddr::V4(address) => return address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
     };
+    if octets.starts_with(&NAT64) {
+        return octets;
+    }
     octets[8..].fill(0);
     octets
 }
@@ -151,6 +157,7 @@ mod tests {
         assert_eq!(parse("2001:db8::1"), parse("2001:db8::ffff:1"));
         assert_ne!(parse("2001:db8::1"), parse("2001:db8:0:1::1"));
         assert_ne!(parse("192.0.2.1"), parse("192.0.2.2"));
+        assert_ne!(parse("64:ff9b::192.0.2.1"), parse("64:ff9b::192.0.2.2"));
         assert_eq!(parse("::ffff:192.0.2.1"), parse("192.0.2.1"));
     }
 }

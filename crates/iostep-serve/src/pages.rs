@@ -142,6 +142,7 @@ fn failed(failure: &Failure) -> Response {
     let page = Document::of(section).served(&SITE);
     let mut response = (status, page).into_response();
     guard(response.headers_mut(), "text/html; charset=utf-8");
+    failure.say_when(response.headers_mut());
     response
 }
 

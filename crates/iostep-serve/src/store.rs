@@ -31,6 +31,7 @@ pub use survey::{Dated, Found, Sample};
 pub use writer::{Counts, Reply, Writer};
 
 use crate::error::{Error, Result};
+use crate::new_file;
 use crate::ranking::{Better, Conditions};
 use crate::upload::Id;
 use rankings::Rankings;
@@ -153,17 +154,17 @@ impl Store {
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(Error::io(to, "create")(exists));
         }
-        let (part, file) = place::create_part(to)?;
-        let copied = part.to_str().ok_or_else(bad_name).and_then(|name| {
+        let part = place::Part::create(to)?;
+        let copied = part.path.to_str().ok_or_else(bad_name).and_then(|name| {
             let db = self.connect()?;
             db.execute("VACUUM INTO ?1", [name])
                 .map_err(Error::database(to))
         });
-        let synced = copied.and_then(|_| file.sync_all().map_err(Error::io(to, "sync")));
+        let synced = copied.and_then(|_| part.file.sync_all().map_err(Error::io(to, "sync")));
         // A part of a copy never has the name of one, and what has got the name meanwhile keeps it.
-        let named = synced.and_then(|()| place::give_name(&part, to));
+        let named = synced.and_then(|()| new_file::give_name(&part.path, to));
         if named.is_err() {
-            let _ = std::fs::remove_file(&part);
+            let _ = std::fs::remove_file(&part.path);
         }
         named
     }

@@ -1,6 +1,6 @@
 //! How much of the server's time and room one sender may take.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Allowance {
     pub fn sender(&self, headers: &HeaderMap, extensions: &Extensions) -> Sender {
         let peer = extensions.get::<Peer>().map(|peer| peer.0);
         let told = headers.get_all(FORWARDED).iter().next_back();
-        let told = told.and_then(|it| it.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+        let told = told.and_then(|it| address(it.to_str().ok()?.rsplit(',').next()?.trim()));
         let address = match self.behind_proxy {
             true => told.or(peer),
             false => peer,
@@ -67,7 +67,7 @@ impl Allowance {
         taken.map_err(|retry| too_often("too many uploads of this address", retry))
     }
 
-    /// Counts a body.
+    /// Counts a part of a body.
     ///
     /// Errors: there was more of this address than the server has room for.
     pub fn bytes(&self, sender: Sender, bytes: usize, now: Instant) -> Result<(), Failure> {
@@ -86,6 +86,13 @@ impl Allowance {
         let taken = self.installations.take(key, 1, now);
         taken.map_err(|retry| too_often("too many uploads of this installation", retry))
     }
+}
+
+/// An address as proxies write it: alone, in brackets, or with a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let of_socket = || text.parse::<SocketAddr>().ok().map(|it| it.ip());
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    bare.unwrap_or(text).parse().ok().or_else(of_socket)
 }
 
 fn too_often(what: &str, retry: Duration) -> Failure {

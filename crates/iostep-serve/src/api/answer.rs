@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rusqlite::ErrorCode;
 use serde::Serialize;
@@ -101,6 +101,14 @@ impl Failure {
         }
     }
 
+    /// Says in an answer's head when to come again, where that helps.
+    pub fn say_when(&self, headers: &mut HeaderMap) {
+        if let Some(retry) = self.retry {
+            let seconds = retry.as_secs_f64().ceil().max(1.0) as u64;
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+    }
+
     /// No result has that name.
     pub fn missing() -> Failure {
         let text = "there is no such result";
@@ -137,11 +145,7 @@ impl IntoResponse for Failure {
             reasons: &self.reasons,
         };
         let mut response = json(self.status, &Body { error });
-        if let Some(retry) = self.retry {
-            let seconds = retry.as_secs_f64().ceil().max(1.0) as u64;
-            let value = HeaderValue::from(seconds);
-            response.headers_mut().insert(header::RETRY_AFTER, value);
-        }
+        self.say_when(response.headers_mut());
         response
     }
 }

@@ -47,13 +47,14 @@ fn too_long(what: &str, most: usize) -> Failure {
     Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_long", text)
 }
 
-/// All of a body as it is sent, within `patience`.
+/// All of a body as it is sent, within `patience`. Each part is counted as it comes.
 ///
-/// Errors: it is too long, too slow, or was cut off.
+/// Errors: it is too long, too slow, or was cut off; that of `count`.
 pub async fn receive(
     headers: &HeaderMap,
     body: Body,
     patience: Duration,
+    mut count: impl FnMut(usize) -> Result<(), Failure>,
 ) -> Result<Vec<u8>, Failure> {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
@@ -68,6 +69,7 @@ pub async fn receive(
                 Failure::new(StatusCode::BAD_REQUEST, "cut_off", "the body was cut off")
             })?;
             if let Ok(data) = frame.into_data() {
+                count(data.len())?;
                 if bytes.len() + data.len() > MOST_SENT_BYTES {
                     return Err(too_long("", MOST_SENT_BYTES));
                 }

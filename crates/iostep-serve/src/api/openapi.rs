@@ -81,6 +81,13 @@ fn often() -> Value {
     content("too many requests; Retry-After says when", "Error")
 }
 
+fn unavailable() -> Value {
+    content(
+        "the store cannot be read for now; Retry-After says when",
+        "Error",
+    )
+}
+
 fn id() -> Value {
     json!({ "name": "id", "in": "path", "required": true, "schema": digits(32) })
 }
@@ -96,7 +103,8 @@ fn paths() -> Value {
             "summary": "Whether the store can be read",
             "responses": {
                 "200": content("it can", "Health"),
-                "500": reference("responses", "Error")
+                "500": reference("responses", "Error"),
+                "503": unavailable()
             }
         } },
         "/metrics": { "get": {
@@ -124,7 +132,8 @@ fn paths() -> Value {
             "summary": "The tests that there are valid results of, those of most first",
             "responses": {
                 "200": content("the tests", "Tests"),
-                "429": often()
+                "429": often(),
+            "503": unavailable()
             }
         } },
         "/api/v1/ranking": { "get": ranking() }
@@ -148,7 +157,8 @@ fn list() -> Value {
         "responses": {
             "200": content("a page", "Page"),
             "400": reference("responses", "Error"),
-            "429": often()
+            "429": often(),
+            "503": unavailable()
         }
     })
 }
@@ -210,7 +220,8 @@ fn one() -> Value {
             "400": reference("responses", "Error"),
             "404": reference("responses", "Error"),
             "410": content("its sender took it back", "Error"),
-            "429": often()
+            "429": often(),
+            "503": unavailable()
         }
     })
 }
@@ -222,6 +233,7 @@ fn remove() -> Value {
         "parameters": [id(), header(DELETE_TOKEN, digits(32), "delete_token of the upload")],
         "responses": {
             "200": content("it is gone", "Removed"),
+            "400": reference("responses", "Error"),
             "403": content("the token is another one's", "Error"),
             "404": reference("responses", "Error"),
             "429": content("too many uploads and such; Retry-After says when", "Error"),
@@ -249,7 +261,8 @@ fn ranking() -> Value {
         "responses": {
             "200": content("the devices", "Ranking"),
             "400": reference("responses", "Error"),
-            "429": often()
+            "429": often(),
+            "503": unavailable()
         }
     })
 }
@@ -349,6 +362,7 @@ fn of_results(schemas: &mut Value) {
         "kernel": or_null("string"),
         "android": or_null("string"),
         "part": or_null("string"),
+        "model": or_null("string"),
         "least_installations": count,
         "devices": count,
         "places": list_of("Place"),

@@ -3,7 +3,7 @@
 use std::path::Path as FilePath;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use iostep_analyze::bench::Summary;
@@ -49,8 +49,8 @@ struct Whole {
 }
 
 /// `GET /api/v1/results/{id}`.
-pub async fn one(State(app): Shared, _: Reader, Path(name): Path<String>) -> Answer {
-    let id = upload::id(&name)?;
+pub async fn one(State(app): Shared, _: Reader, name: upload::Name) -> Answer {
+    let id = upload::id_of(name)?;
     app.work(move |app| {
         let record = app.readers.submission(&id);
         match record.map_err(|error| Failure::of_store(&error))? {
@@ -175,6 +175,7 @@ struct RankingAnswer {
     kernel: Option<String>,
     android: Option<String>,
     part: Option<String>,
+    model: Option<String>,
     /// A device of fewer has no rank.
     least_installations: usize,
     /// Of that model, if one was asked for.
@@ -210,7 +211,8 @@ pub async fn ranking(
             .ranking((&query.test, &measure), &conditions, better);
         let ranked = ranked.map_err(|error| Failure::of_store(&error))?;
         // A device's place is the one among all of them.
-        let is_asked = |place: &&Place| query.model.iter().all(|it| *it == place.model);
+        let model = asked(&query.model);
+        let is_asked = |place: &&Place| model.is_empty() || model == place.model;
         let places: Vec<&Place> = ranked.groups.iter().map(|it| &it.place).collect();
         let places: Vec<&Place> = places.into_iter().filter(is_asked).collect();
         let offset = query.offset.unwrap_or(0);
@@ -223,6 +225,7 @@ pub async fn ranking(
             kernel: query.kernel,
             android: query.android,
             part: query.part,
+            model: query.model,
             least_installations: LEAST_INSTALLATIONS,
             devices: places.len(),
             next_offset: (next < places.len()).then_some(next),

@@ -244,6 +244,7 @@ fn a_ranking_counts_installations_and_says_of_what() {
     assert_eq!(running.get("/api/v1/ranking?tset=x").0, 400);
     assert_eq!(running.get("/api/v1/results?limit=501").0, 400);
     assert_eq!(running.get("/api/v1/results?state=odd").0, 400);
+    assert_eq!(running.get("/api/v1/results/%ff").0, 400);
 }
 
 #[test]
@@ -278,9 +279,9 @@ fn a_ranking_has_pages_and_a_model_its_place_among_all() {
     assert_eq!(second["next_offset"], Value::Null);
     let (_, beyond) = running.get(&format!("{path}&offset=18446744073709551615"));
     assert_eq!(parts(&beyond), [""; 0]);
-    // None of these is a phone.
-    let (_, of_none) = running.get(&format!("{path}&model="));
-    assert_eq!(parts(&of_none), all);
+    // None of these is a phone, and an empty name is any.
+    let (_, of_any) = running.get(&format!("{path}&model="));
+    assert_eq!(parts(&of_any), all);
     let (_, of_none) = running.get(&format!("{path}&model=N9"));
     assert_eq!((parts(&of_none).len(), &of_none["devices"]), (0, &0.into()));
 }
@@ -417,6 +418,12 @@ fn an_address_that_sends_too_much_in_a_day_is_told_so() {
         let (status, answer) = running.post(&running.nonce(), &body, &Sent::plain(&body));
         assert_eq!(status, expected, "{answer}");
     }
+    // So is one that sends what is refused.
+    let long = vec![b'x'; 2 * body.len()];
+    let mut cut = Sent::plain(&long);
+    cut.length = Some(3 * body.len());
+    let (status, answer) = running.post(&running.nonce(), &long, &cut);
+    assert_eq!(status, 429, "{answer}");
     // What is short goes on.
     let (status, _) = running.post(&running.nonce(), b"{}", &Sent::plain(b"{}"));
     assert_eq!(status, 422);
@@ -447,8 +454,12 @@ fn an_address_that_asks_too_often_is_told_so_by_each_page_and_can_still_send() {
         "/api/v1/ranking?test=x",
     ] {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        let (status, text) = running.raw(request.as_bytes());
-        assert_eq!(status, 429, "{path}");
+        let mut stream = TcpStream::connect(running.address).expect("connected");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        assert!(text.starts_with("HTTP/1.1 429 "), "{path}: {text}");
+        assert!(text.contains("\r\nretry-after: "), "{path}: {text}");
         assert!(text.contains("too many requests of this address"), "{text}");
     }
     assert!(submit(&running.client(1), 0.9).created);

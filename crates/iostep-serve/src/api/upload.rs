@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use iostep_model::hex;
@@ -58,8 +59,8 @@ async fn accept(app: &Arc<App>, request: Request) -> Answer {
     let signed = signed(&parts.headers)?;
     let encoding = Encoding::of(&parts.headers)?;
     app.nonces.check(&signed.nonce, now).map_err(unfit_nonce)?;
-    let sent = body::receive(&parts.headers, body, app.limits.patience.body).await?;
-    app.allowance.bytes(sender, sent.len(), Instant::now())?;
+    let count = |bytes| app.allowance.bytes(sender, bytes, Instant::now());
+    let sent = body::receive(&parts.headers, body, app.limits.patience.body, count).await?;
     let key = signed.key;
     let read = move |app: &App| {
         let upload = read(app, &signed, sent, encoding)?;
@@ -179,7 +180,18 @@ async fn changed(app: &App, change: Change) -> Result<Outcome, Failure> {
     }
 }
 
-/// The name of a result in a path.
+/// The name of a result in a path, whatever is there.
+pub type Name = Result<Path<String>, PathRejection>;
+
+/// Errors: it is none.
+pub fn id_of(name: Name) -> Result<Id, Failure> {
+    // What is no text is no name either.
+    id(&name.map_or_else(|_| String::new(), |Path(name)| name))
+}
+
+/// The name of a result.
+///
+/// Errors: it is none.
 pub fn id(text: &str) -> Result<Id, Failure> {
     hex::decode(text).ok_or_else(|| {
         let text = "a result is named by 64 digits 0-9a-f";
@@ -190,11 +202,11 @@ pub fn id(text: &str) -> Result<Id, Failure> {
 /// `DELETE /api/v1/results/{id}`.
 pub async fn remove(
     State(app): Shared,
-    Path(name): Path<String>,
+    name: Name,
     extensions: Extensions,
     headers: HeaderMap,
 ) -> Answer {
-    let id = id(&name)?;
+    let id = id_of(name)?;
     // It takes its turn in the store's thread as an upload does.
     let sender = app.allowance.sender(&headers, &extensions);
     app.allowance.upload(sender, Instant::now())?;
@@ -208,6 +220,7 @@ pub async fn remove(
     let key_may = KeyMay { secret, token };
     match changed(&app, Change::Remove { id, key_may }).await? {
         Outcome::Done => {
+            let name = hex::encode(&id);
             log::line(&format!("taken back {name}"));
             Ok(json(StatusCode::OK, &serde_json::json!({ "id": name })))
         }

@@ -34,8 +34,10 @@ pub enum Change {
         state: State,
         reason: String,
     },
-    /// The store fills a lake from now on, named by whatever is its own; another one only if it is to
-    /// be filled `anew`.
+    /// The store fills no lake until it fills one anew.
+    FillNone,
+    /// The store fills a lake from now on, named by whatever is its own, unless it fills another one;
+    /// `anew` after [`Change::FillNone`] alone.
     FillLake { lake: String, anew: bool },
     /// No lake is known to have any of these submissions.
     ForgetLake { first: i64, below: i64 },
@@ -128,6 +130,7 @@ impl Change {
             } => add(db, upload, packed, key),
             Change::Remove { id, key_may } => remove(db, id, key_may),
             Change::Decide { id, state, reason } => decide(db, id, *state, reason),
+            Change::FillNone => set_lake(db, ""),
             Change::FillLake { lake, anew } => fill_lake(db, lake, *anew),
             Change::ForgetLake { first, below } => forget_lake(db, *first, *below),
             Change::InLake { numbers, lake } => in_lake(db, numbers, lake),
@@ -146,9 +149,17 @@ pub(super) fn lake(db: &Connection) -> rusqlite::Result<Option<String>> {
 
 fn fill_lake(db: &Connection, lake: &str, anew: bool) -> rusqlite::Result<Outcome> {
     let known = self::lake(db)?;
-    if known.is_some_and(|known| known != lake) && !anew {
-        return Ok(Outcome::Forbidden);
+    let may = match anew {
+        true => known.as_deref() == Some(""),
+        false => known.is_none_or(|known| known == lake),
+    };
+    match may {
+        true => set_lake(db, lake),
+        false => Ok(Outcome::Forbidden),
     }
+}
+
+fn set_lake(db: &Connection, lake: &str) -> rusqlite::Result<Outcome> {
     db.prepare_cached(
         "INSERT INTO meta (name, value) VALUES (?1, ?2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",

@@ -25,8 +25,8 @@ const COMPARED: [Compared; 2] = [
     // Whoever has a full device waits long at times, and that is no reason for doubt.
     Compared {
         measure: "total_p99_ns",
-        name: "ms within which 99 of 100 operations ended",
-        unit: 1e6,
+        name: "µs within which 99 of 100 operations ended",
+        unit: 1e3,
         slower_too: false,
     },
 ];
@@ -263,7 +263,7 @@ mod tests {
         }
         assert_eq!(
             distance(TAIL, 1e6, &others).expect("an outlier"),
-            "1.0 ms within which 99 of 100 operations ended are 10.0 times below the median 10.0 of 21 \
+            "1000.0 µs within which 99 of 100 operations ended are 10.0 times below the median 10000.0 of 21 \
              other installations, whose standard deviation is a factor of 1.037"
         );
     }

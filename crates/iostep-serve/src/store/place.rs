@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, IFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, IFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::new_file::{create_private, sync};
 
 const DATABASE: &str = "store.db";
 const LOCK: &str = "lock";
@@ -38,48 +39,55 @@ pub(super) fn find(directory: &Path) -> Result<PathBuf> {
     Ok(database)
 }
 
-/// Makes a file that was not there, for its owner alone.
-pub(super) fn create_private(path: &Path) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-    Ok(file.into())
+/// A file beside a name that it is to get.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub path: PathBuf,
+    pub file: File,
+    /// As long as it is held, nobody takes the file for one that was left.
+    _lock: File,
 }
 
-/// Makes a file beside `to` for what has no name yet, and removes those that others left when they were
-/// killed.
-pub(super) fn create_part(to: &Path) -> Result<(PathBuf, File)> {
-    let failed = |error: io::Error| Error::io(to, "create")(error);
-    let directory = to.parent().filter(|it| !it.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.part-");
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let found = entry.map_err(failed)?;
-        let number = found.file_name();
-        let number = number.to_str().and_then(|it| it.strip_prefix(&prefix));
-        if number.is_some_and(|it| it.parse::<u32>().is_ok()) {
-            remove_left(&found.path());
+impl Part {
+    /// Makes one for its owner alone, and removes those that others left when they were killed.
+    ///
+    /// Errors: `Io`.
+    pub(super) fn create(to: &Path) -> Result<Part> {
+        let failed = |error: io::Error| Error::io(to, "create")(error);
+        let directory = to.parent().filter(|it| !it.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        let name = to.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!(".{name}.part-");
+        // The directory, and not the file: SQLite locks that, and NFS takes both locks for one.
+        let lock = File::open(directory).map_err(failed)?;
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_left(directory, &prefix).map_err(failed)?;
+        }
+        // Without it, as on a filesystem that has none, nobody else removes anything either.
+        let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared);
+        let path = directory.join(format!("{prefix}{}", std::process::id()));
+        let file = create_private(&path).map_err(failed)?;
+        Ok(Part {
+            path,
+            file,
+            _lock: lock,
+        })
+    }
+}
+
+/// Removes parts of a name that nobody has any more, and SQLite's journals of them.
+fn remove_left(directory: &Path, prefix: &str) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let found = entry?;
+        let name = found.file_name();
+        let number = name.to_str().and_then(|it| it.strip_prefix(prefix));
+        let number = number.map(|it| it.strip_suffix("-journal").unwrap_or(it));
+        let is_part = number.is_some_and(|it| it.parse::<u32>().is_ok());
+        if is_part && found.file_type()?.is_file() {
+            std::fs::remove_file(found.path())?;
         }
     }
-    let part = directory.join(format!("{prefix}{}", std::process::id()));
-    let file = create_private(&part).map_err(failed)?;
-    // Whoever looks for what is left sees that somebody has it. A filesystem without locks has no need.
-    let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-    Ok((part, file))
-}
-
-/// Removes a part that nobody has any more.
-fn remove_left(part: &Path) {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(part, flags, Mode::empty()) else {
-        return;
-    };
-    let is_file = rustix::fs::fstat(&file)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-    let lock = FlockOperation::NonBlockingLockExclusive;
-    if is_file && rustix::fs::flock(&file, lock).is_ok() {
-        let _ = std::fs::remove_file(part);
-    }
+    Ok(())
 }
 
 /// Sees to it that the index of SQLite's log is written in place on btrfs. It is memory that is mapped,
@@ -96,21 +104,6 @@ pub(super) fn keep_index_in_place(database: &Path) {
     if let Ok(file) = create_private(&index) {
         let _ = rustix::fs::ioctl_setflags(&file, IFlags::NOCOW);
     }
-}
-
-/// Gives a file of the same directory a name that nothing has, durably.
-pub(super) fn give_name(file: &Path, name: &Path) -> Result<()> {
-    let failed = |error: io::Error| Error::io(name, "create")(error);
-    match rustix::fs::renameat_with(CWD, file, CWD, name, RenameFlags::NOREPLACE) {
-        // A filesystem that cannot do so, as NFS.
-        Err(Errno::INVAL) => {
-            std::fs::hard_link(file, name).map_err(failed)?;
-            std::fs::remove_file(file).map_err(failed)?;
-        }
-        renamed => renamed.map_err(|errno| failed(errno.into()))?,
-    }
-    let directory = name.parent().filter(|it| !it.as_os_str().is_empty());
-    sync(directory.unwrap_or(Path::new(".")))
 }
 
 pub(super) fn lock(database: &Path) -> Result<File> {
@@ -177,10 +170,4 @@ fn check_files(database: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn sync(directory: &Path) -> Result<()> {
-    let failed = |what| move |error: io::Error| Error::io(directory, what)(error);
-    let opened = File::open(directory).map_err(failed("open"))?;
-    opened.sync_all().map_err(failed("sync"))
 }

@@ -294,38 +294,36 @@ fn what_a_lake_has_is_known_of_that_lake_alone() {
     let missing = || readers.for_lake(0, 10).expect("an answer").len();
     let change = |change: Change| store.change(&change).expect("changed");
     let fill = |lake: &str, anew| {
-        change(Change::FillLake {
-            lake: lake.into(),
-            anew,
-        })
+        let lake = lake.into();
+        change(Change::FillLake { lake, anew })
     };
     let has = |lake: &str| {
-        let numbers = vec![1, 2];
-        change(Change::InLake {
-            numbers,
-            lake: lake.into(),
-        })
+        let (numbers, lake) = (vec![1, 2], lake.into());
+        change(Change::InLake { numbers, lake })
     };
-    assert_eq!(has("a"), Outcome::Forbidden);
+    let (done, forbidden) = (Outcome::Done, Outcome::Forbidden);
+    assert_eq!(has("a"), forbidden);
     assert_eq!(
         (fill("a", false), has("a"), missing()),
-        (Outcome::Done, Outcome::Done, 0)
+        (done.clone(), done.clone(), 0)
     );
-    assert_eq!(fill("b", false), Outcome::Forbidden);
-    // As a server that still adds to the lake before.
     assert_eq!(
-        (fill("", true), has("a")),
-        (Outcome::Done, Outcome::Forbidden)
+        (fill("b", false), fill("b", true)),
+        (forbidden.clone(), forbidden.clone())
     );
-    assert_eq!(fill("a", false), Outcome::Forbidden);
+    assert_eq!(change(Change::FillNone), done);
+    // As of a server that still adds to the lake before.
+    assert_eq!(
+        (has("a"), fill("a", false)),
+        (forbidden.clone(), forbidden.clone())
+    );
     change(Change::ForgetLake { first: 0, below: 2 });
     assert_eq!(missing(), 1);
     change(Change::ForgetLake { first: 2, below: 3 });
-    assert_eq!((missing(), fill("b", true)), (2, Outcome::Done));
-    assert_eq!(
-        (has("a"), has("b"), missing()),
-        (Outcome::Forbidden, Outcome::Done, 0)
-    );
+    assert_eq!((missing(), fill("b", true)), (2, done.clone()));
+    // And of somebody who began to fill another one at the same time.
+    assert_eq!(fill("c", true), forbidden);
+    assert_eq!((has("a"), has("b"), missing()), (forbidden, done, 0));
 }
 
 #[test]
@@ -338,18 +336,27 @@ fn what_a_killed_backup_left_is_removed_by_the_next_one_and_nothing_else_is() {
         ".copy.db",
         ".other.db.part-1",
     ];
-    for name in others.iter().chain(&[".copy.db.part-1", ".copy.db.part-2"]) {
-        std::fs::write(beside(name), "a part").expect("written");
-    }
+    let left = [".copy.db.part-1", ".copy.db.part-1-journal"];
+    let write_all = || {
+        for name in others.iter().chain(&left) {
+            std::fs::write(beside(name), "a part").expect("written");
+        }
+    };
+    let are_there = |names: &[&str]| {
+        let mut names = names.iter();
+        names.all(|it| beside(it).symlink_metadata().is_ok())
+    };
+    write_all();
     std::os::unix::fs::symlink("/dev/null", beside(".copy.db.part-3")).expect("a link");
-    // Somebody is still at it.
-    let used = std::fs::File::open(beside(".copy.db.part-2")).expect("opened");
-    used.lock_shared().expect("locked");
+    // Somebody else is at one.
+    let other = place::Part::create(&beside("another.db")).expect("a part");
     store.back_up(&beside("copy.db")).expect("a copy");
-    assert!(!beside(".copy.db.part-1").exists());
-    for name in others.iter().chain(&[".copy.db.part-2", ".copy.db.part-3"]) {
-        assert!(beside(name).symlink_metadata().is_ok(), "{name}");
-    }
+    assert!(are_there(&others) && are_there(&left));
+    drop(other);
+    std::fs::remove_file(beside("copy.db")).expect("removed");
+    store.back_up(&beside("copy.db")).expect("a copy");
+    assert!(are_there(&others) && are_there(&[".copy.db.part-3"]));
+    assert!(left.iter().all(|it| !beside(it).exists()));
 }
 
 #[test]

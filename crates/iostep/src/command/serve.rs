@@ -65,7 +65,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     per_installation: u32,
 
-    /// Requests of one address that the store is read for, pages among them, in a minute
+    /// Pages, and requests for results, of one address in a minute
     #[arg(long, value_name = "N", default_value_t = 600,
           value_parser = clap::value_parser!(u32).range(1..))]
     questions_per_address: u32,
@@ -129,7 +129,9 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let lake = args.lake.as_deref();
     let lake = lake
         .map(|path| lake::of_store(path, &store, false))
-        .transpose()?;
+        .transpose()
+        // A disk that is not mounted yet is no bad usage: whoever starts servers tries again.
+        .map_err(|error| anyhow!("{error:#}"))?;
     let limits = Limits {
         per_address: args.per_address,
         per_installation: args.per_installation,
@@ -163,7 +165,8 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         )
     });
     tell_service_manager(&[NotifyState::Stopping]);
-    served.map_err(unfit)?;
+    // The same for a server that still has the store.
+    served?;
     log::line("ended: all that was acknowledged is kept");
     printed?;
     Ok(ExitCode::SUCCESS)

@@ -254,7 +254,7 @@ fn what_cannot_be_taken_says_so_by_its_status() {
         &["serve", "--data", "data", "--listen", "127.0.0.1:0"],
     );
     let error = said(&second);
-    assert_eq!(second.status.code(), Some(2), "{error}");
+    assert_eq!(second.status.code(), Some(1), "{error}");
     assert!(error.contains("another server uses this store"), "{error}");
 }
 

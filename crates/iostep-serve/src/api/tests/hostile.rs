@@ -161,6 +161,11 @@ fn what_a_sender_says_of_its_address_counts_only_behind_a_proxy() {
         let names = format!("x-forwarded-for: 198.51.100.{it}\r\nx-forwarded-for: 192.0.2.0\r\n");
         assert_eq!(forwarded(&proxied, &names), 429);
     }
+    // As some proxies write it.
+    for address in ["192.0.2.8:5555", "[2001:db8::1]:443", "[2001:db8:1::1]"] {
+        let names = format!("x-forwarded-for: {address}\r\n");
+        assert_eq!(forwarded(&proxied, &names), 401, "{address}");
+    }
     for names in ["", "x-forwarded-for: me\r\n", "x-forwarded-for: ,\r\n"] {
         let _ = forwarded(&proxied, names);
     }

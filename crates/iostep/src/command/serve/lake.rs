@@ -113,8 +113,8 @@ pub fn of_store(path: &Path, store: &Store, anew: bool) -> anyhow::Result<Lake> 
     match store.change(&fill)? {
         Outcome::Done => Ok(lake),
         _ => Err(bad_input(anyhow!(
-            "{}: the store fills another lake; name that one, or fill this one from the start with \
-             iostep serve lake --anew",
+            "{}: the store fills another lake, or was about to when that was ended; name that one, or fill \
+             this one from the start with iostep serve lake --anew",
             path.display()
         ))),
     }
@@ -125,11 +125,7 @@ pub fn of_store(path: &Path, store: &Store, anew: bool) -> anyhow::Result<Lake> 
 ///
 /// Errors: those of the store.
 fn forget(store: &Store) -> anyhow::Result<()> {
-    let none = Change::FillLake {
-        lake: String::new(),
-        anew: true,
-    };
-    store.change(&none)?;
+    store.change(&Change::FillNone)?;
     let newest = Filter {
         limit: 1,
         ..Filter::default()

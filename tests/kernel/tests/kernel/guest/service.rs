@@ -427,7 +427,24 @@ fn lake(service: &Service) -> anyhow::Result<()> {
     let (store, lake) = (fs::metadata(STORE)?, fs::metadata(LAKE)?);
     let of_lake = (lake.uid(), lake.mode());
     anyhow::ensure!(of_lake == (store.uid(), 0o40700), "{of_lake:?}");
+    backed_up(store.uid())?;
     service.is_up()?;
+    Ok(())
+}
+
+/// A copy of the store lies where the manual has it put.
+fn backed_up(user: u32) -> anyhow::Result<()> {
+    let manual = fs::read_to_string(repository("docs/serve.md"))?;
+    let (_, command) = manual
+        .split_once("second one, which is then below `/var/lib/private`:\n\n```sh\n")
+        .context("no command")?;
+    let (command, _) = command.split_once("```").context("no end")?;
+    said("sh", &["-e", "-c", command])?;
+    let copy = format!("{STATE}/iostep-backup/copy.db");
+    let found = fs::metadata(&copy).context(copy.clone())?;
+    let found = (found.uid(), found.mode());
+    anyhow::ensure!(found == (user, 0o100600), "{found:?}");
+    anyhow::ensure!(fs::read(copy)?.starts_with(b"SQLite format 3\0"));
     Ok(())
 }
 
