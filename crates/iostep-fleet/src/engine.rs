@@ -79,10 +79,11 @@ pub fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("IOSTEP_FLEET_ENGINE") {
         return Some(named.into());
     }
-    let beside = std::env::current_exe().ok()?.with_file_name(PROGRAM);
+    // Not known where there is no /proc.
+    let beside = std::env::current_exe().map(|program| program.with_file_name(PROGRAM));
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&paths).map(|directory| directory.join(PROGRAM));
-    [beside]
+    beside
         .into_iter()
         .chain(in_path)
         .find(|path| path.is_file())

@@ -55,13 +55,15 @@ impl Part {
     pub(super) fn create(to: &Path) -> Result<Part> {
         let failed = |error: io::Error| Error::io(to, "create")(error);
         let directory = to.parent().filter(|it| !it.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
+        // SQLite follows no link for this store; whoever names a directory by one means that directory.
+        let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+        let directory = directory.map_err(failed)?;
         let name = to.file_name().unwrap_or_default().to_string_lossy();
         let prefix = format!(".{name}.part-");
         // The directory, and not the file: SQLite locks that, and NFS takes both locks for one.
-        let lock = File::open(directory).map_err(failed)?;
+        let lock = File::open(&directory).map_err(failed)?;
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            remove_left(directory, &prefix).map_err(failed)?;
+            remove_left(&directory, &prefix).map_err(failed)?;
         }
         // Without it, as on a filesystem that has none, nobody else removes anything either.
         let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared);

@@ -283,6 +283,12 @@ fn a_backup_is_a_plain_database_that_replaces_nothing() {
     assert_eq!(count, 1);
     let error = store.back_up(&copy).expect_err("it is there").to_string();
     assert!(error.contains("cannot create"), "{error}");
+    // Below a directory that is a link, as those are that systemd makes.
+    let link = path.with_file_name("link");
+    std::fs::create_dir(path.with_file_name("other")).expect("a directory");
+    std::os::unix::fs::symlink("other", &link).expect("a link");
+    store.back_up(&link.join("copy.db")).expect("a copy");
+    assert!(path.with_file_name("other").join("copy.db").is_file());
 }
 
 #[test]

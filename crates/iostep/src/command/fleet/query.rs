@@ -46,8 +46,8 @@ pub struct Answer(engine::Answer);
 pub fn ask(lake: &Path, sql: &str, args: &QueryArgs) -> anyhow::Result<Answer> {
     let engine = engine::find().ok_or_else(|| {
         anyhow!(
-            "there is no {}; build it with make fleet-engine, and put it beside iostep or into the \
-             PATH",
+            "there is no {}; install the package iostep-fleet, or build it with make fleet-engine \
+             and put it beside iostep or into the PATH",
             engine::PROGRAM
         )
     })?;
