@@ -163,6 +163,11 @@ dist-arm64: ## The same for arm64 (15 min)
 	scripts/setup dist-arm64
 	scripts/dist aarch64
 
+.PHONY: dist-fleet
+dist-fleet: ## Build the package of the engine of `iostep fleet sql`, which `make dist` leaves out (15 min)
+	scripts/setup build
+	scripts/dist $(shell uname -m)-fleet
+
 .PHONY: android
 android: ## Build the phone app below dist/, and check the package (25 min the first time)
 	scripts/setup dist-musl

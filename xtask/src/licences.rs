@@ -1,7 +1,9 @@
 //! Licences of what is linked in.
 
-use anyhow::{Result, bail};
-use spdx::{Expression, ParseMode};
+pub mod texts;
+
+use anyhow::{Result, anyhow, bail};
+use spdx::{Expression, LicenseId, Licensee, ParseMode};
 
 use crate::metadata::{self, Package};
 
@@ -46,6 +48,23 @@ fn refusal(package: &Package) -> Option<String> {
             error.reason
         )),
     }
+}
+
+/// The fewest licences that an expression asks to keep; of alternatives, the first in [`ALLOWED`].
+fn needed(licence: &str) -> Result<Vec<LicenseId>> {
+    let expression = Expression::parse_mode(licence, ParseMode::LAX)
+        .map_err(|error| anyhow!("licence {licence} does not parse: {}", error.reason))?;
+    let allowed: Vec<Licensee> = ALLOWED
+        .iter()
+        .filter_map(|name| Licensee::parse(name).ok())
+        .collect();
+    let needed = expression
+        .minimized_requirements(&allowed)
+        .map_err(|error| anyhow!("licence {licence}: {error}"))?;
+    Ok(needed
+        .iter()
+        .filter_map(|requirement| requirement.license.id())
+        .collect())
 }
 
 fn is_allowed(licence: &str) -> Result<bool, spdx::ParseError> {

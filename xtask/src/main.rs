@@ -43,6 +43,9 @@ usage: cargo xtask TASK
                  every kernel that scripts/setup unpacks; ci makes one trace on one of them
                  where the machine is set up for it
   test           unit tests, then the tests that need root and a real kernel
+  licences-of FILE MANIFEST ARGUMENT...
+                 writes the licences of the crates that are linked into a program; the arguments
+                 are those of cargo tree that select it: --package, --target, features
 
 Environment:
   IOSTEP_REQUIRE  comma-separated requirements (root,btf,ext4,xfs,btrfs,..., or all) that a test
@@ -59,6 +62,10 @@ fn main() -> ExitCode {
         ["fmt", "--check"] => Plan::new().then("fmt --check", format::check),
         ["tidy"] => Plan::new().then("tidy", tidy::check),
         ["licences"] => Plan::new().then("licences", licences::check),
+        ["licences-of", file, manifest, ref selection @ ..] => Plan::new()
+            .then("licences-of", || {
+                licences::texts::write(file, manifest, selection)
+            }),
         ["javascript"] => Plan::new().then("javascript", javascript::check),
         ["lint"] => Plan::new().then("lint", suites::lint),
         ["doc"] => Plan::new().then("doc", suites::doc),

@@ -20,6 +20,9 @@ pub struct Package {
     pub name: String,
     pub version: String,
     pub license: Option<String>,
+    /// The text that `Cargo.toml` names, from the directory where that lies.
+    pub license_file: Option<PathBuf>,
+    pub authors: Vec<String>,
     /// Where it comes from; `None` for the workspace's own.
     pub source: Option<String>,
     pub dependencies: Vec<Dependency>,
@@ -45,6 +48,12 @@ pub struct Dependency {
 
 /// Reads the metadata of every package in the lock file.
 pub fn read() -> Result<Metadata> {
-    let text = output_of(cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
+    read_of("Cargo.toml")
+}
+
+/// The same of another workspace, by its manifest.
+pub fn read_of(manifest: &str) -> Result<Metadata> {
+    let arguments = ["metadata", "--format-version", "1", "--locked"];
+    let text = output_of(cargo().args(arguments).args(["--manifest-path", manifest]))?;
     serde_json::from_str(&text).context("cannot read what cargo metadata printed")
 }

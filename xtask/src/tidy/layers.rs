@@ -61,6 +61,8 @@ mod tests {
             name: name.into(),
             version: "0.1.0".into(),
             license: None,
+            license_file: None,
+            authors: Vec::new(),
             source: None,
             manifest_path: Default::default(),
             dependencies: vec![Dependency {
