@@ -44,6 +44,13 @@ test-pages: ## Look at the pages of `iostep serve` in Chromium, which is install
 	cargo test --workspace --locked --test pages
 	cargo xtask browser
 
+.PHONY: test-kills
+test-kills: ## Kill the server, its exports and migrations and writers of a lake 500 times each (15 min)
+	scripts/setup test
+	IOSTEP_KILLS=500 cargo test --workspace --locked --lib --test command --test lake -- \
+	    --test-threads 1 a_killed_server valid_results_are_once a_migration_that_is_killed \
+	    a_writer_that_is_killed
+
 .PHONY: fleet-engine
 fleet-engine: ## Build the engine of `iostep fleet sql` and `ask`, optimised (15 min the first time)
 	scripts/setup build

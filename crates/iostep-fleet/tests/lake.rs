@@ -616,7 +616,7 @@ fn expect_whole(lake: &Path) {
 
 #[test]
 fn a_writer_that_is_killed_at_any_moment_leaves_a_whole_lake() {
-    let kills = std::env::var("IOSTEP_FLEET_KILLS").ok();
+    let kills = std::env::var("IOSTEP_KILLS").ok();
     let kills: u64 = kills.and_then(|kills| kills.parse().ok()).unwrap_or(30);
     let dir = TempDir::new().expect("a directory");
     let mut lake = dir.path().join("lake-0");

@@ -9,7 +9,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use iostep_model::bench::Document;
+use iostep_model::hex;
 use iostep_serve::client::{Client, Fault};
+use iostep_serve::upload::Upload;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -316,6 +318,16 @@ fn a_killed_server_has_every_result_that_it_acknowledged() {
         .collect();
     for id in &all {
         assert!(kept.contains(&id[..]), "{id} of {} is lost", all.len());
+    }
+    // And each is whole: its name is the hash of what is kept.
+    let exported = ["serve", "export", "--data", "data", "-o", "all.jsonl"];
+    assert!(iostep(&place, &exported).status.success());
+    let text = std::fs::read_to_string(place.path().join("all.jsonl")).expect("lines");
+    assert_eq!(text.lines().count(), kept.len());
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let upload = Upload::read(line["result"].to_string().as_bytes()).expect("a result");
+        assert_eq!(line["submission"]["id"], hex::encode(&upload.id)[..]);
     }
 }
 
