@@ -43,7 +43,8 @@ mount -t overlay -o lowerdir=/,upperdir=$base/upper,workdir=$base/work none $roo
 cd $root
 units=usr/lib/systemd/system
 rm -rf usr/lib/systemd/system-generators $units/*.wants etc/systemd/system/* etc/systemd/*.conf.d \
-    etc/default/iostep-serve var/lib/private var/lib/iostep-* var/log/journal
+    etc/default/iostep-serve var/lib/private var/lib/iostep-serve var/lib/iostep-lake \
+    var/lib/iostep-backup var/log/journal
 # A machine without one is new, and what is preset would be enabled.
 echo 00000000000000000000000000000001 > etc/machine-id
 : > etc/fstab
