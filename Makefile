@@ -45,7 +45,7 @@ test-pages: ## Look at the pages of `iostep serve` in Chromium, which is install
 	cargo xtask browser
 
 .PHONY: test-kills
-test-kills: ## Kill the server, its exports and migrations and writers of a lake 500 times each (15 min)
+test-kills: ## Kill the server, its exports and migrations and writers of a lake 500 times each (long)
 	scripts/setup test
 	IOSTEP_KILLS=500 cargo test --workspace --locked --lib --test command --test lake -- \
 	    --test-threads 1 a_killed_server valid_results_are_once a_migration_that_is_killed \

@@ -364,45 +364,39 @@ fn bodies_that_are_cut_too_long_or_a_bomb_are_refused_and_the_server_goes_on() {
     }
 }
 
-/// What an upload is refused with.
-fn refusal(client: &Client, share: f64) -> String {
-    let text = file(&fixture::scaled(fixture::file(2), share));
-    match client.submit(&text) {
-        Err(Fault::Refused { status, message }) => format!("{status} {message}"),
-        other => panic!("{other:?}"),
-    }
+/// A server that takes two uploads of one, and whom it tells that a third is too many.
+fn takes_two(limits: Limits, whom: &str) -> Running {
+    let running = Running::with(limits);
+    let client = running.client(1);
+    submit(&client, 1.0);
+    submit(&client, 0.9);
+    let third = file(&fixture::scaled(fixture::file(2), 0.8));
+    let Err(Fault::Refused { status, message }) = client.submit(&third) else {
+        panic!("it is taken");
+    };
+    let expected = format!("too many uploads of this {whom}; try again later");
+    assert_eq!((status, message), (429, expected));
+    running
 }
 
 #[test]
 fn an_address_that_sends_too_often_is_told_so() {
-    let running = Running::with(Limits {
-        per_address: 2,
+    let per_address = 2;
+    let limits = Limits {
+        per_address,
         ..Limits::none()
-    });
-    let client = running.client(1);
-    submit(&client, 1.0);
-    submit(&client, 0.9);
-    let refused = refusal(&client, 0.8);
-    assert_eq!(
-        refused,
-        "429 too many uploads of this address; try again later"
-    );
+    };
+    takes_two(limits, "address");
 }
 
 #[test]
 fn an_installation_that_sends_too_often_is_told_so_and_no_other_one() {
-    let running = Running::with(Limits {
-        per_installation: 2,
+    let per_installation = 2;
+    let limits = Limits {
+        per_installation,
         ..Limits::none()
-    });
-    let client = running.client(1);
-    submit(&client, 1.0);
-    submit(&client, 0.9);
-    let refused = refusal(&client, 0.8);
-    assert_eq!(
-        refused,
-        "429 too many uploads of this installation; try again later"
-    );
+    };
+    let running = takes_two(limits, "installation");
     assert!(submit(&running.client(2), 0.8).created);
 }
 
