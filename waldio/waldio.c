@@ -33,6 +33,16 @@
 #ifndef _GNU_SOURCE
 # define _GNU_SOURCE
 #endif
+/* Files above 2 GiB, and times after 2038, where a long has 32 bits.  Elsewhere glibc would
+** call pwritev2() by another name, past whoever put something in its place. */
+#if __SIZEOF_LONG__==4
+# ifndef _FILE_OFFSET_BITS
+#  define _FILE_OFFSET_BITS 64
+# endif
+# ifndef _TIME_BITS
+#  define _TIME_BITS 64
+# endif
+#endif
 #if defined(SQLITE_CORE)
 # include "sqlite3.h"
 # define SQLITE_EXTENSION_INIT2(pApi) (void)(pApi)
@@ -63,13 +73,15 @@ static const sqlite3_api_routines *sqlite3_api = 0;
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
-#if !defined(__GLIBC__) && !defined(pwritev2) && __SIZEOF_LONG__==8
+#if !defined(__GLIBC__) && !defined(pwritev2)
 /* musl has it from 1.2.5 on, and bionic from Android 13. */
 # define pwritev2(FD,PARTS,COUNT,OFST,FLAGS) \
-    syscall(SYS_pwritev2, (FD), (PARTS), (COUNT), (OFST), 0L, (FLAGS))
+    syscall(SYS_pwritev2, (FD), (PARTS), (COUNT), (long)(OFST), \
+            (long)((u64)(OFST)>>32), (FLAGS))
 #endif
 
 /* As in SQLite; sequentially consistent. */
@@ -83,6 +95,8 @@ typedef unsigned char u8;
 typedef unsigned int u32;
 typedef sqlite3_int64 i64;
 typedef sqlite3_uint64 u64;
+/* In shared memory: a program of 32 bits has it where one of 64 bits has it. */
+typedef u64 Shared64 __attribute__((aligned(8)));
 typedef struct WdBase WdBase;
 typedef struct WdDb WdDb;
 typedef struct WdLayout WdLayout;
@@ -100,6 +114,7 @@ typedef struct WdShared WdShared;
 #define WAL_CKPT_LOCK      1
 #define WAL_READ_LOCK0     3
 #define WAL_NREADER        5
+#define WAL_INDEX_HDRSIZE  96     /* Both copies of the wal-index's header */
 
 /* The format of the log; see wdSlot(), wdFindRoom(), wdEncodeBlock0(), wdGuard(). */
 #define WD_WAL_VERSION     0x57414c31   /* In place of WAL_VERSION */
@@ -108,7 +123,7 @@ typedef struct WdShared WdShared;
 #define WD_MARK_EMPTY      0x56   /* ... where the log holds nothing */
 #define WD_BLOCK0          4096   /* Size of block 0 */
 #ifndef WD_FORMAT
-# define WD_FORMAT         2      /* Version; tests build another one too */
+# define WD_FORMAT         3      /* Version; tests build another one too */
 #endif
 #define WD_SZLABEL         64     /* Bytes of block 0 in use */
 #define WD_GROUP           128    /* Slots after each tail block, W and T */
@@ -121,10 +136,13 @@ typedef struct WdShared WdShared;
 #define WD_SECTOR          512
 #define WD_MXPAGE          65536
 #define WD_CHUNK           65536  /* unixWrite() takes less than 128 KB */
-#define WD_RUN             (256*1024)   /* Frames written at once */
+#define WD_RUN             65536  /* Bytes of frames written at once, at most, */
+#define WD_RUN_FIRST       8192   /* and room for so many at first */
 #define WD_AHEAD           (128*1024)   /* Bytes read ahead at once */
+#define WD_PREALLOC        65536
 #define WD_MXPREALLOC      (4*1024*1024)
 #define WD_MXSTEP          (1024*1024)  /* 1000 frames need little over 4 MiB */
+#define WD_MXKEPT          (5*1024*1024)  /* Bytes of a log that is kept */
 #define WD_NWAIT           64     /* Places in the queue of writers */
 #define WD_YIELDS          20     /* Times a thread yields before it queues */
 #define WD_TURN_US         10000  /* A turn not taken is over */
@@ -150,6 +168,10 @@ typedef struct WdShared WdShared;
 #define WD_SYNC_PERSISTENT 1
 #define WD_SYNC_NORMAL     2
 #define WD_SYNC_GROUP      3
+
+/* PRAGMA journal_mode=waldio; see wdPragmaByName(). */
+#define WD_PRAGMA_PREPARED 1
+#define WD_PRAGMA_RUNS     2
 
 /*
 ** Where the frames of a log are.  (Table layouts.)
@@ -180,18 +202,18 @@ struct WdLayout {
 ** a timeout, and the locks and iDurable decide.
 */
 struct WdShared {
-  u64 iWritten;                   /* Unsynced writes begun and ended */
-  u64 iDurable;                   /* What had ended when a flush began */
+  Shared64 iWritten;              /* Unsynced writes begun and ended */
+  Shared64 iDurable;                   /* What had ended when a flush began */
   u32 mLayout;                    /* wdLayoutWord(), 0 if not known yet */
   u32 bPoison;                    /* A flush failed: no commit any more */
-  u64 nFrames;                    /* Frames in writes that ended */
-  u64 nFramesDurable;             /* Those of them in iDurable, or less */
+  Shared64 nFrames;                    /* Frames in writes that ended */
+  Shared64 nFramesDurable;             /* Those of them in iDurable, or less */
   u32 nGroup;                     /* >0: several connections commit at once */
   u32 iFlushing;                  /* wdStamp() of a flush for several, or 0 */
   u32 iFlushed;                   /* Such flushes that ended */
   u32 iHolder;                    /* 1 while the WRITE lock is held */
   u32 iTicket;                    /* The last ticket given out */
-  u64 iTurn;                      /* Ticket<<32 | wdStamp(), or 0 */
+  Shared64 iTurn;                      /* Ticket<<32 | wdStamp(), or 0 */
   u32 aWait[WD_NWAIT];            /* Tickets of those who wait, or 0 */
   u32 nAsked;                     /* Commits that asked for a flush */
   u32 nServed;                    /* Those of them before the last one began */
@@ -200,7 +222,15 @@ struct WdShared {
   u32 nFlushUs;                   /* How long such a flush takes */
   u32 nGatherSkip;                /* Flushes that do not wait for them */
   u32 bQueue;                     /* 0 if nothing is in aWait[] */
+  Shared64 iHeader;               /* iDurable that the header needs, WD_HEADER_... */
+  u32 bUnseen;                    /* Somebody has no lock of wdLockPresence() */
 };
+/* iHeader: */
+#define WD_HEADER_UNKNOWN  0      /* The log was there before the wal-index */
+#define WD_HEADER_DURABLE  1
+#define WD_HEADER_UNASKED  (~(u64)0)    /* SQLite did not have it flushed */
+
+_Static_assert(offsetof(WdShared, iTurn)==64, "one for all sizes of a long");
 
 /* What is counted; columns of waldio_stat, each with what looks at it: tests, or
 ** tables of the benchmark. */
@@ -228,6 +258,7 @@ struct WdBase {
   int nHandle;                    /* Handles */
   u32 mLayout;                    /* Of the log as last seen */
   const char *zReason;            /* Why the log is a stock one, or NULL */
+  const char *zUnknown;           /* What this SQLite does as no known one, or NULL */
   i64 aStat[WD_STAT_NCOUNT];      /* Indexed by WD_STAT_... */
   WdDb *pClosing;                 /* Closes and is not the last; atomic */
   int nShared;                    /* Handles with a SHARED lock; atomic */
@@ -286,16 +317,24 @@ struct WdDb {
   u8 bSlice;                      /* ... or a part of the work, */
   u8 bFinish;                     /* ... or the end of it: has the WRITE lock */
   u8 bCkptSync;                   /* It flushes what it writes */
+  u8 bAsked;                      /* SQLite has just had the log flushed */
+  u8 bCopyUnasked;                /* A checkpoint copies, and has not */
   u32 nBackfill;                  /* Frames in the database before it */
   i64 iReadersUntil;              /* When readers have to have left the log */
   u8 bHolder;                     /* Holds the WRITE lock, */
   u8 bJustLocked;                 /* and did nothing with it yet */
   u8 bClosing;                    /* SQLite closes the log, and nobody else has it */
   u8 bLastClose;                  /* ... and it is backfilled */
+  u8 bLeft;                       /* It is not, and its log's lock is given up */
+  u8 bAlone;                      /* ... but refused connections of stock SQLite */
+  u8 bPlain;                      /* ... and byte 19 is SQLite's own, for good */
+  u8 eMark;                       /* ... and was this before */
   u8 bWritten;                    /* ... and it, or the mark, was written */
   u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
+  u8 ePragma;                     /* ... was prepared, WD_PRAGMA_... */
+  u8 bOneSchema;                  /* ... which names the database */
   u8 eSync;                       /* waldio_sync, WD_SYNC_... */
   u8 bUnused;                     /* Marked, and no log was opened since */
   u8 bReadonly;                   /* The database was opened read-only */
@@ -316,15 +355,27 @@ struct WdLog {
   i64 szFile;                     /* Size of the file, or less ... */
   u64 iSized;                     /* ... while the log has these salts */
   i64 szSynced;                   /* Its size at the last fsync(), or 0 */
+  i64 nSaved;                     /* Bytes that SQLite's own log had taken more, */
+  int szBlock;                    /* ... of those: blocks of the filesystem, and */
+  int szJournal;                  /* what it writes for a file that has grown */
   int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
+  u8 bPresent;                    /* fd holds the lock of wdLockPresence() */
   u8 bF2fs;                       /* ... on f2fs: see wdTakeFlush() */
   u8 bDirect;                     /* wdWriteDurable() may work */
+  u8 bHasDirect, bDirectNow;      /* fd can have O_DIRECT, and has it */
   u8 bSyncedDir;                  /* The lower xSync was called once */
   u8 bFull;                       /* The last commit was followed by xSync */
+  u8 bNew;                        /* The file was made for this handle, and is empty */
+  u8 bHeader;                     /* A new header is the last thing written, 2: of that */
+  u8 bHeaderLater;                /* ... and its flush was put off to the commit's */
   u8 bCommitted;                  /* A commit is the last thing written */
   u8 bDurable;                    /* ... and it is durable */
   u64 iNeeded;                    /* It was noted that the log is needed that has
                                   ** these salts; 0 for none */
+  u32 iCommit;                    /* Frame that ended the last commit */
+  u8 aSalt[8];                    /* Of the header that was written last, */
+  u8 bCheckIndex;                 /* ... which no commit to the wal-index followed */
+  u8 bLong;                       /* The transaction has written frames before */
   u8 bRecksum;                    /* Header writes are walRewriteChecksums() */
   u32 iPend;                      /* Frame whose page is to come, or 0 */
   u32 iStored;                    /* Frame whose header was stored just now */
@@ -351,8 +402,8 @@ struct WdLog {
 #define LOWERVFS(p)   (((WdVfs*)(p))->pLower)
 
 /*
-** The VFS.  Methods other than those of wdStandOn() are the lower VFS's own, which
-** get this one with the lower one's pAppData.
+** The VFS.  Every method gives the lower one's method the lower VFS: it may be a
+** part of something larger that it finds by that pointer.
 */
 typedef struct WdVfs {
   sqlite3_vfs base;               /* Must be first */
@@ -370,10 +421,16 @@ static struct WdGlobal {
   WdBase *pBases;                 /* Every open database */
   sqlite3_vfs *pLower;            /* wdVfs.pLower */
   u8 bUnix;                       /* pLower is SQLite's unix VFS */
-} wd = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0 };
+  u8 bPhaseTwo;                   /* SQLite has sent SQLITE_FCNTL_COMMIT_PHASETWO; atomic */
+} wd = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0, 0 };
 
 static const u8 wdZeros[WD_CHUNK] = {0};
 static int wdDbSync(sqlite3_file*, int);
+static int wdDbClose(sqlite3_file*);
+static int wdPragmaRuns(WdDb*);
+static void wdPlainSoon(WdDb*);
+static void wdStillMarked(WdDb*);
+static void wdCleanClose(WdLog*);
 static int wdSleep(sqlite3_vfs*, int);
 
 /* A reason that is not one for a stock log. */
@@ -396,12 +453,31 @@ static u32 wdStamp(void){
   return (u32)wdNow() | 1;
 }
 
-/* Sleep while *p is i, for nMicro at most; wake all that do. */
+/* Sleep while *p is i, for nMicro at most; wake all that do.  Where a long has 32
+** bits the call has two forms, and Linux the one of 64-bit times from 5.1 on: what
+** struct timespec is there the C library alone decides. */
+#ifndef SYS_futex
+# define SYS_futex SYS_futex_time64     /* riscv32 and arc have no other */
+#endif
 static void wdFutexWait(u32 *p, u32 i, i64 nMicro){
+#ifdef SYS_futex_time64
+  i64 aTime[2];
+  aTime[0] = nMicro/1000000;
+  aTime[1] = nMicro%1000000*1000;
+  if( syscall(SYS_futex_time64, p, FUTEX_WAIT, i, aTime, 0, 0)<0
+   && errno==ENOSYS && SYS_futex!=SYS_futex_time64
+  ){
+    long aOld[2];
+    aOld[0] = (long)aTime[0];
+    aOld[1] = (long)aTime[1];
+    (void)syscall(SYS_futex, p, FUTEX_WAIT, i, aOld, 0, 0);
+  }
+#else
   struct timespec t;
   t.tv_sec = (time_t)(nMicro/1000000);
   t.tv_nsec = (long)(nMicro%1000000)*1000;
   (void)syscall(SYS_futex, p, FUTEX_WAIT, i, &t, 0, 0);
+#endif
 }
 static void wdFutexWake(u32 *p){
   (void)syscall(SYS_futex, p, FUTEX_WAKE, INT_MAX, 0, 0, 0);
@@ -683,7 +759,7 @@ static int wdTakeTail(u8 *a, int szPage, u32 x, u8 *aTail){
 
 /******************************* Block 0 ************************************/
 
-/* "waldio 2" */
+/* "waldio 3": also of whoever shares a log, which builds before 3 did by other rules */
 static void wdLabel(u8 *a){
   memcpy(a, "waldio ", 7);
   a[7] = '0' + WD_FORMAT;
@@ -695,7 +771,7 @@ static void wdLabel(u8 *a){
 **     offset  size  content
 **          0    24  SQLite's log header, with 0x57414c31 as version (at 4)
 **         24     8  its checksum, as in wal.c, over the 24 bytes before
-**         32     8  "waldio 2"
+**         32     8  "waldio 3"
 **         40     1  layout: 1 is P, 2 is W, 3 is T
 **         41     3  zero
 **         44     4  slot size
@@ -910,6 +986,37 @@ static void wdLockFlush(WdLog *p, short eType){
     wd.pLower->xSleep(wd.pLower, 200);
   }
 }
+/*
+** Who has the log of a database open in waldio holds a lock of its file, shared, of a
+** byte that no flush is locked by.  Whoever can have it alone is the only one, whatever
+** stock SQLite keeps open.  Who closes has it alone for a moment, so it is waited for.
+** What cannot have a lock says so in WdShared.bUnseen: then nobody is alone.
+*/
+static int wdLockPresence(WdLog *p, short eType, i64 nMicro){
+  struct flock lock;
+  i64 iUntil = wdNow() + nMicro;
+  int rc;
+  if( p->fd<0 ) return 0;
+  memset(&lock, 0, sizeof(lock));
+  lock.l_type = eType;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = 1;
+  lock.l_len = 1;
+  while( (rc = fcntl(p->fd, F_OFD_SETLK, &lock))!=0
+      && (errno==EAGAIN || errno==EACCES || errno==EINTR) && wdNow()<iUntil ){
+    wd.pLower->xSleep(wd.pLower, 200);
+  }
+  return rc==0;
+}
+
+static int wdIsAlone(WdLog *p){
+  return p->bPresent && AtomicLoad(&p->pDb->pShared->bUnseen)==0
+      && p->pDb->pShared!=&p->pDb->priv && wdLockPresence(p, F_WRLCK, 0);
+}
+static void wdNotAlone(WdLog *p){
+  (void)wdLockPresence(p, F_RDLCK, 0);
+}
+
 static void wdTakeFlush(WdLog *p){ wdLockFlush(p, F_WRLCK); }
 static void wdLeaveFlush(WdLog *p){ wdLockFlush(p, F_UNLCK); }
 
@@ -1229,7 +1336,23 @@ static void wdLeaveGroup(WdLog *p){
 }
 
 /*
-** Write whole slots, durable on return: with O_DIRECT, or as the lower VFS can
+** Have durable writes go around the page cache, or through it.  Others read what was
+** committed from the page cache: around it they would read the device, a read of each
+** frame.  In waldio_sync=persistent it is what was asked for, and layout P has slots that
+** are no whole pages of it: each would be written as two.  (Tables pool, lookups.)
+*/
+static void wdUseDirect(WdLog *p){
+  int bWant = p->pDb->eSync==WD_SYNC_PERSISTENT
+           || (p->lay.eKind==WD_PADDED && p->lay.szSlot%WD_BLOCK0!=0);
+  int flags;
+  if( p->fd<0 || !p->bHasDirect || bWant==p->bDirectNow ) return;
+  flags = fcntl(p->fd, F_GETFL);
+  flags = bWant ? flags | O_DIRECT : flags & ~O_DIRECT;
+  if( fcntl(p->fd, F_SETFL, flags)==0 ) p->bDirectNow = (u8)bWant;
+}
+
+/*
+** Write whole slots, durable on return: with RWF_DSYNC, or as the lower VFS can
 ** if it is not SQLite's.  SQLITE_NOTFOUND means that the file cannot do it; all
 ** is to be written again.
 */
@@ -1246,6 +1369,7 @@ static int wdWriteDurable(WdLog *p, const u8 *a, i64 n, i64 iOfst){
     return rc;
   }
   wdCount(p->pDb, WD_STAT_BYTES, n);
+  wdUseDirect(p);
   while( n>0 ){
     struct iovec v;
     ssize_t nDone;
@@ -1302,34 +1426,56 @@ static int wdFlushesCommits(WdLog *p){
 }
 
 /*
-** The WRITE lock is held and slots up to offset iEnd are about to be written.
-** Extend the file well beyond, so that the commits to come change no metadata.
-** Its size is read again first: other processes extend it too, and zeros must
-** never fall on their frames; with a restart they may have truncated it.  Without
-** room, by a quota or by RLIMIT_FSIZE, whose signal would end the process, the log
-** is appended to, as SQLite does.  (Table fresh.)
+** The WRITE lock is held, and n bytes of slots up to offset iEnd are about to be written.
+** *piTo becomes the end that the file is to have then: iEnd, or well beyond if these end a
+** short transaction, so that commits to come change no metadata.  Its size is read again
+** first: other processes extend it too, and zeros must never fall on their frames; with a
+** restart they may have truncated it.
+**
+** Zeros spare the filesystem a flush in each commit that finds them, and what it journals
+** for a file that grows; they are as many bytes as the frames that come over them.  So
+** they are written as far as bytes were saved: in SQLite's own log a commit begins within
+** the block where the last one ended, and writes it once more.  Whoever stops at any
+** commit has written no more than with SQLite's log.  (Tables fresh, sessions, rows.)
 */
-static int wdPrealloc(WdLog *p, i64 iEnd){
+static int wdPrealloc(WdLog *p, i64 n, i64 iEnd, int bShort, i64 *piTo){
   u64 iSalt = wdSalt(p->pDb);
+  i64 szAsked = p->pDb->szPrealloc==WD_PREALLOC ? 0 : p->pDb->szPrealloc;
   struct rlimit limit;
   i64 szStep;
   int rc;
+  *piTo = iEnd;
   if( iSalt!=p->iSized ) wdForgetSize(p);
   p->iSized = iSalt;
-  if( iEnd<=p->szFile || !wdFlushesCommits(p) ) return SQLITE_OK;
-  rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
-  if( rc!=SQLITE_OK || iEnd<=p->szFile || p->pDb->szPrealloc==0 ) return rc;
-  szStep = p->szFile<WD_MXSTEP ? p->szFile : WD_MXSTEP;
-  if( szStep<p->pDb->szPrealloc ) szStep = p->pDb->szPrealloc;
-  if( p->szFile+szStep>iEnd ) iEnd = p->szFile+szStep;
-  iEnd = roundUp(iEnd, WD_BLOCK0);
+  if( !wdFlushesCommits(p) ) return SQLITE_OK;
+  if( bShort ) p->nSaved += p->szBlock;
+  if( iEnd>p->szFile ){
+    rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
+    if( rc!=SQLITE_OK ) return rc;
+  }
+  if( iEnd<=p->szFile ){
+    if( bShort ) p->nSaved += p->szJournal;
+    return SQLITE_OK;
+  }
+  if( p->pDb->szPrealloc==0 || !bShort ) return SQLITE_OK;
+  szStep = (iEnd - WD_BLOCK0 - WD_TAILBLOCK)/2;
+  if( szStep>WD_MXSTEP ) szStep = WD_MXSTEP;
+  if( szStep<n ) szStep = n;
+  if( szStep>p->nSaved ) szStep = p->nSaved;
+  szStep -= szStep%WD_BLOCK0;
+  if( szStep<n ) szStep = 0;
+  if( szStep<szAsked ) szStep = szAsked;
+  if( szStep==0 ) return SQLITE_OK;
+  iEnd = roundUp(iEnd+szStep, WD_BLOCK0);
   wdCount(p->pDb, WD_STAT_PREALLOCS, 1);
-  if( (getrlimit(RLIMIT_FSIZE, &limit)==0 && limit.rlim_cur<(rlim_t)iEnd)
-   || wdZeroFill(p, iEnd)!=SQLITE_OK ){
+  /* Beyond that limit a signal would end the process. */
+  if( getrlimit(RLIMIT_FSIZE, &limit)==0 && limit.rlim_cur<(rlim_t)iEnd ){
     wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
     return SQLITE_OK;
   }
-  return wdFlush(p, SQLITE_SYNC_NORMAL);
+  p->nSaved -= szStep;
+  *piTo = iEnd;
+  return SQLITE_OK;
 }
 
 /**************************** Log: its layout *******************************/
@@ -1390,13 +1536,23 @@ static int wdLayoutNow(WdLog *p){
   return SQLITE_OK;
 }
 
-/* Allocate aRun, which also serves as room for one slot. */
+/* Allocate aRun, which also serves as room for one slot; or double it, up to WD_RUN
+** bytes.  Without memory for that the frames are written as they are. */
 static int wdRunBuffer(WdLog *p){
-  if( p->pRunAlloc ) return SQLITE_OK;
-  p->mxRun = WD_RUN/p->lay.szSlot;
-  p->pRunAlloc = sqlite3_malloc64((u64)p->mxRun*(u64)p->lay.szSlot + 4096);
-  if( p->pRunAlloc==0 ) return SQLITE_IOERR_NOMEM;
-  p->aRun = (u8*)(((uintptr_t)p->pRunAlloc + 4095) & ~(uintptr_t)4095);
+  int szSlot = p->lay.szSlot;
+  int mxRun = p->pRunAlloc ? 2*p->mxRun : WD_RUN_FIRST/szSlot;
+  void *pAlloc;
+  u8 *aRun;
+  if( p->pRunAlloc && (p->nRun<p->mxRun || mxRun>WD_RUN/szSlot) ) return SQLITE_OK;
+  if( mxRun==0 ) mxRun = 1;
+  pAlloc = sqlite3_malloc64((u64)mxRun*(u64)szSlot + 4096);
+  if( pAlloc==0 ) return p->pRunAlloc ? SQLITE_OK : SQLITE_IOERR_NOMEM;
+  aRun = (u8*)(((uintptr_t)pAlloc + 4095) & ~(uintptr_t)4095);
+  if( p->nRun>0 ) memcpy(aRun, p->aRun, (size_t)p->nRun*(size_t)szSlot);
+  sqlite3_free(p->pRunAlloc);
+  p->pRunAlloc = pAlloc;
+  p->aRun = aRun;
+  p->mxRun = mxRun;
   return SQLITE_OK;
 }
 
@@ -1508,12 +1664,48 @@ static int wdMakeSlot(
   return SQLITE_OK;
 }
 
+/*
+** The header of a new log has to be durable before a second slot is written: behind
+** the old header a new frame would cut the old log short, and what is left of it would
+** be copied over newer pages (https://sqlite.org/src/info/ff5be73dee).  A single slot
+** may go with the header: with the old header the log ends before it, at frame 1, and
+** all of the old log is in the database; with the new one its checksum says whether it
+** is there.  So where the first commit is one slot, and will be flushed before the WRITE
+** lock is given up, one flush does for both; and for whoever comes after one that died
+** before.  The first log of a new file has nothing before it.  (Power, table sessions.)
+**
+** With synchronous=OFF SQLite asks for no flush at all, and a commit that is durable by
+** waldio_sync=persistent needs those before it: of the database, too.
+*/
+static int wdNeedHeader(WdLog *p, int bCommit){
+  WdShared *pShared = p->pDb->pShared;
+  u64 iHeader = AtomicLoad(&pShared->iHeader);
+  int rc = SQLITE_OK;
+  if( p->pDb->bReadonlyShm || iHeader==WD_HEADER_DURABLE
+   || (iHeader>WD_HEADER_DURABLE && AtomicLoad(&pShared->iDurable)>=iHeader)
+  ){
+    return SQLITE_OK;
+  }
+  if( iHeader==WD_HEADER_UNASKED ){
+    if( p->pDb->eSync!=WD_SYNC_PERSISTENT ) return SQLITE_OK;
+    rc = wdDbSync(&p->pDb->base, SQLITE_SYNC_NORMAL);
+  }else if( bCommit && p->iRun==1 && p->nRun==1 && p->bHeaderLater ){
+    return SQLITE_OK;
+  }
+  p->bHeaderLater = 0;
+  if( rc==SQLITE_OK ) rc = wdFlush(p, SQLITE_SYNC_NORMAL);
+  if( rc==SQLITE_OK ){
+    (void)AtomicSwap(&pShared->iHeader, iHeader, WD_HEADER_DURABLE);
+  }
+  return rc;
+}
+
 /* Write the header of a frame whose page is in the file. */
 static int wdStoreHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
   u8 a[WAL_FRAME_HDRSIZE];
-  int rc = SQLITE_OK;
+  int rc = wdNeedHeader(p, 0);
   int bEscaped;
-  if( wdEmbeds(&p->lay) ){
+  if( rc==SQLITE_OK && wdEmbeds(&p->lay) ){
     rc = wdLoadHdr(p, iFrame, a, &bEscaped);
     if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
     memcpy(a, aHdr, sizeof(a));
@@ -1530,6 +1722,7 @@ static int wdStorePage(WdLog *p, u32 iFrame, const u8 *aPage){
   int bEscaped;
   int rc = wdRunBuffer(p);
   p->nTail = 0;
+  if( rc==SQLITE_OK ) rc = wdNeedHeader(p, 0);
   if( rc==SQLITE_OK ) rc = wdLoadHdr(p, iFrame, aHdr, &bEscaped);
   if( rc==SQLITE_OK ) rc = wdMakeSlot(p, iFrame, p->aRun, aHdr, aPage);
   if( rc==SQLITE_OK ) rc = wdWriteTails(p);
@@ -1555,7 +1748,10 @@ static int wdPutRun(WdLog *p, int bCommit){
   WdShared *pShared = p->pDb->pShared;
   i64 iOfst = wdSlot(&p->lay, p->iRun);
   i64 n = (i64)p->nRun*p->lay.szSlot;
-  int rc = wdPrealloc(p, iOfst+n);
+  i64 iTo;
+  int rc = wdPrealloc(p, n, iOfst+n, bCommit && !p->bLong, &iTo);
+  p->bLong = !bCommit;
+  if( rc==SQLITE_OK ) rc = wdNeedHeader(p, bCommit);
   if( rc==SQLITE_OK ) rc = wdWriteTails(p);
   if( rc!=SQLITE_OK ) return rc;
   if( bCommit && iOfst+n<=p->szFile && wdWantDurable(p) ){
@@ -1563,8 +1759,10 @@ static int wdPutRun(WdLog *p, int bCommit){
     if( rc==SQLITE_OK ){
       p->bDurable = 1;
       wdCount(p->pDb, WD_STAT_DURABLE, 1);
-      if( p->iDirect==0 || p->iRun<p->iDirect ) p->iDirect = p->iRun;
-      if( p->iRun+(u32)p->nRun>p->iDirectEnd ){
+      if( p->bDirectNow && (p->iDirect==0 || p->iRun<p->iDirect) ){
+        p->iDirect = p->iRun;
+      }
+      if( p->bDirectNow && p->iRun+(u32)p->nRun>p->iDirectEnd ){
         p->iDirectEnd = p->iRun + (u32)p->nRun;
       }
     }
@@ -1572,8 +1770,11 @@ static int wdPutRun(WdLog *p, int bCommit){
   }
   rc = wdLowWrite(p, p->aRun, n, iOfst);
   (void)AtomicAdd(&pShared->nFrames, (u64)p->nRun);
-  if( rc==SQLITE_OK && iOfst+n>p->szFile ) p->szFile = iOfst+n;
-  return rc;
+  if( rc!=SQLITE_OK || iOfst+n<=p->szFile ) return rc;
+  p->szFile = iOfst+n;
+  /* Zeros need no flush of their own: they go with the commit's. */
+  if( wdZeroFill(p, iTo)!=SQLITE_OK ) wdCount(p->pDb, WD_STAT_FALLBACKS, 1);
+  return SQLITE_OK;
 }
 
 /*
@@ -1606,17 +1807,19 @@ static int wdSettle(WdLog *p){
 static void wdForget(WdLog *p){
   p->nRun = p->nTail = 0;
   p->iPend = 0;
-  p->bRecksum = 0;
+  p->bRecksum = p->bLong = 0;
 }
 
 /*
 ** True if SQLite may ignore what SQLITE_FCNTL_COMMIT_PHASETWO returns, as
 ** vdbeCommit() does for a transaction with a super-journal: one that also writes
 ** two databases with rollback journals.  (A temporary one, number 1, has none.)
+** And as long as it has sent none: a commit waits for nothing that may not come.
 */
 static int wdMayIgnore(WdDb *p){
   sqlite3 *db = p->ppDb ? *p->ppDb : 0;
   int i, nWrite = 0;
+  if( !AtomicLoad(&wd.bPhaseTwo) ) return 1;
   if( db==0 || sqlite3_db_name(db, 3)==0 ) return 0;
   for(i=0; i==1 || sqlite3_db_name(db, i)!=0; i++){
     if( i!=1 ) nWrite += sqlite3_txn_state(db, sqlite3_db_name(db, i))
@@ -1631,8 +1834,13 @@ static int wdCommitted(WdLog *p){
   int eSync = p->pDb->eSync;
   p->bCommitted = 1;
   wdCount(p->pDb, WD_STAT_COMMITS, 1);
-  if( p->bDurable ) return SQLITE_OK;
-  if( eSync==WD_SYNC_PERSISTENT && wdMayIgnore(p->pDb) ){
+  if( p->bDurable ){
+    wdNeedLog(p);
+    return SQLITE_OK;
+  }
+  if( (eSync==WD_SYNC_PERSISTENT && wdMayIgnore(p->pDb))
+   || (eSync==WD_SYNC_GROUP && !AtomicLoad(&wd.bPhaseTwo))
+  ){
     return wdFlushCommits(p, SQLITE_SYNC_NORMAL);
   }
   if( eSync==WD_SYNC_PERSISTENT || eSync==WD_SYNC_GROUP ){
@@ -1668,6 +1876,7 @@ static int wdAppend(WdLog *p, u32 iFrame, const u8 *aHdr, const u8 *aPage){
   p->nRun++;
   if( bCommit ) wdCountGroup(p->pDb->pShared);
   if( bCommit || p->bRecksum ) rc = wdWriteRun(p, bCommit);
+  if( bCommit ) p->iCommit = iFrame;
   if( rc==SQLITE_OK && bCommit ) rc = wdCommitted(p);
   return rc;
 }
@@ -1690,6 +1899,7 @@ static int wdWriteHdr(WdLog *p, u32 iFrame, const u8 *aHdr){
     p->iStored = iFrame;
     if( rc==SQLITE_OK && get4(&aHdr[4]) ){
       p->bRecksum = 0;
+      p->iCommit = iFrame;
       rc = wdCommitted(p);
     }
     return rc;
@@ -1725,26 +1935,105 @@ static void wdChoose(WdDb *p, int szPage, WdLayout *pLay){
 }
 
 /*
+** waldio relies on some of SQLite's inside: the log's header, locks and header of the
+** wal-index, and which calls come in which order.  A version of SQLite that nobody has
+** tried may have others.  So they are looked at where a log begins, for then it can still
+** be a stock one, which no SQLite has trouble with.  Returns what differs, or NULL.
+**
+** The WRITE lock is held, of which nothing is seen where there are no others: with an
+** EXCLUSIVE lock of the database, or a wal-index in heap memory.  SQLite has just begun
+** the wal-index anew: two equal headers, with no frames, of which none is copied.
+*/
+static const char *wdDiffers(WdLog *p, const u8 *aWalHdr){
+  WdDb *pDb = p->pDb;
+  u32 a[WAL_INDEX_HDRSIZE/4];
+  u32 aCksum[2];
+  u32 one = 1;
+  walChecksum(aWalHdr, 24, aWalHdr[3]&1, aCksum);
+  if( (get4(aWalHdr) & ~1u)!=WAL_MAGIC || get4(&aWalHdr[4])!=WAL_VERSION
+   || get4(&aWalHdr[24])!=aCksum[0] || get4(&aWalHdr[28])!=aCksum[1]
+  ){
+    return "the header of its log";
+  }
+  if( pDb->pShared==&pDb->priv ) return 0;
+  if( !pDb->bHolder && pDb->eLock!=SQLITE_LOCK_EXCLUSIVE ) return "the locks of its wal-index";
+  if( pDb->pIndex==0 ) return 0;
+  memcpy(a, (u8*)pDb->pIndex, sizeof(a));
+  walChecksum((u8*)a, 40, *(u8*)&one==0, aCksum);
+  if( a[0]!=WAL_VERSION || ((u8*)a)[12]!=1 || a[4]!=0 || memcmp(a, &a[12], 48)!=0
+   || a[10]!=aCksum[0] || a[11]!=aCksum[1] || ((u32*)pDb->pIndex)[24]!=0
+  ){
+    return "the header of its wal-index";
+  }
+  return 0;
+}
+
+static void wdUnknown(WdDb *p, const char *zWhat){
+  if( AtomicLoad(&p->pBase->zUnknown) ) return;
+  AtomicStore(&p->pBase->zUnknown, zWhat);
+  sqlite3_log(SQLITE_WARNING, "waldio: SQLite %s differs from those that are known in %s; "
+              "the log of %s is a stock one", sqlite3_libversion(), zWhat, p->zName);
+}
+
+/* The first commit of a log is over: salts and number of frames in the wal-index are those
+** that were written, or the next log is a stock one. */
+static void wdCheckIndex(WdLog *p){
+  u32 *a = (u32*)p->pDb->pIndex;
+  u32 nFrame = a ? AtomicLoad(&a[4]) : 0;
+  int bCheck = p->bCheckIndex;
+  p->bCheckIndex = 0;
+  if( !bCheck || nFrame==0 ) return;              /* It was rolled back */
+  if( nFrame!=p->iCommit || memcmp(&a[8], p->aSalt, 8)!=0 ){
+    wdUnknown(p->pDb, "the header of its wal-index");
+  }
+}
+
+/* A log as SQLite writes it, in place of one of waldio's. */
+static int wdNewStockLog(WdLog *p, const u8 *aWalHdr){
+  WdLayout lay;
+  int rc;
+  memset(&lay, 0, sizeof(lay));
+  lay.eKind = WD_STOCK;
+  wdForget(p);
+  rc = LOWER(p)->pMethods->xWrite(LOWER(p), aWalHdr, WAL_HDRSIZE, 0);
+  if( rc!=SQLITE_OK ) return rc;
+  wdUseLayout(p, wdLayoutWord(&lay));
+  p->pDb->bStockWrite = 1;
+  AtomicStore(&p->pDb->pShared->mLayout, p->mLayout);
+  return SQLITE_OK;
+}
+
+/*
 ** SQLite begins a log, or restarts one that is copied to the database in full.
 ** No frame can be read until the first commit, so the layout may change here.
 */
 static int wdNewLog(WdLog *p, const u8 *aWalHdr){
   WdDb *pDb = p->pDb;
   u8 a[WD_BLOCK0];
+  const char *zDiffers = wdDiffers(p, aWalHdr);
   WdLayout lay;
   int rc;
+  if( zDiffers ) wdUnknown(pDb, zDiffers);
+  if( AtomicLoad(&pDb->pBase->zUnknown) ) return wdNewStockLog(p, aWalHdr);
   wdChoose(pDb, (int)get4(&aWalHdr[8]), &lay);
   if( !wdLayoutValid(&lay) ) return SQLITE_IOERR_WRITE;
   wdForget(p);
   wdUseLayout(p, wdLayoutWord(&lay));
   rc = LOWER(p)->pMethods->xFileSize(LOWER(p), &p->szFile);
-  if( rc==SQLITE_OK ) rc = wdPrealloc(p, wdSlot(&lay, 2));
+  /* Nothing was ever in a file that this connection has made and begins. */
+  if( p->szFile!=0 || wdWritten(p)!=0 || pDb->eSync==WD_SYNC_PERSISTENT ) p->bNew = 0;
+  p->iSized = wdSalt(pDb);
   if( rc!=SQLITE_OK ) return rc;
   memset(a, 0, sizeof(a));
   wdEncodeBlock0(a, aWalHdr, &lay);
   rc = wdLowWrite(p, a, WD_BLOCK0, 0);
   if( rc==SQLITE_OK ){
     p->iNeeded = 0;
+    memcpy(p->aSalt, &aWalHdr[16], sizeof(p->aSalt));
+    p->bCheckIndex = 1;
+    p->bHeader = p->bNew ? 2 : 1;
+    AtomicStore(&pDb->pShared->iHeader, p->bNew ? WD_HEADER_DURABLE : WD_HEADER_UNASKED);
+    p->bNew = 0;
     AtomicStore(&pDb->pShared->mLayout, p->mLayout);
   }
   return rc;
@@ -1793,7 +2082,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   int bHdr = iOfst==0 && n==WAL_HDRSIZE;
   int szFrame, rc;
   int bStock = wdLogStock(p, &rc);
-  p->pDb->bClosing = p->pDb->bLastClose = p->pDb->bJustLocked = 0;
+  p->pDb->bClosing = p->pDb->bLastClose = p->pDb->bJustLocked = p->pDb->bAsked = 0;
   if( bStock && (!bHdr || !p->pDb->bMarked) ){
     p->pDb->bStockWrite = 1;
     return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
@@ -1801,7 +2090,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   if( rc!=SQLITE_OK ) return rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCommitOver(p);
-  p->bDurable = 0;
+  p->bDurable = p->bHeader = 0;
   if( bHdr ) return wdNewLog(p, a);
   if( p->lay.eKind==WD_NONE || iOfst<WAL_HDRSIZE ) return SQLITE_IOERR_WRITE;
   szFrame = p->lay.szPage + WAL_FRAME_HDRSIZE;
@@ -1835,6 +2124,12 @@ static int wdReadWalHdr(WdLog *p, u8 *a, int n, i64 iOfst){
   u8 aBlock[WD_SZLABEL];
   u8 aHdr[WAL_HDRSIZE];
   int rc = wdLearn(p, aBlock, 1);
+  if( rc==SQLITE_OK && p->lay.eKind!=WD_NONE && p->fd>=0 && n==WAL_HDRSIZE ){
+    /* After a failed flush the page cache has what the disk has not, and will not
+    ** write it again: recovery goes by the disk. */
+    (void)posix_fadvise(p->fd, 0, 0, POSIX_FADV_DONTNEED);
+    rc = wdLearn(p, aBlock, 1);
+  }
   if( rc!=SQLITE_OK ) return rc;
   memset(aHdr, 0, sizeof(aHdr));
   if( p->lay.eKind==WD_STOCK ){
@@ -1988,6 +2283,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   int bCommit = p->bCommitted;
   int rc;
   p->pDb->bCkptSync = p->pDb->bCkptLock;
+  p->pDb->bAsked = 1;
   if( wdLogStock(p, &rc) ){
     p->pDb->bStockWrite = 0;
     return LOWER(p)->pMethods->xSync(LOWER(p), flags);
@@ -1995,6 +2291,15 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   if( rc==SQLITE_OK ) rc = wdSettle(p);
   if( rc!=SQLITE_OK ) return rc;
   p->bCommitted = 0;
+  if( p->bHeader ){
+    int bNew = p->bHeader>1;
+    p->bHeader = 0;
+    if( !bNew ) AtomicStore(&p->pDb->pShared->iHeader, wdWritten(p));
+    /* The frame is the next thing written, and its commit's flush the next thing. */
+    p->bHeaderLater = p->bFull && p->pDb->eSync==WD_SYNC_FULL && !wdGroup(p)
+                   && p->pDb->bHolder;
+    if( p->bHeaderLater ) return SQLITE_OK;
+  }
   if( bCommit ){
     int eSync = p->pDb->eSync;
     p->bFull = 1;
@@ -2032,46 +2337,70 @@ static int wdLogFileSize(sqlite3_file *pFile, i64 *pSize){
   return SQLITE_OK;
 }
 
+/* The access list of a file; its length, 0 for none. */
+static ssize_t wdAcl(const char *zName, u8 *a, size_t n){
+  ssize_t got = getxattr(zName, "system.posix_acl_access", a, n);
+  return got>0 ? got : got<0 && errno==ERANGE ? (ssize_t)n+1 : 0;
+}
+
 /*
-** True if the log has not the mode SQLite would give it now, that of the database,
-** or, for root, not its owner.
+** True if the log is not for the same users as the database, each of whom could make a
+** log if there were none: if it has another mode, owner, group or access list.  Owner
+** and group are of no account where all may do the same.
 */
 static int wdModeDiffers(WdDb *p){
   struct stat st, stDb;
+  u8 aAcl[1024], aAclDb[1024];
+  int mode;
+  ssize_t n;
   if( !wd.bUnix || lstat(p->zWal, &st) || stat(p->zName, &stDb) ) return 0;
-  return ((st.st_mode ^ stDb.st_mode) & 0777)!=0
-      || (geteuid()==0 && (st.st_uid!=stDb.st_uid || st.st_gid!=stDb.st_gid));
+  mode = (int)stDb.st_mode & 0777;
+  if( ((st.st_mode ^ stDb.st_mode) & 0777)!=0 ) return 1;
+  if( st.st_uid!=stDb.st_uid && (mode>>6)!=(mode & 7) ) return 1;
+  if( st.st_gid!=stDb.st_gid && (mode>>3 & 7)!=(mode & 7) ) return 1;
+  n = wdAcl(p->zName, aAclDb, sizeof(aAclDb));
+  return n!=wdAcl(p->zWal, aAcl, sizeof(aAcl)) || n>(ssize_t)sizeof(aAcl)
+      || memcmp(aAcl, aAclDb, (size_t)n)!=0;
 }
 
 /*
 ** The database was used by this connection alone and is complete without the
-** log.  Leave a plain WAL database behind: an empty log, whose blocks the next
-** session uses again, and byte 19 as SQLite writes it.  The log is emptied
-** first, and for good: were it to come back after a power loss, its frames
-** would overwrite what stock SQLite may have written since.
+** log.  Leave a plain WAL database behind: byte 19 as SQLite writes it, for good, and
+** then an empty log, whose blocks the next session uses again.  The log is emptied for
+** good, too: were it to come back after a power loss, its frames would overwrite what
+** stock SQLite may have written since.  Where it cannot be emptied it is deleted.
 */
 static void wdCleanClose(WdLog *p){
   WdDb *pDb = p->pDb;
+  const sqlite3_io_methods *pLow = LOWER(p)->pMethods;
   u8 a[4] = {0,0,0,0};
-  u8 eVersion = 2;
+  i64 szFile = 0;
   int rc = wdLowRead(p, a, 4, 0);
   int bEmpty = isZero(a, 4);
   int bWritten = pDb->bWritten || !bEmpty;
   if( rc==SQLITE_IOERR_SHORT_READ ) rc = SQLITE_OK;
-  if( rc==SQLITE_OK ) rc = wdNeedNoLog(pDb);
-  if( rc==SQLITE_OK && !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
-  if( rc==SQLITE_OK && bWritten ){
-    rc = LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  if( rc==SQLITE_OK && !pDb->bPlain ){
+    wdPlainSoon(pDb);
+    rc = pDb->bPlain ? SQLITE_OK : SQLITE_IOERR_WRITE;
+    if( rc==SQLITE_OK && bWritten ){
+      rc = LOWER(pDb)->pMethods->xSync(LOWER(pDb), SQLITE_SYNC_NORMAL);
+    }
+    if( rc!=SQLITE_OK ) wdStillMarked(pDb);
   }
-  if( rc==SQLITE_OK ){
-    rc = LOWER(pDb)->pMethods->xWrite(LOWER(pDb), &eVersion, 1, 19);
-  }
-  if( rc==SQLITE_OK && bWritten ){
-    rc = LOWER(pDb)->pMethods->xSync(LOWER(pDb), SQLITE_SYNC_NORMAL);
-  }
-  if( rc==SQLITE_OK ){
-    pDb->bMarked = 0;
-    pDb->bKept = pDb->bRecycle && !wdModeDiffers(pDb);
+  if( rc!=SQLITE_OK ) return;
+  pDb->bMarked = 0;
+  pDb->bKept = pDb->bRecycle && !wdModeDiffers(pDb);
+  if( !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
+  if( rc==SQLITE_OK && bWritten ) rc = pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  /* What was needed for one large transaction is given back. */
+  if( rc==SQLITE_OK && !pDb->bAlone ) rc = pLow->xFileSize(LOWER(p), &szFile);
+  if( rc==SQLITE_OK && szFile>WD_MXKEPT ) rc = pLow->xTruncate(LOWER(p), WD_MXKEPT);
+  if( rc!=SQLITE_OK && pDb->bAlone ){
+    wdStillMarked(pDb);
+    pDb->bMarked = 1;
+  }else if( rc!=SQLITE_OK ){
+    pDb->bKept = 0;
+    (void)wd.pLower->xDelete(wd.pLower, pDb->zWal, 1);
   }
 }
 
@@ -2080,7 +2409,8 @@ static int wdLogClose(sqlite3_file *pFile){
   wdForget(p);
   wdLeaveGroup(p);
   if( p->pDb->bMarked && p->pDb->bLastClose ) wdCleanClose(p);
-  p->pDb->bClosing = p->pDb->bLastClose = 0;
+  p->pDb->bClosing = p->pDb->bLastClose = p->pDb->bPlain = p->pDb->bAlone = 0;
+  p->pDb->bLeft = 0;
   if( p->fd>=0 ) close(p->fd);
   sqlite3_free(p->pRunAlloc);
   p->pDb->pLog = 0;
@@ -2260,7 +2590,6 @@ static int wdLockShared(WdDb *p){
   u8 eVersion = 0;
   int i;
   int rc = wdLook(p, &eVersion);
-  if( rc==SQLITE_OK && (eVersion!=2 || !p->bWant) ) return rc;
   for(i=0; i<8 && eVersion==2 && !p->bMarked && p->bWant; i++){
     /* Busy: another process tries the same just now. */
     if( rc!=SQLITE_OK && rc!=SQLITE_BUSY ) break;
@@ -2272,6 +2601,11 @@ static int wdLockShared(WdDb *p){
       wdReason(p, "another connection uses the stock log");
     }
     pthread_mutex_unlock(&wd.adopt);
+  }
+  if( rc==SQLITE_OK && eVersion==2 && !p->bMarked && wdLogIsOurs(p, &rc) ){
+    /* Power failed while the last connection closed, and this one may not mark it. */
+    p->bMarked = 1;
+    wdReason(p, 0);
   }
   if( rc!=SQLITE_OK ) LOWER(p)->pMethods->xUnlock(LOWER(p), SQLITE_LOCK_NONE);
   return rc;
@@ -2285,7 +2619,7 @@ static int wdLockShared(WdDb *p){
 **
 **          0    48  a WalIndexHdr of SQLite's wal.c with version 0x57414c31
 **         48    48  the same again
-**        512        struct WdShared, elsewhere in other versions of the format
+**        768        struct WdShared, elsewhere in other versions of the format
 **
 ** As the wal-index itself, it is in host byte order and lost in a crash.
 */
@@ -2303,6 +2637,29 @@ static void wdGuard(void volatile *pRegion){
   if( memcmp((u8*)pRegion, aHdr, 48) ) memcpy((u8*)pRegion, aHdr, 48);
   if( memcmp((u8*)pRegion+48, aHdr, 48) ) memcpy((u8*)pRegion+48, aHdr, 48);
   pthread_mutex_unlock(&wd.mutex);
+}
+
+/*
+** Refused connections of stock SQLite keep the wal-index in being when all of waldio's
+** are gone.  If the log is poisoned there and nobody else has it open, begin as if there
+** had been none: SQLite recovers what is in the log, from a header that is not valid.
+*/
+static void wdHeal(WdDb *p, void volatile *pIndex){
+  if( p->pLog==0 || p->bReadonlyShm || !wdPoisoned(p->pLog) || !wdIsAlone(p->pLog) ) return;
+  memset((u8*)pIndex, 0, WAL_INDEX_HDRSIZE);
+  memset(p->pShared, 0, sizeof(*p->pShared));
+  wdNotAlone(p->pLog);
+}
+
+/*
+** The database is a plain one again, and nobody of waldio has it open: what refused
+** connections of stock SQLite still have of the wal-index is theirs to begin anew.
+*/
+static void wdLiftGuard(WdShared *pShared){
+  u8 volatile *a = (u8 volatile*)pShared - WD_SHARED_OFST;
+  int i;
+  for(i=0; i<WAL_INDEX_HDRSIZE; i++) a[i] = 0;
+  __sync_synchronize();
 }
 
 static int wdDbShmMap(
@@ -2326,8 +2683,12 @@ static int wdDbShmMap(
     pthread_mutex_lock(&wd.mutex);
     p->pShared = (WdShared*)((u8*)pGuard + WD_SHARED_OFST);
     pthread_mutex_unlock(&wd.mutex);
+    if( rc==SQLITE_OK && (p->pLog==0 || !p->pLog->bPresent) ){
+      AtomicStore(&p->pShared->bUnseen, 1);
+    }
   }
   rc = pLow->xShmMap(LOWER(p), iRegion+1, szRegion, bExtend, pp);
+  if( rc==SQLITE_OK && iRegion==0 && *pp ) wdHeal(p, *pp);
   if( iRegion==0 ) p->pIndex = *pp;
   return rc;
 }
@@ -2572,15 +2933,20 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
   int bAfterCommit = 0;
   int rc;
   if( bWrite && p->bFinish ) return SQLITE_OK;    /* It has it until the end */
+  if( p->bLeft && (flags & SQLITE_SHM_LOCK) ) return SQLITE_IOERR_SHMLOCK;
   if( bWrite && (flags & SQLITE_SHM_LOCK)!=0 ){
     p->bAfterCommit = 0;
     return wdLockWrite(p);
   }
   if( bWrite ){
     wdForget(p->pLog);
+    wdCheckIndex(p->pLog);
     return wdUnlockWrite(p);
   }
   p->bJustLocked = 0;
+  if( flags==(SQLITE_SHM_LOCK|SQLITE_SHM_SHARED) && wdPragmaRuns(p) ){
+    return SQLITE_SCHEMA;
+  }
   if( flags & SQLITE_SHM_LOCK ){
     bAfterCommit = p->bAfterCommit;
     p->bAfterCommit = 0;
@@ -2597,6 +2963,7 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
     return SQLITE_BUSY;
   }
   if( iOfst==WAL_CKPT_LOCK && n==1 ){
+    p->bAsked = 0;
     p->bCkptLock = (flags & SQLITE_SHM_LOCK)!=0;
     p->iCkptSalt = wdSalt(p);
   }
@@ -2619,7 +2986,12 @@ static int wdDbShmLock(sqlite3_file *pFile, int iOfst, int n, int flags){
 ** PERSIST_WAL is set. */
 static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   WdDb *p = (WdDb*)pFile;
+  WdShared *pShared = p->pShared;
   if( p->pLog ) wdLeaveGroup(p->pLog);
+  if( p->bAlone && p->bLastClose && p->pLog ){
+    wdCleanClose(p->pLog);
+    p->bLastClose = 0;
+  }
   p->iWait = p->iRead = 0;
   if( p->bHolder ) (void)wdUnlockWrite(p);
   memset(&p->priv, 0, sizeof(p->priv));
@@ -2632,6 +3004,11 @@ static int wdDbShmUnmap(sqlite3_file *pFile, int bDelete){
   /* A thread that was told SQLITE_BUSY and sleeps on its own account. */
   while( AtomicLoad(&p->nWaiting)>0 ){
     wd.pLower->xSleep(wd.pLower, 500);
+  }
+  if( p->bAlone ){
+    /* Others have the wal-index's file, who would go on with one that has no name. */
+    if( !p->bMarked && pShared!=&p->priv ) wdLiftGuard(pShared);
+    return LOWER(p)->pMethods->xShmUnmap(LOWER(p), 0);
   }
   return LOWER(p)->pMethods->xShmUnmap(LOWER(p),
              bDelete || (p->bLastClose && !p->bPersist));
@@ -2685,35 +3062,151 @@ static int wdSetJournalMode(WdDb *p, const char *zMode, char **pzOut){
   return rc;
 }
 
-/*
-** PRAGMA journal_mode.  "waldio" is journal_mode=wal through this VFS; a
-** database whose log is a stock one goes through journal_mode=delete, which
-** fails if others use it.
-*/
-static int wdPragmaJournalMode(WdDb *p, char **az){
+/* Have one database use waldio: journal_mode=wal through this VFS; one whose log is
+** a stock one goes through journal_mode=delete, which fails if others use it.
+** *pzOut becomes what the pragma answers. */
+static int wdBecomeWaldio(WdDb *p, char **pzOut){
   int rc = SQLITE_OK;
+  if( p->pLog && !p->bMarked && p->bWant ){
+    rc = wdSetJournalMode(p, "delete", pzOut);
+  }
+  if( rc==SQLITE_OK ) rc = wdSetJournalMode(p, "wal", pzOut);
+  if( rc==SQLITE_OK ){
+    p->bByName = 1;
+    if( p->bMarked ){
+      sqlite3_free(*pzOut);
+      *pzOut = sqlite3_mprintf("waldio");
+    }
+  }
+  return rc;
+}
+
+/* The handle of a database of a connection, if it is one of this VFS. */
+static WdDb *wdHandle(sqlite3 *db, const char *zSchema){
+  sqlite3_file *pFile = 0;
+  sqlite3_file_control(db, zSchema, SQLITE_FCNTL_FILE_POINTER, &pFile);
+  return pFile && pFile->pMethods && pFile->pMethods->xClose==wdDbClose
+       ? (WdDb*)pFile : 0;
+}
+
+/*
+** The same for all that are attached, as "PRAGMA journal_mode" without a schema
+** does.  The answer is that of the main database; what has no file, and is no
+** database of this VFS, stays as it is.
+*/
+static int wdAllBecomeWaldio(sqlite3 *db, char **pzOut){
+  const char *zSchema;
+  int i, n = 0, rc = SQLITE_OK;
+  while( sqlite3_db_name(db, n)!=0 ) n++;
+  for(i=n-1; i>=0 && rc==SQLITE_OK; i--){
+    WdDb *p;
+    if( i==1 || (zSchema = sqlite3_db_name(db, i))==0 ) continue;
+    p = wdHandle(db, zSchema);
+    if( p ) rc = wdBecomeWaldio(p, pzOut);
+  }
+  return rc;
+}
+
+/* Behind the blanks, comments and semicolons at z; and behind one name more, which
+** may be quoted. */
+static const char *wdSkipBlanks(const char *z){
+  for(;;){
+    const char *zEnd;
+    z += strspn(z, " \t\n\f\r;");
+    if( z[0]=='-' && z[1]=='-' ){
+      zEnd = strchr(z, '\n');
+    }else if( z[0]=='/' && z[1]=='*' ){
+      zEnd = strstr(z+2, "*/");
+      if( zEnd ) zEnd++;
+    }else{
+      return z;
+    }
+    if( zEnd==0 ) return z + strlen(z);
+    z = zEnd+1;
+  }
+}
+static const char *wdSkipName(const char *z){
+  static const char zLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "abcdefghijklmnopqrstuvwxyz0123456789_$";
+  char cEnd = *z=='[' ? ']' : *z;
+  if( *z==0 || strchr("\"`'[", *z)==0 ){
+    while( *z && ((*z & 0x80) || strchr(zLetters, *z)) ) z++;
+    return wdSkipBlanks(z);
+  }
+  for(z++; *z && (*z!=cEnd || (cEnd!=']' && z[1]==cEnd)); z++){
+    if( *z==cEnd ) z++;
+  }
+  return *z ? wdSkipBlanks(z+1) : z;
+}
+
+/* True if this is the text of PRAGMA journal_mode; then whether it names a schema. */
+static int wdIsJournalMode(const char *zSql, u8 *pbSchema){
+  const char *z = wdSkipBlanks(zSql ? zSql : "");
+  const char *zName;
+  if( sqlite3_strnicmp(z, "pragma", 6)!=0 ) return 0;
+  zName = wdSkipBlanks(z+6);
+  z = wdSkipName(zName);
+  *pbSchema = *z=='.';
+  if( *z=='.' ) zName = wdSkipBlanks(z+1);
+  if( *zName && strchr("\"`'[", *zName) ) zName++;
+  return sqlite3_strnicmp(zName, "journal_mode", 12)==0;
+}
+
+/*
+** PRAGMA journal_mode=waldio.  SQLite asks the VFS while it prepares the statement,
+** which may never run, or be explained; and it does not say whether a schema was
+** named.  So the statement becomes "PRAGMA data_version", whose first act is a read
+** transaction.  If that comes, and wdPragmaRuns(), it is told that the statement has
+** to be prepared again, SQLITE_SCHEMA, which sqlite3_step() does at once.  Only then
+** the mode is changed.  Where no such call would come, since a transaction is open or
+** the database is locked for good, the statement is journal_mode=wal as SQLite does it.
+**
+** az[1] and az[2] are the words of the statement, which SQLite looks at afterwards.
+*/
+static int wdPragmaByName(WdDb *p, char **az){
+  sqlite3 *db = p->ppDb ? *p->ppDb : 0;
+  if( db==0 ) return SQLITE_NOTFOUND;
+  if( p->ePragma==WD_PRAGMA_RUNS ){
+    p->ePragma = 0;
+    return p->bOneSchema ? wdBecomeWaldio(p, &az[0]) : wdAllBecomeWaldio(db, &az[0]);
+  }
+  if( p->bReading || p->eLock==SQLITE_LOCK_EXCLUSIVE
+   || (p->eLock!=SQLITE_LOCK_NONE && p->pLog==0)
+  ){
+    if( p->bMarked ){
+      az[0] = sqlite3_mprintf("waldio");
+      return SQLITE_OK;
+    }
+    memcpy(az[2], "wal", 4);
+    return SQLITE_NOTFOUND;
+  }
+  p->ePragma = WD_PRAGMA_PREPARED;
+  memcpy(az[1], "data_version", 13);
+  return SQLITE_NOTFOUND;
+}
+
+/* True if a read transaction begins for a statement of wdPragmaByName(). */
+static int wdPragmaRuns(WdDb *p){
+  sqlite3 *db = p->ppDb ? *p->ppDb : 0;
+  sqlite3_stmt *pStmt = 0;
+  if( p->ePragma!=WD_PRAGMA_PREPARED || db==0 ) return 0;
+  while( (pStmt = sqlite3_next_stmt(db, pStmt))!=0 ){
+    if( sqlite3_stmt_busy(pStmt) && !sqlite3_stmt_isexplain(pStmt)
+     && wdIsJournalMode(sqlite3_sql(pStmt), &p->bOneSchema) ){
+      p->ePragma = WD_PRAGMA_RUNS;
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static int wdPragmaJournalMode(WdDb *p, char **az){
   if( az[2]==0 ){
     if( !p->bByName || !p->bMarked ) return SQLITE_NOTFOUND;
     az[0] = sqlite3_mprintf("waldio");
     return SQLITE_OK;
   }
-  if( sqlite3_stricmp(az[2], "waldio")!=0 ){
-    p->bByName = 0;
-    return SQLITE_NOTFOUND;
-  }
-  if( p->ppDb==0 || *p->ppDb==0 ) return SQLITE_NOTFOUND;
-  if( p->pLog && !p->bMarked && p->bWant ){
-    rc = wdSetJournalMode(p, "delete", &az[0]);
-  }
-  if( rc==SQLITE_OK ) rc = wdSetJournalMode(p, "wal", &az[0]);
-  if( rc==SQLITE_OK ){
-    p->bByName = 1;
-    if( p->bMarked ){
-      sqlite3_free(az[0]);
-      az[0] = sqlite3_mprintf("waldio");
-    }
-  }
-  return rc;
+  return sqlite3_stricmp(az[2], "waldio")==0 ? wdPragmaByName(p, az) : SQLITE_NOTFOUND;
 }
 
 static int wdPragmaError(char **az, const char *zWant){
@@ -2724,7 +3217,7 @@ static int wdPragmaError(char **az, const char *zWant){
 /* A pragma's value: -1 if it is no number up to mx. */
 static int wdPragmaNumber(char **az, int mx){
   char *zEnd;
-  long n = strtol(az[2], &zEnd, 10);
+  long long n = strtoll(az[2], &zEnd, 10);
   return zEnd==az[2] || *zEnd || n<0 || n>mx ? -1 : (int)n;
 }
 
@@ -2924,9 +3417,44 @@ static int wdDbWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
 }
 
-static int wdDbTruncate(sqlite3_file *pFile, i64 size){
-  return LOWER(pFile)->pMethods->xTruncate(LOWER(pFile), size);
+/*
+** With synchronous=OFF a checkpoint flushes neither log nor database, and the log is
+** restarted after it.  In waldio_sync=persistent that is done all the same: the log's
+** when the copying begins, the database's at its end, when SQLite sets its size.
+*/
+static void wdBeginCopy(WdDb *p){
+  p->bCopyUnasked = p->bMarked && p->pLog && p->eSync==WD_SYNC_PERSISTENT && !p->bAsked;
+  p->bAsked = 0;
+  if( p->bCopyUnasked && !wdAllDurable(p->pLog) ){
+    (void)wdFlushCommits(p->pLog, SQLITE_SYNC_NORMAL);    /* A failure poisons it */
+  }
 }
+static int wdDbTruncate(sqlite3_file *pFile, i64 size){
+  WdDb *p = (WdDb*)pFile;
+  int rc = LOWER(p)->pMethods->xTruncate(LOWER(p), size);
+  if( rc==SQLITE_OK && p->bCopyUnasked && p->pLog ){
+    rc = wdPoisoned(p->pLog) ? SQLITE_IOERR_FSYNC : wdDbSync(pFile, SQLITE_SYNC_NORMAL);
+  }
+  p->bCopyUnasked = 0;
+  return rc;
+}
+/*
+** The last connection closes, and the flush is that of its checkpoint, which was
+** complete: byte 19 may become SQLite's own with it.  Should power fail now, the log is
+** whole, and its header keeps stock SQLite out.  Whoever finds waldio's log beside a
+** database without a mark takes it for waldio's: see wdLockShared().
+*/
+static void wdPlainSoon(WdDb *p){
+  const u8 eVersion = 2;
+  int rc = LOWER(p)->pMethods->xRead(LOWER(p), &p->eMark, 1, 19);
+  if( rc==SQLITE_OK ) rc = LOWER(p)->pMethods->xWrite(LOWER(p), &eVersion, 1, 19);
+  p->bPlain = rc==SQLITE_OK;
+}
+static void wdStillMarked(WdDb *p){
+  if( p->bPlain ) (void)LOWER(p)->pMethods->xWrite(LOWER(p), &p->eMark, 1, 19);
+  p->bPlain = 0;
+}
+
 /* The kernel tells of a failure once.  What is in the database then nobody knows,
 ** and no later flush may let a checkpoint take it for copied. */
 static int wdDbSync(sqlite3_file *pFile, int flags){
@@ -2938,7 +3466,9 @@ static int wdDbSync(sqlite3_file *pFile, int flags){
     return SQLITE_IOERR_FSYNC;
   }
   AtomicStore(&p->pBase->bSynced, 1);
+  if( p->bClosing ) wdPlainSoon(p);
   rc = LOWER(pFile)->pMethods->xSync(LOWER(pFile), flags);
+  if( rc!=SQLITE_OK && p->bPlain ) wdStillMarked(p);
   (void)wdFrames(p, &nBackfill);
   if( rc!=SQLITE_OK && nBackfill>0 ){
     AtomicStore(&p->pBase->bSyncFailed, 1);
@@ -2947,6 +3477,38 @@ static int wdDbSync(sqlite3_file *pFile, int flags){
 }
 static int wdDbFileSize(sqlite3_file *pFile, i64 *pSize){
   return LOWER(pFile)->pMethods->xFileSize(LOWER(pFile), pSize);
+}
+
+/*
+** True if a connection closes that is the last one of waldio's, though others lock the
+** database: these can only be connections of stock SQLite that were refused, each of
+** which keeps its SHARED lock and the wal-index until it is closed.  They neither read
+** nor write, and nobody of waldio comes before the log is closed; so the checkpoint
+** needs no EXCLUSIVE lock, and the guards need not outlive the close.  (A statement
+** runs where it is the journal mode that changes, which needs the lock itself.)
+*/
+static int wdClosesAlone(WdDb *p){
+  sqlite3 *db = p->ppDb ? *p->ppDb : 0;
+  sqlite3_stmt *pStmt = 0;
+  u8 eVersion = 0;
+  if( db==0 || p->bReadonly || p->bReadonlyShm ) return 0;
+  while( (pStmt = sqlite3_next_stmt(db, pStmt))!=0 ){
+    if( sqlite3_stmt_busy(pStmt) ) return 0;
+  }
+  if( !p->pLog->bPresent ) return 0;
+  wdLeaveGroup(p->pLog);
+  if( wdIsAlone(p->pLog) ) return 1;
+  /* Of several that close at once none would be alone, so whoever is not goes first and
+  ** looks again; the last to go finds nobody.  Meanwhile another may have left a plain
+  ** database behind, whose log is not waldio's.  WdShared is not touched any more. */
+  (void)wdLockPresence(p->pLog, F_UNLCK, 0);
+  if( wdIsAlone(p->pLog) ){
+    if( wdReadVersion(p, &eVersion)==SQLITE_OK && isMark(eVersion) ) return 1;
+    (void)wdLockPresence(p->pLog, F_UNLCK, 0);
+  }
+  p->pLog->bPresent = 0;
+  p->bLeft = 1;
+  return 0;
 }
 
 /*
@@ -2961,11 +3523,16 @@ static int wdLockLast(WdDb *p){
   rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
   for(i=0; rc==SQLITE_BUSY && i<WD_CLOSE_TRIES; i++){
     if( AtomicLoad(&pBase->nShared)<=1 ){
-      return LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+      rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+      break;
     }
     if( AtomicSwap(&pBase->pClosing, (WdDb*)0, p) ) break;
     wd.pLower->xSleep(wd.pLower, 200);
     rc = LOWER(p)->pMethods->xLock(LOWER(p), SQLITE_LOCK_EXCLUSIVE);
+  }
+  if( rc==SQLITE_BUSY && wdClosesAlone(p) ){
+    p->bAlone = 1;
+    rc = SQLITE_OK;
   }
   return rc;
 }
@@ -2973,7 +3540,10 @@ static int wdLockLast(WdDb *p){
 static int wdDbLock(sqlite3_file *pFile, int eLock){
   WdDb *p = (WdDb*)pFile;
   int rc;
-  p->bClosing = p->bLastClose = 0;
+  p->bClosing = p->bLastClose = p->bPlain = p->bAsked = 0;
+  if( p->bAlone ) wdNotAlone(p->pLog);
+  p->bAlone = 0;
+  if( eLock==SQLITE_LOCK_SHARED && wdPragmaRuns(p) ) return SQLITE_SCHEMA;
   if( p->eLock==SQLITE_LOCK_NONE && eLock==SQLITE_LOCK_SHARED ){
     rc = wdLockShared(p);
   }else if( p->bMarked && p->pLog && eLock==SQLITE_LOCK_EXCLUSIVE && !p->bReading ){
@@ -3018,7 +3588,7 @@ static int wdPersistWal(WdDb *p, int *pArg){
     p->bWritten = AtomicLoad(&p->pShared->iWritten)!=0
                || AtomicLoad(&p->pBase->bSynced);
     p->bPersist = *pArg>0;
-    if( p->bRecycle && !wdModeDiffers(p) ) *pArg = 1;
+    if( p->bAlone || (p->bRecycle && !wdModeDiffers(p)) ) *pArg = 1;
   }
   return rc;
 }
@@ -3052,11 +3622,16 @@ static int wdDbFileControl(sqlite3_file *pFile, int op, void *pArg){
   WdDb *p = (WdDb*)pFile;
   int rc = SQLITE_NOTFOUND;
   p->bAfterCommit = op==SQLITE_FCNTL_COMMIT_PHASETWO;
+  if( p->bAfterCommit ){
+    p->bAsked = 0;
+    AtomicStore(&wd.bPhaseTwo, 1);
+  }
   p->bJustLocked = 0;
   switch( op ){
     case SQLITE_FCNTL_PDB:             p->ppDb = (sqlite3**)pArg; break;
     case SQLITE_FCNTL_PERSIST_WAL:     return wdPersistWal(p, (int*)pArg);
     case SQLITE_FCNTL_PRAGMA:          rc = wdPragma(p, (char**)pArg); break;
+    case SQLITE_FCNTL_CKPT_START:      wdBeginCopy(p); break;
     case SQLITE_FCNTL_COMMIT_PHASETWO: rc = wdPhaseTwo(p); break;
   }
   if( rc!=SQLITE_NOTFOUND && (rc!=SQLITE_OK || op==SQLITE_FCNTL_PRAGMA) ) return rc;
@@ -3100,6 +3675,7 @@ static void wdMethods(
   *pTo = *pFrom;
   if( pLower->iVersion<pTo->iVersion ) pTo->iVersion = pLower->iVersion;
   if( pLower->iVersion<2 || pLower->xShmMap==0 ) pTo->xShmMap = 0;
+  if( pTo->iVersion>2 && (pLower->xFetch==0 || pLower->xUnfetch==0) ) pTo->iVersion = 2;
 }
 
 /*
@@ -3180,28 +3756,87 @@ static WdBase *wdFindBase(const char *zName){
   return p;
 }
 
+/* A URI parameter that is a word, in any case; what SQLite takes for a truth value is
+** "on" or "off". */
+static int wdUriIs(const char *zName, const char *zParam, const char *zWord){
+  const char *z = sqlite3_uri_parameter(zName, zParam);
+  return z!=0 && sqlite3_stricmp(z, zWord)==0;
+}
+static int wdUriOff(const char *zName, const char *zParam){
+  return sqlite3_uri_parameter(zName, zParam)!=0
+      && !sqlite3_uri_boolean(zName, zParam, 1);
+}
+
+/* True if one URI parameter has a value that it can have.  Those that a pragma has,
+** too, are set as by it. */
+static int wdUriOption(WdDb *p, const char *zKey, const char *zValue, char **pzErr){
+  char *az[4];
+  int bOk;
+  az[0] = 0;
+  az[1] = (char*)zKey;
+  az[2] = (char*)zValue;
+  az[3] = 0;
+  if( strcmp(zKey, "waldio")==0 || strcmp(zKey, "waldio_lost_log")==0 ){
+    bOk = sqlite3_uri_boolean(p->zName, zKey, 0)==sqlite3_uri_boolean(p->zName, zKey, 1)
+       || (zKey[6]==0 && sqlite3_stricmp(zValue, "force")==0);
+    if( !bOk ) (void)wdPragmaError(az, zKey[6] ? "on or off" : "on, off or force");
+  }else if( strcmp(zKey, "waldio_reserve")==0 ){
+    bOk = wdPragmaNumber(az, 255)>=0;           /* wdConnection() takes it */
+    if( !bOk ) (void)wdPragmaError(az, "0 to 255");
+  }else if( strcmp(zKey, "waldio_sync")==0 ){
+    bOk = wdPragmaSync(p, az)==SQLITE_OK;
+  }else{
+    int rc = wdPragmaOption(p, az);
+    bOk = rc==SQLITE_OK;
+    if( rc==SQLITE_NOTFOUND ) az[0] = sqlite3_mprintf("there is no parameter %s", zKey);
+  }
+  if( !bOk ) *pzErr = az[0]; else sqlite3_free(az[0]);
+  return bOk;
+}
+
+/* Look at all parameters of the URI whose names begin with "waldio".  One that means
+** nothing is refused: to go on without it is not what was asked for. */
+static int wdUriOptions(WdDb *p, const char *zName){
+  const char *zKey;
+  char *zErr = 0;
+  int i;
+  for(i=0; (zKey = sqlite3_uri_key(zName, i))!=0; i++){
+    const char *zValue = zKey + strlen(zKey) + 1;
+    if( sqlite3_strnicmp(zKey, "waldio", 6)!=0
+     || sqlite3_uri_parameter(zName, zKey)!=zValue ) continue;   /* Given before */
+    if( !wdUriOption(p, zKey, zValue, &zErr) ){
+      sqlite3_log(SQLITE_CANTOPEN, "waldio: the URI of %s: %s", zName,
+                  zErr ? zErr : "out of memory");
+      sqlite3_free(zErr);
+      return SQLITE_CANTOPEN;
+    }
+  }
+  return SQLITE_OK;
+}
+
 /*
 ** Open a database.  zName is kept: the name SQLite gives for the log leads
 ** back to this very pointer.
 */
 static int wdOpenDb(WdDb *p, const char *zName, int flags){
-  const char *zUri = sqlite3_uri_parameter(zName, "waldio");
   const char *zReason = 0;
   struct stat st;
+  int rc;
   memset(p, 0, sizeof(*p));
   p->zName = zName;
   p->zWal = sqlite3_filename_wal(zName);
   p->zJournal = sqlite3_filename_journal(zName);
   p->pShared = &p->priv;
   p->szSector = WD_SECTOR;
-  p->szPrealloc = 65536;
-  p->szPad = wdPadding(sqlite3_uri_int64(zName, "waldio_padding", 0));
+  p->szPrealloc = WD_PREALLOC;
   p->bRecycle = 1;
   p->nGroupFrames = 64;
   p->msGroup = 10;
+  rc = wdUriOptions(p, zName);
+  if( rc!=SQLITE_OK ) return rc;
   if( wd.bUnix ) zReason = wdUseless(zName, &p->szSector);
-  if( zUri && strcmp(zUri, "force")==0 ) zReason = 0;
-  if( zUri && strcmp(zUri, "off")==0 ) zReason = "waldio=off";
+  if( wdUriIs(zName, "waldio", "force") ) zReason = 0;
+  else if( wdUriOff(zName, "waldio") ) zReason = "waldio=off";
   if( wd.bUnix && stat(zName, &st)==0 && st.st_nlink>1 ){
     zReason = "the file has several names (hard links)";
   }
@@ -3236,13 +3871,15 @@ static WdDb *wdFindDb(const char *zName){
   return p;
 }
 
-/* True if a log of at least a header is there.  No file need be opened for that. */
+/* True if a log of at least a header is there, or may be: whoever cannot look has
+** not found that it is missing.  No file need be opened for that. */
 static int wdLogIsThere(WdDb *p){
   struct stat st;
   u8 a[WD_SZLABEL];
   int rc;
   if( wd.bUnix ){
-    return stat(p->zWal, &st)==0 && (!S_ISREG(st.st_mode) || st.st_size>=WD_SZLABEL);
+    if( stat(p->zWal, &st)!=0 ) return errno!=ENOENT && errno!=ENOTDIR;
+    return !S_ISREG(st.st_mode) || st.st_size>=WD_SZLABEL;
   }
   rc = wdPeekLog(p, a, sizeof(a));
   return rc!=SQLITE_CANTOPEN && rc!=SQLITE_IOERR_SHORT_READ;
@@ -3290,6 +3927,47 @@ static int wdCheckName(const char *zWal){
 }
 
 /*
+** Be one of those who have the log open.  Whoever closed it alone meanwhile has left a
+** plain database behind, which others may use already: begin again, SQLITE_BUSY.
+*/
+static int wdBePresent(WdLog *p){
+  WdDb *pDb = p->pDb;
+  u8 eVersion = 0;
+  int rc;
+  if( !wd.bUnix || !pDb->bMarked ) return SQLITE_OK;
+  if( p->fd<0 ) return SQLITE_CANTOPEN;
+  errno = 0;
+  p->bPresent = (u8)wdLockPresence(p, F_RDLCK, WD_STUCK_US);
+  if( !p->bPresent && (errno==EAGAIN || errno==EACCES) ) return SQLITE_BUSY;
+  rc = wdReadVersion(pDb, &eVersion);
+  if( rc==SQLITE_OK && !isMark(eVersion) && !wdLogIsOurs(pDb, &rc) ){
+    pDb->bMarked = 0;
+    rc = SQLITE_BUSY;
+  }
+  return rc;
+}
+
+/*
+** What the filesystem of the log writes for a commit when the file has grown: ext4 journals
+** four or five whole blocks (descriptor, inode, bitmap, group, commit), XFS some sectors,
+** and F2FS a node.  Before there are zeros block 0 and the first tail block have to be
+** earned; but on ext4 with blocks of 4 KiB a second commit earns more than both.
+*/
+static void wdKnowFilesystem(WdLog *p){
+  struct statfs fs;
+  memset(&fs, 0, sizeof(fs));
+  if( p->fd>=0 && fstatfs(p->fd, &fs)!=0 ) memset(&fs, 0, sizeof(fs));
+  p->szBlock = fs.f_bsize>0 && fs.f_bsize<WD_BLOCK0 ? (int)fs.f_bsize : WD_BLOCK0;
+  p->bF2fs = (u32)fs.f_type==F2FS_SUPER_MAGIC;
+  switch( (u32)fs.f_type ){
+    case EXT4_SUPER_MAGIC: p->szJournal = 4*p->szBlock; break;
+    case XFS_SUPER_MAGIC:  p->szJournal = 1024; break;
+    case F2FS_SUPER_MAGIC: p->szJournal = WD_BLOCK0; break;
+  }
+  p->nSaved = p->szJournal>2*WD_BLOCK0 ? WD_BLOCK0 : -2*WD_BLOCK0;
+}
+
+/*
 ** Open the log of a database.  Log and database are paired by the identity of
 ** the name, never by its text: two handles of one file have the same text.
 ** A log whose database was not opened through this VFS is refused, and one whose
@@ -3299,17 +3977,23 @@ static int wdCheckName(const char *zWal){
 static int wdOpenLog(WdLog *p, const char *zName, int flags,
                      const struct stat *pBefore){
   WdDb *pDb = wdFindDb(sqlite3_filename_database(zName));
+  int rc;
   memset(p, 0, sizeof(*p));
   p->fd = -1;
   p->bFull = 1;
+  p->bNew = pBefore->st_ino==0;
   p->bDirect = !wd.bUnix;
   if( pDb==0 ) return SQLITE_CANTOPEN;
-  if( wd.bUnix && pDb->bMarked && (flags & SQLITE_OPEN_READONLY)==0 ){
+  if( wd.bUnix && pDb->bMarked && (flags & SQLITE_OPEN_READONLY)!=0 ){
+    struct stat st;
+    p->fd = wdOpenRegular(zName, O_RDONLY, &st);          /* For its lock alone */
+  }else if( wd.bUnix && pDb->bMarked ){
     struct stat st;
     p->fd = wdOpenRegular(zName, O_RDWR|O_DIRECT, &st);
-    p->bDirect = p->fd>=0;
+    p->bDirect = p->bHasDirect = p->bDirectNow = p->fd>=0;
     if( p->fd<0 && errno!=EEXIST ){
       p->fd = wdOpenRegular(zName, O_RDWR, &st);
+      p->bDirect = p->fd>=0;
       wdCount(pDb, WD_STAT_FALLBACKS, 1);
     }
     if( p->fd<0 ? errno==EEXIST
@@ -3321,14 +4005,18 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags,
       return SQLITE_CANTOPEN;
     }
   }
-  if( p->fd>=0 ){
-    struct statfs fs;
-    p->bF2fs = fstatfs(p->fd, &fs)==0 && (u32)fs.f_type==F2FS_SUPER_MAGIC;
-  }
+  wdKnowFilesystem(p);
   if( pDb->pShared==&pDb->priv ) memset(&pDb->priv, 0, sizeof(pDb->priv));
   wdMethods(&p->methods, &wdLogMethods, LOWER(p)->pMethods);
   p->base.pMethods = &p->methods;
   p->pDb = pDb;
+  wdUseDirect(p);
+  rc = wdBePresent(p);
+  if( rc!=SQLITE_OK ){
+    p->base.pMethods = 0;         /* SQLite need not close it */
+    if( p->fd>=0 ) close(p->fd);
+    return rc;
+  }
   pDb->pLog = p;
   pDb->bKept = pDb->bUnused = 0;
   return SQLITE_OK;
@@ -3350,7 +4038,13 @@ static int wdOpen(
   if( flags & SQLITE_OPEN_WAL ){
     rc = wdCheckName(zName);
     if( rc!=SQLITE_OK ) return rc;
-    if( !wd.bUnix || lstat(zName, &before)!=0 ) before.st_ino = 0;
+    if( wd.bUnix ){
+      if( lstat(zName, &before)!=0 ) before.st_ino = 0;
+    }else{
+      int bThere = 1;
+      (void)pLower->xAccess(pLower, zName, SQLITE_ACCESS_EXISTS, &bThere);
+      before.st_ino = bThere!=0;
+    }
   }
   rc = pLower->xOpen(pLower, zName, LOWER(pFile), flags, &outFlags);
   if( pOutFlags ) *pOutFlags = outFlags;
@@ -3440,21 +4134,78 @@ static int wdSleep(sqlite3_vfs *pVfs, int nMicro){
   AtomicAdd(&p->nWaiting, -1);
   return nMicro;
 }
-/* Have a VFS of the name zName stand on pLower. */
+
+/* Methods that are left to the lower VFS. */
+#define LOWERCALL(pVfs,xMethod,...) \
+    LOWERVFS(pVfs)->xMethod(LOWERVFS(pVfs), __VA_ARGS__)
+static int wdFullPathname(sqlite3_vfs *pVfs, const char *zName, int n, char *zOut){
+  return LOWERCALL(pVfs, xFullPathname, zName, n, zOut);
+}
+static void *wdDlOpen(sqlite3_vfs *pVfs, const char *zFile){
+  return LOWERCALL(pVfs, xDlOpen, zFile);
+}
+static void wdDlError(sqlite3_vfs *pVfs, int n, char *zOut){
+  LOWERCALL(pVfs, xDlError, n, zOut);
+}
+static void (*wdDlSym(sqlite3_vfs *pVfs, void *p, const char *zSym))(void){
+  return LOWERCALL(pVfs, xDlSym, p, zSym);
+}
+static void wdDlClose(sqlite3_vfs *pVfs, void *p){
+  LOWERCALL(pVfs, xDlClose, p);
+}
+static int wdRandomness(sqlite3_vfs *pVfs, int n, char *zOut){
+  return LOWERCALL(pVfs, xRandomness, n, zOut);
+}
+static int wdCurrentTime(sqlite3_vfs *pVfs, double *pTime){
+  return LOWERCALL(pVfs, xCurrentTime, pTime);
+}
+static int wdGetLastError(sqlite3_vfs *pVfs, int n, char *zOut){
+  return LOWERCALL(pVfs, xGetLastError, n, zOut);
+}
+static int wdCurrentTimeInt64(sqlite3_vfs *pVfs, sqlite3_int64 *pTime){
+  return LOWERCALL(pVfs, xCurrentTimeInt64, pTime);
+}
+static int wdSetSystemCall(
+  sqlite3_vfs *pVfs, const char *zName, sqlite3_syscall_ptr xCall
+){
+  return LOWERCALL(pVfs, xSetSystemCall, zName, xCall);
+}
+static sqlite3_syscall_ptr wdGetSystemCall(sqlite3_vfs *pVfs, const char *zName){
+  return LOWERCALL(pVfs, xGetSystemCall, zName);
+}
+static const char *wdNextSystemCall(sqlite3_vfs *pVfs, const char *zName){
+  return LOWERCALL(pVfs, xNextSystemCall, zName);
+}
+
+/* Have a VFS of the name zName stand on pLower: what pLower has, and no more. */
+#define WD_OFFER(xMethod,xOurs) \
+    p->base.xMethod = pLower->xMethod ? xOurs : 0
 static void wdStandOn(WdVfs *p, sqlite3_vfs *pLower, const char *zName){
   memset(p, 0, sizeof(*p));
-  memcpy(&p->base, pLower, pLower->iVersion>2 ? sizeof(p->base)
-      : pLower->iVersion==2 ? offsetof(sqlite3_vfs, xSetSystemCall)
-                            : offsetof(sqlite3_vfs, xCurrentTimeInt64));
-  if( p->base.iVersion>3 ) p->base.iVersion = 3;
   p->pLower = pLower;
-  p->base.pNext = 0;
-  p->base.zName = zName;
+  p->base.iVersion = pLower->iVersion>3 ? 3 : pLower->iVersion;
   p->base.szOsFile = (int)WD_SZMAX + pLower->szOsFile;
+  p->base.mxPathname = pLower->mxPathname;
+  p->base.zName = zName;
+  p->base.pAppData = pLower->pAppData;
   p->base.xOpen = wdOpen;
   p->base.xDelete = wdDelete;
   p->base.xAccess = wdAccess;
   p->base.xSleep = wdSleep;
+  WD_OFFER(xFullPathname, wdFullPathname);
+  WD_OFFER(xDlOpen, wdDlOpen);
+  WD_OFFER(xDlError, wdDlError);
+  WD_OFFER(xDlSym, wdDlSym);
+  WD_OFFER(xDlClose, wdDlClose);
+  WD_OFFER(xRandomness, wdRandomness);
+  WD_OFFER(xCurrentTime, wdCurrentTime);
+  WD_OFFER(xGetLastError, wdGetLastError);
+  if( pLower->iVersion<2 ) return;
+  WD_OFFER(xCurrentTimeInt64, wdCurrentTimeInt64);
+  if( pLower->iVersion<3 ) return;
+  WD_OFFER(xSetSystemCall, wdSetSystemCall);
+  WD_OFFER(xGetSystemCall, wdGetSystemCall);
+  WD_OFFER(xNextSystemCall, wdNextSystemCall);
 }
 
 /****************************** waldio_stat *********************************/
@@ -3544,6 +4295,7 @@ static int wdStatColumn(
 ){
   WdBase *p = ((WdCursor*)pCursor)->pBase;
   const char *zReason = AtomicLoad(&p->zReason);
+  const char *zUnknown = AtomicLoad(&p->zUnknown);
   u32 mLayout = AtomicLoad(&p->mLayout);
   i64 n = 0;
   switch( iCol ){
@@ -3552,7 +4304,13 @@ static int wdStatColumn(
                 ? "stock" : wdLayoutName(mLayout), -1, SQLITE_STATIC);
             break;
     case 2: sqlite3_result_int(pCtx, wdLayoutOf(mLayout).szSlot); break;
-    case 3: sqlite3_result_text(pCtx, zReason, -1, SQLITE_STATIC); break;
+    case 3: if( zReason || zUnknown==0 ){
+              sqlite3_result_text(pCtx, zReason, -1, SQLITE_STATIC);
+            }else{
+              char *z = sqlite3_mprintf("this SQLite is none that waldio knows: %s", zUnknown);
+              sqlite3_result_text(pCtx, z, -1, sqlite3_free);
+            }
+            break;
     case 4: pthread_mutex_lock(&wd.mutex);
             n = p->nHandle;
             pthread_mutex_unlock(&wd.mutex);

@@ -17,11 +17,18 @@
 enum { VALUE_BYTES = 100 };
 
 /* /sys/dev/block/M:N/stat, Documentation/block/stat.rst: the columns that are used, from 0. */
-enum { STAT_WRITES = 4, STAT_WRITE_SECTORS = 6, STAT_FLUSHES = 15, STAT_COLUMNS = 17 };
+enum {
+	STAT_READS = 0,
+	STAT_READ_SECTORS = 2,
+	STAT_WRITES = 4,
+	STAT_WRITE_SECTORS = 6,
+	STAT_FLUSHES = 15,
+	STAT_COLUMNS = 17
+};
 
 struct counters {
 	int known;
-	uint64_t writes, bytes, flushes;
+	uint64_t reads, read_bytes, writes, bytes, flushes;
 };
 
 /*
@@ -62,6 +69,8 @@ static inline struct counters read_counters(const char *path)
 			errx(1, "%s: %d columns", name, i);
 	fclose(file);
 	counters.known = 1;
+	counters.reads = column[STAT_READS];
+	counters.read_bytes = column[STAT_READ_SECTORS] * 512;
 	counters.writes = column[STAT_WRITES];
 	counters.bytes = column[STAT_WRITE_SECTORS] * 512;
 	counters.flushes = column[STAT_FLUSHES];
@@ -99,7 +108,9 @@ static inline void print_result(struct latencies *all, uint64_t elapsed_ns, stru
 	       all->count, elapsed_ns, all->count, all->ns[all->count / 2],
 	       all->ns[all->count * 99 / 100], all->slowest_ns);
 	if (before.known)
-		printf("{\"writes\":%lu,\"written_bytes\":%lu,\"flushes\":%lu}}\n",
+		printf("{\"reads\":%lu,\"read_bytes\":%lu,\"writes\":%lu,\"written_bytes\":%lu,"
+		       "\"flushes\":%lu}}\n",
+		       after.reads - before.reads, after.read_bytes - before.read_bytes,
 		       after.writes - before.writes, after.bytes - before.bytes,
 		       after.flushes - before.flushes);
 	else

@@ -224,7 +224,7 @@ static void otherMain(const char *zDb, int bClosed){
     return;
   }
   refused(zUri, zDb, SQLITE_CANTOPEN);
-  CHECK_MESSAGE( SQLITE_CANTOPEN, "format 'waldio 2', this waldio reads 'waldio 3';"
+  CHECK_MESSAGE( SQLITE_CANTOPEN, "format 'waldio 3', this waldio reads 'waldio 4';"
                  " open and close the database with the waldio that wrote it" );
 }
 static UNUSED void twoBuilds(void){

@@ -109,7 +109,7 @@ static void decodeLog(Log *p, const u8 *a, long n){
   if( get4(b)!=0x377f0682 && get4(b)!=0x377f0683 ) return;
   if( get4(b+4)==3007000 ) p->eKind = STOCK;
   if( get4(b+4)!=0x57414c31 || get4(b+60)!=testCrc32c(b, 60) ) return;
-  if( memcmp(b+32, "waldio 2", 8)!=0 ){
+  if( memcmp(b+32, "waldio 3", 8)!=0 ){
     p->eKind = OTHER;
     return;
   }
@@ -367,7 +367,7 @@ int LLVMFuzzerTestOneInput(const u8 *aIn, size_t nIn){
   if( (aIn[1] & FIX_BLOCK0) && n>=64 ){
     put4(a, 0x377f0682 | (a[3] & 1));
     put4(a+4, 0x57414c31);
-    memcpy(a+32, "waldio 2", 8);
+    memcpy(a+32, "waldio 3", 8);
     put4(a+60, testCrc32c(a, 60));
   }
   if( aIn[1] & FIX_FRAMES ) fixFrames(a, n);

@@ -244,7 +244,7 @@ static void printTable(void){
 /* A disk that leaves something out is found. */
 static void mutants(void){
   static const struct { int eMutant; int iMode; const char *zName; } a[] = {
-    { MUTANT_HEADER,   4, "the log's header is not flushed" },
+    { MUTANT_HEADER,   5, "the log's header is not flushed" },
     { MUTANT_COMMIT,   1, "a commit is not flushed" },
     { MUTANT_SINGLE,   0, "a single write is not durable" },
     { MUTANT_DATABASE, 0, "the database is not flushed" },

@@ -508,7 +508,7 @@ static void together(void){
 }
 
 /* What processes share in the wal-index, by its place: see struct WdShared. */
-#define SHARED       512
+#define SHARED       768
 #define SH_NGROUP    40
 #define SH_FLUSHING  44
 #define SH_HOLDER    52
@@ -712,13 +712,13 @@ int fstatfs(int fd, struct statfs *p){
 static void stoppedFlush(void){
   struct flock lock;
   sqlite3 *db;
-  int fd;
+  int i, fd;
   testBegin("a flush on f2fs that does not end");
   create();
   bF2fs = 1;
   db = testOpen("file:p.db?vfs=waldio");
   testExec(db, "PRAGMA synchronous=FULL; UPDATE n SET n=1");
-  testExec(db, "UPDATE n SET n=2");
+  for(i=2; i<22; i++) testExec(db, "UPDATE n SET n=%d", i);
   bF2fs = 0;
   fd = open("p.db-wal", O_RDWR);
   memset(&lock, 0, sizeof(lock));
@@ -727,9 +727,9 @@ static void stoppedFlush(void){
   /* The commits before have given it back. */
   CHECK( fd>=0 && fcntl(fd, F_OFD_SETLK, &lock)==0 );
   alarm(120);
-  testExec(db, "UPDATE n SET n=3");
+  testExec(db, "UPDATE n SET n=n+1");
   close(fd);
-  testExec(db, "UPDATE n SET n=4");
+  testExec(db, "UPDATE n SET n=n+1");
   alarm(0);
   CHECK_STR( testText(db, "SELECT durable_writes>=3 FROM waldio_stat"), "1" );
   sqlite3_close(db);

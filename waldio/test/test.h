@@ -8,6 +8,8 @@
 #ifndef WALDIO_TEST_H
 #define WALDIO_TEST_H
 
+#define _FILE_OFFSET_BITS 64      /* Also in a program of 32 bits */
+#define _TIME_BITS 64
 #include "sqlite3.h"
 #include "waldio.h"
 #include <dirent.h>

@@ -22,6 +22,7 @@ static const Mode aMode[] = {
   { "full, by turns",  "FULL",   "full",       2, 0, 1 },
   { "full, threads",   "FULL",   "full",       3, 1, 1 },
   { "persistent",      "NORMAL", "persistent", 2, 0, 1 },
+  { "persistent, OFF", "OFF",    "persistent", 2, 0, 1 },
   { "normal",          "NORMAL", "full",       1, 0, 0 },
   { "normal, by turns", "NORMAL", "full",      2, 0, 0 },
   { "normal, threads", "NORMAL", "full",       3, 1, 0 },

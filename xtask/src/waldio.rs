@@ -25,7 +25,7 @@ pub fn test() -> Result<()> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     for (targets, is_inside) in [
         (&["test"][..], false),
-        (&["test", "test-languages"], true),
+        (&["test", "test-32", "test-languages"], true),
         (&["test-asan"], false),
     ] {
         let mut make = Command::new("make");
