@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/local/sbin:/usr/sbin:/sbin
 CARGO_TARGET_DIR ?= target
 PREFIX ?= /usr/local
 # Cargo runs as the user; root runs finished binaries only.
-AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,$(if $(shell command -v sudo),sudo))
 IOSTEP := $(CARGO_TARGET_DIR)/release/iostep
 
 .PHONY: help
@@ -19,13 +19,18 @@ build: ## Build the command, optimised
 	cargo build --release --package iostep --bin iostep
 
 .PHONY: demo
-demo: ## Build, then show the main job on a throw-away ext4 image (root)
+demo: ## Build, then show the main job on a throw-away ext4 image (root, or else a guest)
 	scripts/setup demo
 	cargo build --release --package iostep --bin iostep --no-default-features --features trace \
 	    --config .cargo/demo.toml
 	rm -f $(IOSTEP)-demo
 	mv $(IOSTEP) $(IOSTEP)-demo
-	$(AS_ROOT) $(IOSTEP)-demo demo
+	if [ -n "$(AS_ROOT)" ] && $(AS_ROOT) -v; then $(AS_ROOT) $(IOSTEP)-demo demo; \
+	else $(IOSTEP)-demo demo; fi
+
+.PHONY: docs-demo
+docs-demo: build ## Run the demo and print what it says into README and docs/explain.md (root)
+	scripts/reprint-demo $(IOSTEP)
 
 .PHONY: test
 test: ## Check everything: format, lints, docs, licences, unit and kernel tests

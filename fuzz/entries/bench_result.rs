@@ -21,6 +21,6 @@ pub fn run(bytes: &[u8]) {
     assert!(shown.chars().all(|c| c == '\n' || is_printable(c)));
     let _ = csv::runs(&document, &summary) + &csv::seconds(&document);
     let comparison = Comparison::of(&document, &document).expect("the same work");
-    let _ = bench::comparison(&comparison, ["a", "b"]).text(Detail::Full, style);
+    let _ = bench::comparison(&comparison, None, ["a", "b"]).text(Detail::Full, style);
     assert!(!report.html().is_empty());
 }

@@ -8,6 +8,7 @@ mod layers;
 mod manifests;
 mod modules;
 mod pages;
+mod reprinted;
 mod sizes;
 mod text;
 pub mod tree;
@@ -31,6 +32,7 @@ pub fn check() -> Result<()> {
     }
     modules::check(&sources, &mut findings)?;
     pages::check(&sources, &mut findings);
+    reprinted::check(&sources, &mut findings);
     features::check(&mut findings)?;
     layers::check(&crate::metadata::read()?.packages, &mut findings);
     if findings.is_empty() {

@@ -9,6 +9,7 @@
 //! candidate       the settings that are worth measuring
 //! turns           what came of each run
 //! gain            how much faster, with its interval
+//! wear            how much less is written
 //! lines           what to put into the application
 //! advice          all of it, ranked
 //! ```
@@ -21,6 +22,7 @@ mod mount_option;
 pub mod recording;
 mod setting;
 mod turns;
+mod wear;
 mod workload;
 
 #[cfg(test)]
@@ -31,5 +33,6 @@ pub use candidate::{Candidate, candidates};
 pub use gain::{Gain, Verdict};
 pub use mount_option::{MountOption, is_in_force, mount_options};
 pub use setting::Setting;
-pub use turns::{Observation, Setback, Turn, Turns};
+pub use turns::{CommitCost, Observation, Setback, Turn, Turns};
+pub use wear::Wear;
 pub use workload::Workload;

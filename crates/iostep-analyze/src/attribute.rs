@@ -6,6 +6,7 @@
 
 mod btrfs;
 mod causes;
+mod classifiers;
 mod classify;
 mod dirtiers;
 mod ext4;
@@ -19,8 +20,10 @@ pub mod log_image;
 mod names;
 mod nilfs2;
 pub mod owner_map;
+mod recut;
 mod requests;
 mod runs;
+pub mod volumes;
 mod waiting;
 mod xfs;
 
@@ -29,19 +32,20 @@ use iostep_model::manifest::Manifest;
 use iostep_model::table::{MarkerRow, Phase, Trace};
 
 use causes::Causes;
-use classify::Classifier;
+use classifiers::Classifiers;
 use names::Names;
 use requests::Requests;
+use volumes::Places;
 
 /// Turns a recording into tables.
 ///
 /// The events are in the order of recording. Nothing is dropped: bytes that no rule explains
 /// become segments of class `unknown`, and a request whose bio was not seen has one such segment.
 pub fn assemble(manifest: Manifest, events: &[Event]) -> Trace {
-    let names = Names::learn(events);
+    let names = Names::learn_at(&Places::of(&manifest), events);
     let causes = Causes::learn(&manifest, &names, events);
     let phases = Phases::learn(events);
-    let mut classifier = Classifier::new(&manifest, &names, events);
+    let mut classifier = Classifiers::new(&manifest, &names, events);
     let mut requests = Requests::new(&manifest, &names, &causes, &phases);
     for event in events {
         let Some((device, io)) = event.io() else {
@@ -54,6 +58,7 @@ pub fn assemble(manifest: Manifest, events: &[Event]) -> Trace {
         match io {
             IoRef::Queue(queue) => {
                 let segments = match requests.is_ours(device) {
+                    _ if !queue.operation.has_place_at(queue.sector) => Vec::new(),
                     true => classifier.segments(device, queue),
                     false => layers::foreign(queue.bytes),
                 };

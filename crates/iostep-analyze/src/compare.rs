@@ -52,7 +52,12 @@ impl Comparison {
                     });
                 }
                 let row = &mut rows[place];
-                *[&mut row.first, &mut row.second][side] = Some(value);
+                // Files of one name are several: on two filesystems, or of two types.
+                let sum = match side {
+                    0 => &mut row.first,
+                    _ => &mut row.second,
+                };
+                *sum = Some(sum.unwrap_or(0).saturating_add(value));
             }
         }
         for row in &mut rows {
@@ -69,8 +74,9 @@ impl Comparison {
 }
 
 /// The groups, in the order of a report.
-const GROUPS: [&str; 11] = [
+const GROUPS: [&str; 12] = [
     "all",
+    "filesystem",
     "layer",
     "class",
     "file type",
@@ -89,6 +95,7 @@ type Measure = (&'static str, String, Unit, u64);
 fn measures(summary: &Summary) -> Vec<Measure> {
     let mut measures = all(summary);
     let mut add = |written: Vec<Measure>| measures.extend(written);
+    add(filesystems(summary));
     add(written("layer", &summary.layers, |layer| {
         layer.name().into()
     }));
@@ -136,6 +143,28 @@ fn all(summary: &Summary) -> Vec<Measure> {
     .into()
 }
 
+/// Of each filesystem, where there are several.
+fn filesystems(summary: &Summary) -> Vec<Measure> {
+    let rows = summary.volumes.iter().flat_map(|row| {
+        let name = row.name.as_deref().unwrap_or("in none of them");
+        let (read, write) = (row.amounts.read, row.amounts.write);
+        [
+            ("reads", Count, read.requests),
+            ("read", Bytes, read.bytes),
+            ("writes", Count, write.requests),
+            ("written", Bytes, write.bytes),
+            ("data", Bytes, row.data_bytes),
+            ("journal", Bytes, row.journal_bytes),
+            ("metadata", Bytes, row.metadata_bytes),
+            ("unknown", Bytes, row.unknown_bytes),
+            ("discarded", Bytes, row.discarded_bytes),
+            ("sync calls", Count, row.syncs),
+        ]
+        .map(|(what, unit, value)| ("filesystem", format!("{name}: {what}"), unit, value))
+    });
+    rows.collect()
+}
+
 /// The written side of a distribution: two traces are compared for what they cost the device.
 fn written<K: Copy>(
     group: &'static str,
@@ -175,7 +204,11 @@ fn rest(summary: &Summary) -> Vec<Measure> {
         add("journaling of journal", name.into(), Bytes, value);
     }
     for file in joj.by_path() {
-        let path = &file.path;
+        // Below its root, a path is on every filesystem.
+        let path = match summary.volumes.is_empty() {
+            true => &file.path,
+            false => &file.user_path,
+        };
         add("file", format!("{path}: data"), Bytes, file.data_bytes);
         add(
             "file",
@@ -228,6 +261,46 @@ mod tests {
         for row in &comparison.rows {
             assert_eq!(row.first, row.second, "{row:?}");
             assert!(row.ratio.is_none_or(|ratio| ratio == 1.0), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn filesystems_and_files_of_one_name_on_them_are_told_apart() {
+        let volume =
+            |name| fixture::volume(name, Some(iostep_model::manifest::Filesystem::default()));
+        let mut trace = fixture::sqlite_on_ext4(200);
+        trace.manifest.filesystem = None;
+        trace.manifest.volumes = vec![volume("sda1"), volume("sda2")];
+        let mut copy = trace.files[0].clone();
+        (trace.files[0].volume, copy.volume) = (Some(0), Some(1));
+        let other = trace.files.len() as u32;
+        trace.files.push(copy);
+        let of_file = trace.segments.iter_mut().filter(|s| s.file == Some(0));
+        for (index, segment) in of_file.enumerate() {
+            segment.file = Some([0, other][index % 2]);
+            segment.volume = Some((index % 2) as u16);
+        }
+        let summary = Summary::of(&trace);
+        let comparison = Comparison::of(&summary, &summary);
+        let value = |name: &str| {
+            let row = comparison.rows.iter().find(|row| row.name == name);
+            row.and_then(|row| row.first)
+                .unwrap_or_else(|| panic!("{name}"))
+        };
+        let joj = summary.joj.by_path();
+        for (name, index) in [("sda1", 0), ("sda2", 1)] {
+            let of_volume = |s: &&iostep_model::table::Segment| {
+                s.volume == Some(index)
+                    && trace.requests[s.request as usize].operation.is_write()
+                    && !trace.requests[s.request as usize].by_tracer
+            };
+            let written = trace.segments.iter().filter(of_volume);
+            let written: u64 = written.map(|s| u64::from(s.bytes)).sum();
+            assert_eq!(value(&format!("{name}: written")), written);
+            let path = format!("{name}:/app/app.db");
+            let row = joj.iter().find(|row| row.user_path == path);
+            let data = row.expect("the database").data_bytes;
+            assert_eq!(value(&format!("{path}: data")), data);
         }
     }
 

@@ -2,7 +2,11 @@
 //!
 //! Parts are cut out of a trace whose attribution is done, for that needs every event.
 
+mod unmatched;
+
 pub use glob::Pattern;
+pub use unmatched::{Unmatched, Value};
+
 use iostep_model::class::Layer;
 use iostep_model::table::{ProcessRow, Request, Segment, Sync, Trace};
 use iostep_report::quantity;
@@ -184,7 +188,7 @@ impl Fits {
                 && (filter.cgroups.is_empty() || is_in_group(row, &filter.cgroups))
         };
         let file = |number: u32| {
-            let paths = [trace.file_name(number), trace.file_path(number)];
+            let paths: Vec<String> = trace.file_paths(number).collect();
             let is_file = |pattern: &Pattern| paths.iter().any(|path| fits(pattern, path));
             filter.files.iter().any(is_file)
         };
@@ -260,6 +264,38 @@ mod tests {
             after.data_bytes + after.journal_bytes
         );
         assert!(part.barriers.flushes < whole.barriers.flushes);
+    }
+
+    #[test]
+    fn a_renamed_file_is_found_by_its_last_and_by_its_first_name() {
+        let renamed = || {
+            let mut trace = fixture::sqlite_on_ext4(60);
+            trace.files[0].first_path = Some("/new/app.tmp".into());
+            trace
+        };
+        let of = |text: &str| {
+            let files = vec![pattern(text)];
+            let filter = Filter {
+                files,
+                ..Filter::default()
+            };
+            sums(&filter.apply(renamed())).write.bytes
+        };
+        let by_last = of("app.db");
+        assert!(by_last > 0);
+        for text in ["/new/app.tmp", "app.tmp", "*.tmp"] {
+            assert_eq!(of(text), by_last, "{text}");
+        }
+        assert_eq!(of("app"), 0);
+        let unmatched = |text: &str| {
+            let filter = Filter {
+                files: vec![pattern(text)],
+                ..Filter::default()
+            };
+            filter.unmatched(&renamed()).len()
+        };
+        assert_eq!(unmatched("app.tmp"), 0);
+        assert_eq!(unmatched("other.tmp"), 1);
     }
 
     #[test]

@@ -20,8 +20,10 @@ pub mod joj;
 pub mod latency;
 pub mod overview;
 pub mod owners;
+pub mod passthrough;
 pub mod syncs;
 pub mod totals;
+pub mod volumes;
 
 #[cfg(test)]
 mod tests;
@@ -38,8 +40,10 @@ pub use joj::{Joj, JojRow};
 pub use latency::{Latency, Percentiles, Stage};
 pub use overview::Overview;
 pub use owners::{FileRow, ProcessRow};
+pub use passthrough::PassthroughRow;
 pub use syncs::{SyncKindRow, SyncRow};
 pub use totals::{Barriers, PhaseLayer, Total};
+pub use volumes::VolumeRow;
 
 /// The statistics of one trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,6 +54,15 @@ pub struct Summary {
     pub totals: Vec<Total>,
     /// Bytes by phase and layer.
     pub phase_layers: Vec<PhaseLayer>,
+    /// By filesystem; empty where there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<VolumeRow>,
+    /// Commands past the block layer, by who sent them; in no sum of reads and writes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passthrough: Vec<PassthroughRow>,
+    /// Bytes written of which only the file's last writer is known, and not the page's.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dirtied_by_inode_bytes: u64,
     /// The tracer's own reads and writes, which no other number includes.
     pub tracer: Split,
     /// Flushes and forced writes.
@@ -96,6 +109,9 @@ impl Summary {
         let mut latencies = latency::Collector::default();
         let mut owners = owners::Collector::new(trace);
         let mut syncs = syncs::Collector::new(trace.syncs.len());
+        let mut volumes = volumes::Collector::new(&trace.manifest);
+        let mut passthrough = passthrough::Collector::default();
+        let mut dirtied_by_inode_bytes = 0;
         for request in &trace.requests {
             let segments = trace.segments_of(request);
             totals.add(request, segments);
@@ -107,6 +123,11 @@ impl Summary {
             latencies.add(request);
             owners.add(request, segments);
             syncs.add(request, segments);
+            volumes.add(request, segments);
+            passthrough.add(request);
+            if request.operation.is_write() {
+                dirtied_by_inode_bytes += guessed_bytes(segments);
+            }
         }
         let (heat, rewrites) = heat.finish();
         let distributions = distributions.finish();
@@ -117,6 +138,9 @@ impl Summary {
             overview: Overview::of(trace),
             totals: totals.totals(),
             phase_layers: totals.phase_layers(),
+            volumes: volumes.finish(trace),
+            passthrough: passthrough.finish(trace),
+            dirtied_by_inode_bytes,
             tracer: totals.tracer,
             barriers: totals.barriers,
             file_types: distributions.file_types,
@@ -151,6 +175,18 @@ impl Summary {
         }
         sum
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Bytes of which only the file's last writer is known.
+fn guessed_bytes(segments: &[Segment]) -> u64 {
+    let guessed = segments
+        .iter()
+        .filter(|it| it.dirtier_by_inode && it.dirtier.is_some());
+    guessed.map(|segment| u64::from(segment.bytes)).sum()
 }
 
 /// Bytes of `request` that no segment covers.

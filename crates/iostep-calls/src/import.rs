@@ -58,12 +58,12 @@ impl Import<'_> {
         }
     }
 
-    /// Tells the events.
+    /// Tells the events. Gives what is to be said of the text's times, a line each.
     ///
     /// Errors: `each`'s, and `Io`.
-    pub fn events(self, each: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+    pub fn events(self, each: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<Vec<String>> {
         match self {
-            Import::Mobigen(import) => import.events(each),
+            Import::Mobigen(import) => import.events(each).map(|()| Vec::new()),
             Import::Strace(import) => import.events(each),
         }
     }

@@ -256,7 +256,10 @@ fn action<'a>(call: &'a Call, lost_names: &mut u32) -> (Action<'a>, Returned) {
 fn on_path<'a>(syscall: Syscall, path: Path<'a>) -> Operation<Descriptor<'a>, Path<'a>> {
     match syscall {
         Syscall::Unlink => Operation::Unlink { path },
-        Syscall::Access => Operation::Access { path, mode: 0 },
+        Syscall::Access => Operation::Access {
+            target: Target::Path(path),
+            mode: 0,
+        },
         Syscall::Statfs => Operation::StatFilesystem {
             target: Target::Path(path),
         },

@@ -12,8 +12,8 @@ pub trait Sink {
     /// Errors: ends the recording.
     fn thread(&mut self, thread: &Thread) -> Result<()>;
 
-    /// A thread that was declared has another name now.
-    fn renamed(&mut self, thread: &Thread);
+    /// A thread that was declared has another name or number now.
+    fn changed(&mut self, thread: &Thread);
 
     /// A call, in the order in which they ended. `paths` holds every path that it names.
     ///
@@ -28,9 +28,10 @@ impl Sink for Recording {
         Ok(())
     }
 
-    fn renamed(&mut self, thread: &Thread) {
+    fn changed(&mut self, thread: &Thread) {
         if let Some(known) = self.threads.iter_mut().find(|known| known.id == thread.id) {
             known.name.clone_from(&thread.name);
+            known.tid = thread.tid;
         }
     }
 
@@ -47,8 +48,8 @@ impl Sink for Writer {
         Ok(())
     }
 
-    fn renamed(&mut self, thread: &Thread) {
-        self.rename_thread(thread);
+    fn changed(&mut self, thread: &Thread) {
+        self.change_thread(thread);
     }
 
     fn call(&mut self, call: Call, paths: &Paths) -> Result<()> {

@@ -14,26 +14,34 @@ mod flags;
 mod follow;
 mod line;
 mod lines;
+mod merge;
+mod mixed;
+mod namespaces;
 mod prefix;
 mod split;
 mod value;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::path::Path;
 
+use iostep_model::printable::BYTE_ORDER_MARK;
 use iostep_model::syscall::raw::Returned;
 use iostep_model::syscall::{Clock as TraceClock, Header};
 
+use rustc_hash::FxHashSet;
+
 use crate::error::{Error, Result};
 use crate::input::Input;
-use clock::Clock;
+use clock::{Clock, Written};
 use follow::{Each, Follow, SourceLine};
 use line::Body;
 #[cfg(test)]
 use lines::MAX_LINE_BYTES;
 use lines::{Line, Lines};
+use merge::{About, Merge};
 use prefix::{Prefix, SECOND_NS, Since, Time};
+
+/// Remarks on the times of a text; more say nothing new.
+const MOST_REMARKS: usize = 10;
 
 /// Texts that were opened. Memory: a window over each, the threads that live, and calls that have
 /// not ended.
@@ -42,6 +50,8 @@ pub struct Import<'a> {
     header: Header,
     /// The time of the first line, on the texts' scale.
     base_ns: u64,
+    /// The text of the thread that all others were made by, if that is known.
+    root: Option<usize>,
 }
 
 struct Source<'a> {
@@ -51,6 +61,51 @@ struct Source<'a> {
     tid: Option<u32>,
     clock: Clock,
     current: Option<Line>,
+    /// When the line was written, on the scale of all; none if it does not say.
+    at_ns: Option<u64>,
+    /// What is to be said of its time.
+    remarks: Vec<String>,
+}
+
+/// Tells when the lines of a text were written.
+struct Times<'s> {
+    clock: &'s mut Clock,
+    remarks: &'s mut Vec<String>,
+    /// The text and the line.
+    place: (&'s Path, u64),
+    /// Where the recording begins, on the scale of all texts.
+    base_ns: u64,
+}
+
+impl Times<'_> {
+    /// When a line was written, on the scale of all; none if it does not say, or is none of strace's: a
+    /// program's output may have times of its own. `back_ns` is how far the clock was set back at least.
+    fn of(&mut self, prefix: Prefix, rest: &[u8], back_ns: u64) -> Option<u64> {
+        let time = prefix.time?;
+        if matches!(line::body(rest), Body::Unreadable(_)) {
+            return None;
+        }
+        let half = rest.starts_with(b"<... ") || rest.ends_with(b"<unfinished ...>");
+        let duration_ns = match half {
+            true => None,
+            false => split::duration(rest),
+        };
+        let written = Written {
+            time,
+            tid: prefix.tid,
+            duration_ns,
+            half,
+        };
+        let (at_ns, step) = self.clock.next(written, back_ns, self.base_ns);
+        if let Some(step) = step
+            && self.remarks.len() < MOST_REMARKS
+        {
+            let (path, line) = self.place;
+            self.remarks
+                .push(format!("{}:{line}: {step}", path.display()));
+        }
+        Some(at_ns)
+    }
 }
 
 /// What a text's first lines say.
@@ -61,6 +116,8 @@ struct Start {
     /// The first line has its thread's number.
     numbered: bool,
     time: Option<Time>,
+    /// What stands before its first call.
+    prefix: Prefix,
     command: Vec<Vec<u8>>,
 }
 
@@ -74,7 +131,7 @@ impl std::fmt::Debug for Import<'_> {
 
 /// True if a text begins with lines of strace.
 pub(crate) fn looks_like(start: &[u8]) -> bool {
-    look(start).readable
+    look(start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start)).readable
 }
 
 /// Reads the first lines without keeping them.
@@ -84,9 +141,10 @@ fn look(start: &[u8]) -> Start {
         ..Start::default()
     };
     for text in start.split(|byte| *byte == b'\n').take(64) {
-        let Some((Prefix { tid, time }, rest)) = prefix::split(text.trim_ascii_end()) else {
+        let Some((prefix, rest)) = prefix::split(text.trim_ascii_end()) else {
             continue;
         };
+        let Prefix { tid, time } = prefix;
         let body = line::body(rest);
         let readable = match body {
             Body::Call(text) => split::call(text).is_some(),
@@ -95,6 +153,9 @@ fn look(start: &[u8]) -> Start {
         };
         if !readable {
             continue;
+        }
+        if !found.readable {
+            found.prefix = prefix;
         }
         found.numbered |= !found.readable && tid.is_some();
         found.readable = true;
@@ -132,6 +193,45 @@ fn tid_of_name(path: &Path) -> Option<u32> {
     name.rsplit('.').find_map(|part| part.parse().ok())
 }
 
+/// The text of the thread that begins with the command, if there are several, each of one thread, and
+/// clones are in them: the earliest of those that none of these made. The clock may have been set back
+/// before others began.
+fn root(sources: &mut [Source<'_>]) -> Result<Option<usize>> {
+    if sources.len() < 2 {
+        return Ok(None);
+    }
+    let mut made = FxHashSet::default();
+    for source in &mut *sources {
+        if source.start.numbered || source.tid.is_none() {
+            return Ok(None);
+        }
+        source.clock.is_of_one_thread();
+        made.extend(merge::made(source.lines.start()?));
+    }
+    if made.is_empty() {
+        return Ok(None);
+    }
+    let sources = sources.iter().enumerate();
+    let others = sources.filter(|(_, source)| {
+        !source.start.empty && source.tid.is_some_and(|tid| !made.contains(&tid))
+    });
+    let first = others.min_by_key(|(_, source)| source.begins_ns());
+    let root = first.filter(|(_, source)| !source.start.command.is_empty());
+    Ok(root.map(|(index, _)| index))
+}
+
+/// True for a line that cannot be read as it is.
+fn is_none_of_straces(rest: &[u8], follow: &Follow) -> bool {
+    match line::body(rest) {
+        Body::Call(text) => match split::call(text) {
+            Some(call) => follow.is_mixed() && !follow.knows(call.name),
+            None => mixed::torn(text).is_none() && line::torn(text).is_none(),
+        },
+        Body::Unreadable(_) => true,
+        _ => false,
+    }
+}
+
 impl<'a> Import<'a> {
     /// Opens texts; several are those of one run of strace -ff and are put together by time.
     ///
@@ -157,11 +257,13 @@ impl<'a> Import<'a> {
                 source.clock.begin_at(ns, latest_ns.unwrap_or(0));
             }
         }
+        let root = root(&mut sources)?;
         // One without a time is alone.
-        let first = sources
+        let earliest = sources
             .iter()
             .filter(|source| !source.start.empty)
             .min_by_key(|source| source.begins_ns());
+        let first = root.map(|root| &sources[root]).or(earliest);
         let mut base_ns = 0;
         if let Some(first) = first {
             header.command.clone_from(&first.start.command);
@@ -177,6 +279,7 @@ impl<'a> Import<'a> {
             sources,
             header,
             base_ns,
+            root,
         })
     }
 
@@ -188,30 +291,68 @@ impl<'a> Import<'a> {
     /// Tells the events.
     ///
     /// A line that cannot be read is left out as `cannot be read`, the first ten with where and
-    /// what they are as their name. Errors: `each`'s, and `Io`.
-    pub fn events(mut self, each: Each<'_>) -> Result<()> {
-        let mut follow = Follow::new();
+    /// what they are as their name. Gives what is to be said of the text's times. Errors: `each`'s, and
+    /// `Io`.
+    pub fn events(mut self, each: Each<'_>) -> Result<Vec<String>> {
+        let mut follow = Follow::new(self.sources.len() == 1, !self.header.command.is_empty());
         let resolution_ns = self.header.clock.resolution_ns;
+        let base_ns = self.base_ns;
         if let [source] = &mut self.sources[..] {
             while source.advance()? {
-                source.tell(&mut follow, self.base_ns, resolution_ns, each)?;
+                source.tell(&mut follow, base_ns, resolution_ns, each)?;
             }
-            return follow.finish(each);
+            follow.finish(each)?;
+            return Ok(std::mem::take(&mut source.remarks));
         }
-        let mut ahead = BinaryHeap::new();
+        let numbers = self.sources.iter().map(|source| source.tid);
+        let mut merge = Merge::new(numbers, self.root.is_some());
+        // How far the clock was set back, as the text says that says most.
+        let mut back_ns = 0;
         for (index, source) in self.sources.iter_mut().enumerate() {
-            if source.advance()? {
-                ahead.push(Reverse((source.order(), index)));
+            if source.advance_beside_others(back_ns, base_ns)? {
+                merge.begins(index, source.order(), self.root == Some(index));
             }
         }
-        while let Some(Reverse((_, index))) = ahead.pop() {
+        while let Some(index) = merge.next() {
             let source = &mut self.sources[index];
-            source.tell(&mut follow, self.base_ns, resolution_ns, each)?;
-            if source.advance()? {
-                ahead.push(Reverse((source.order(), index)));
+            let about = match self.root {
+                Some(_) => source.about(),
+                None => About::Nobody,
+            };
+            if let About::Ended(number) = about
+                && merge.waits_for(index, number)
+            {
+                continue;
+            }
+            let before = source.clock.clone();
+            source.tell(&mut follow, base_ns, resolution_ns, each)?;
+            if let About::Made(number) = about
+                && let Some(child) = merge.born(number)
+            {
+                let child_source = &mut self.sources[child];
+                child_source.begin_after(before, back_ns, base_ns);
+                merge.goes_on(child, child_source.order());
+            }
+            if let About::Ended(number) = about
+                && let Some(ended) = merge.ended(number)
+            {
+                let clock = self.sources[ended].clock.clone();
+                self.sources[index].clock.goes_on_after(&clock);
+            }
+            let source = &mut self.sources[index];
+            let goes_on = source.advance_beside_others(back_ns, base_ns)?;
+            back_ns = back_ns.max(source.clock.back_ns());
+            if goes_on {
+                merge.goes_on(index, source.order());
+                continue;
+            }
+            for waited in merge.ends(index) {
+                merge.goes_on(waited, self.sources[waited].order());
             }
         }
-        follow.finish(each)
+        follow.finish(each)?;
+        let remarks = self.sources.into_iter();
+        Ok(remarks.flat_map(|source| source.remarks).collect())
     }
 }
 
@@ -226,6 +367,8 @@ impl<'a> Source<'a> {
             start,
             clock: Clock::default(),
             current: None,
+            at_ns: None,
+            remarks: Vec::new(),
         };
         let Some((what, hint)) = source.refusal(texts > 1) else {
             return Ok(source);
@@ -274,7 +417,47 @@ impl<'a> Source<'a> {
     /// Goes to the next line; false at the end.
     fn advance(&mut self) -> Result<bool> {
         self.current = self.lines.next()?;
+        self.at_ns = None;
         Ok(self.current.is_some())
+    }
+
+    /// The same of one of several texts, with its time. `back_ns` is how far the clock was set back at
+    /// least.
+    fn advance_beside_others(&mut self, back_ns: u64, base_ns: u64) -> Result<bool> {
+        self.advance()?;
+        self.time(back_ns, base_ns);
+        Ok(self.current.is_some())
+    }
+
+    /// Finds the line's time.
+    fn time(&mut self, back_ns: u64, base_ns: u64) {
+        if let Some(Line::Whole(range)) = &self.current {
+            let text = self.lines.bytes(range).trim_ascii_end();
+            let place = (self.lines.path.as_path(), self.lines.number);
+            let mut times = Times {
+                clock: &mut self.clock,
+                remarks: &mut self.remarks,
+                place,
+                base_ns,
+            };
+            let split = prefix::split(text);
+            self.at_ns = split.and_then(|(prefix, rest)| times.of(prefix, rest, back_ns));
+        }
+    }
+
+    /// What the line says of other threads.
+    fn about(&self) -> About {
+        match &self.current {
+            Some(Line::Whole(range)) => merge::about(self.lines.bytes(range).trim_ascii_end()),
+            _ => About::Nobody,
+        }
+    }
+
+    /// The thread was made when the clock of another was so: its first line is behind that.
+    fn begin_after(&mut self, clock: Clock, back_ns: u64, base_ns: u64) {
+        self.clock = clock;
+        self.remarks.clear();
+        self.time(back_ns, base_ns);
     }
 
     /// Where the line belongs among those of other texts: when its call ended, or began if it made
@@ -284,10 +467,9 @@ impl<'a> Source<'a> {
             return 0;
         };
         let text = self.lines.bytes(range);
-        let Some((prefix, rest)) = prefix::split(text) else {
+        let (Some((_, rest)), Some(begin)) = (prefix::split(text), self.at_ns) else {
             return 0;
         };
-        let begin = self.clock.clone().at(prefix.time);
         let Body::Call(call) = line::body(rest) else {
             return begin;
         };
@@ -316,14 +498,27 @@ impl<'a> Source<'a> {
             None => return Ok(()),
         };
         let text = self.lines.bytes(range).trim_ascii_end();
-        let Some((prefix, rest)) = prefix::split(text) else {
+        let Some((mut prefix, mut rest)) = prefix::split(text) else {
             return follow.unreadable(text, place, each);
         };
-        place.timed = prefix.time.is_some();
-        place.at_ns = self.clock.at(prefix.time);
-        if place.timed {
-            place.at_ns = place.at_ns.saturating_sub(base_ns);
+        if !follow.waits() && is_none_of_straces(rest, follow) {
+            let known = |name: &[u8]| follow.knows(name);
+            if let Some(behind) = mixed::behind_output(text, self.start.prefix, &known) {
+                (prefix, rest) = behind;
+            }
         }
+        let mut times = Times {
+            clock: &mut self.clock,
+            remarks: &mut self.remarks,
+            place: (&self.lines.path, self.lines.number),
+            base_ns,
+        };
+        let at_ns = self.at_ns.or_else(|| times.of(prefix, rest, 0));
+        place.timed = at_ns.is_some();
+        place.at_ns = match at_ns {
+            Some(at_ns) => at_ns.saturating_sub(base_ns),
+            None => self.clock.at(None),
+        };
         let body = line::body(rest);
         let tid = prefix.tid.or(self.tid);
         follow.line((tid, body), place, &mut self.clock, each)

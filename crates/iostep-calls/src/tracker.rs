@@ -3,14 +3,18 @@
 //! Every event ends in exactly one line of the ledger, apart from notes, which are no calls: names
 //! of threads, and clones without a name.
 
+mod copies;
 mod descriptors;
+mod effects;
 mod initial;
 mod lifetimes;
+mod links;
 mod mapping;
 mod operations;
 mod place;
 mod pool;
 mod process;
+mod requests;
 mod resolve;
 
 use iostep_model::syscall::raw::{Action, Event, Returned, Seen};
@@ -72,6 +76,13 @@ struct OpenFile {
     inode: Option<InodeId>,
     /// Its own position, bytes, as far as calls said.
     position: u64,
+    /// That is where it is, not only where it is at least.
+    sure: bool,
+    /// Nobody saw its open, and no call told where it is.
+    position_unknown: bool,
+    /// What of the file had been appended when this last appended to it, bytes, if nobody knew where
+    /// that was.
+    appended: Option<u64>,
     appends: bool,
     /// Descriptors that point to it.
     references: u32,
@@ -108,6 +119,9 @@ enum Kept {
     /// No call.
     Note,
 }
+
+/// What became of an event.
+type Step = std::result::Result<Kept, Stop>;
 
 /// Why an event is no call of the recording.
 #[derive(Debug)]
@@ -181,6 +195,10 @@ impl<S: Sink> Tracker<S> {
 
     /// Ends the recording. What is open stays open.
     pub fn finish(mut self) -> Finished<S> {
+        for process in self.tasks.processes.slots() {
+            // A sink that takes no more says so when it is finished.
+            let _ = self.end_requests(process);
+        }
         let initial = self.initial.initial(&mut self.paths);
         Finished {
             sink: self.sink,
@@ -220,6 +238,8 @@ impl<S: Sink> Tracker<S> {
                 size,
                 flags,
             } => self.sync_map(at, address, size, flags),
+            Action::Submit { context, requests } => self.submit(at, context, requests),
+            Action::Complete { .. } => self.completed(at, action),
             Action::MakeOther {
                 kind,
                 descriptors,
@@ -234,20 +254,27 @@ impl<S: Sink> Tracker<S> {
             }
             Action::Present { .. } => self.present(at, action, seen),
             Action::ChangeDirectory(path) => self.change_directory(at, path),
+            Action::ChangeRoot(path) => self.change_root(at, path),
             Action::Clone { .. } => self.clone_task(at, action),
             Action::Execute { name } => self.execute(at, &name),
-            Action::Name(name) => {
-                self.rename_task(at.tid, &name);
-                Ok(Kept::Note)
-            }
-            Action::LinkSays { path, content } => {
-                self.link_says(at, &path, &content)?;
-                Ok(Kept::Note)
-            }
             Action::Exit { process } => self.exit(at, process),
             Action::LeftOut { reason, .. } => Err(Stop::LeftOut(reason)),
             Action::Counted { reason } => Ok(Kept::Counted(reason)),
+            note => self.note(at, note).map(|()| Kept::Note),
         }
+    }
+
+    /// What is told apart from calls.
+    fn note(&mut self, at: &At, note: Action<'_>) -> std::result::Result<(), Stop> {
+        match note {
+            Action::Name(name) => self.rename_task(at.tid, &name),
+            Action::LinkSays { path, content } => self.link_says(at, &path, &content)?,
+            Action::Tells { path, seen } => self.tells(at, &path, &seen)?,
+            Action::KnownAs(number) => self.task(at.tid).own_number = Some(number),
+            Action::Renumbered { from } => self.renumber(from, at.tid),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn task(&mut self, tid: u32) -> &mut Task {
@@ -288,11 +315,23 @@ impl<S: Sink> Tracker<S> {
             return;
         }
         task.name = name.to_owned();
-        let (id, process) = (task.id, task.process);
+        self.tell_again(tid);
+    }
+
+    /// A thread has another number than it was told under.
+    fn renumber(&mut self, from: u32, tid: u32) {
+        if self.tasks.renumber(from, tid) {
+            self.tell_again(tid);
+        }
+    }
+
+    /// Says what a thread is now, if it was declared.
+    fn tell_again(&mut self, tid: u32) {
+        let task = self.tasks.get(tid, UNKNOWN_DIRECTORY);
+        let (id, process, name) = (task.id, task.process, task.name.clone());
         let process = self.tasks.processes[process].id;
         if let (Some(id), Some(process)) = (id, process) {
-            let name = name.to_owned();
-            self.sink.renamed(&Thread {
+            self.sink.changed(&Thread {
                 id,
                 process,
                 tid,
@@ -349,6 +388,9 @@ impl<S: Sink> Tracker<S> {
             path,
             inode,
             position: 0,
+            sure: true,
+            position_unknown: false,
+            appended: None,
             appends,
             references: 1,
         };

@@ -322,6 +322,10 @@ fn write_requests(file: &mut TableFile, known: &Known, part: &Part) -> Result<()
         known,
         row: part.first_request + index,
         request: &part.requests[index as usize],
+        volume: {
+            let segments = part.segments_of(&part.requests[index as usize]);
+            segments.first().and_then(|segment| segment.volume)
+        },
         app,
     });
     let rows: Vec<RequestRow<'_>> = rows.collect();

@@ -1,5 +1,8 @@
 //! What is in a lake, and what stays true of it.
 
+#[path = "lake/volumes.rs"]
+mod volumes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -63,6 +63,7 @@ pub(crate) fn layout(source: &dyn ReadAt) -> Result<Found> {
     Ok(Found {
         kind: Kind::Btrfs,
         block_bytes: SUPERBLOCK_BYTES as u32,
+        size_bytes: device_bytes,
         layout,
     })
 }

@@ -52,6 +52,12 @@ const AREAS: [Area; 4] = [
     },
 ];
 const MAIN_START: (&str, usize) = ("main_blkaddr", 92);
+const SEGMENTS_OFFSET: usize = 48;
+const FIRST_SEGMENT_OFFSET: usize = 72;
+/// `devs`, where there are several: of each a path of so many bytes, and how many segments it has.
+const DEVICES_OFFSET: usize = 2201;
+const DEVICE_PATH_BYTES: usize = 64;
+const DEVICE_BYTES: usize = DEVICE_PATH_BYTES + 4;
 
 pub(crate) fn probe(source: &dyn ReadAt) -> Result<Option<Detected>> {
     let Some(superblock) = read_if_there(source, SUPERBLOCK_OFFSET_BYTES, 1024)? else {
@@ -97,6 +103,17 @@ fn check_crc(superblock: &[u8]) -> Result<()> {
     };
     let computed = kernel_crc32(MAGIC, covered);
     field("crc").check_checksum(le32(superblock, offset), computed)
+}
+
+/// Up to the last segment of the first device: what lies behind is in none, and never used.
+fn size_bytes(superblock: &[u8], log_block_bytes: u32) -> u64 {
+    let second = DEVICES_OFFSET + DEVICE_BYTES;
+    let segments = match superblock[second] {
+        0 => le32(superblock, SEGMENTS_OFFSET),
+        _ => le32(superblock, DEVICES_OFFSET + DEVICE_PATH_BYTES),
+    };
+    let first = u64::from(le32(superblock, FIRST_SEGMENT_OFFSET));
+    (first + (u64::from(segments) << LOG_BLOCKS_PER_SEGMENT)) << log_block_bytes
 }
 
 /// The superblock's copies and the areas up to the main area.
@@ -152,6 +169,9 @@ pub(crate) fn layout(source: &dyn ReadAt) -> Result<Found> {
     Ok(Found {
         kind: Kind::F2fs,
         block_bytes: 1 << log_block_bytes,
+        size_bytes: size_bytes(&superblock, log_block_bytes)
+            .max(main << log_block_bytes)
+            .min(size(source)?),
         layout,
     })
 }

@@ -119,6 +119,8 @@ pub(crate) fn layout(source: &dyn ReadAt) -> Result<Found> {
     Ok(Found {
         kind: Kind::Fat,
         block_bytes: filesystem.boot.sector_bytes,
+        // `open` compared it with the source.
+        size_bytes: filesystem.boot.sectors * u64::from(filesystem.boot.sector_bytes),
         layout: filesystem.layout()?,
     })
 }

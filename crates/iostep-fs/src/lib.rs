@@ -18,6 +18,7 @@ mod f2fs;
 pub mod fat;
 mod nilfs2;
 pub mod owner;
+pub mod partitions;
 mod ranges;
 pub mod source;
 mod xfs;
@@ -47,6 +48,9 @@ pub struct Found {
     /// Bytes of one block of `layout`. It is the filesystem's block, except on xfs and FAT, where
     /// it is the sector: several headers may share a block of xfs, and FAT has none.
     pub block_bytes: u32,
+    /// Bytes from the source's beginning that belong to the filesystem: no more than the source
+    /// has. What lies behind is nobody's, or another filesystem's.
+    pub size_bytes: u64,
     /// Sorted and without overlaps.
     pub layout: Vec<LayoutRange>,
 }
@@ -89,9 +93,14 @@ pub fn layout<S: ReadAt>(source: &S) -> Result<Option<Found>> {
     let found = match detected.kind {
         Kind::Ext2 | Kind::Ext3 | Kind::Ext4 => {
             let filesystem = ext4::Ext4::open(source)?;
+            let superblock = filesystem.superblock();
+            let size_bytes = superblock
+                .blocks
+                .saturating_mul(superblock.block_bytes.into());
             Found {
                 kind: detected.kind,
-                block_bytes: filesystem.superblock().block_bytes,
+                block_bytes: superblock.block_bytes,
+                size_bytes: size_bytes.min(source::size(source)?),
                 layout: filesystem.layout()?,
             }
         }

@@ -91,6 +91,7 @@ pub(crate) fn layout(source: &dyn ReadAt) -> Result<Found> {
     Ok(Found {
         kind: Kind::Nilfs2,
         block_bytes: found.block_bytes,
+        size_bytes: device_bytes,
         layout,
     })
 }

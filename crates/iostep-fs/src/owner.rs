@@ -1,6 +1,7 @@
 //! Whose a block is: the answer of a walk over a whole filesystem.
 
 use iostep_model::Class;
+use iostep_model::printable::path_text;
 
 use crate::error::Error;
 
@@ -159,7 +160,7 @@ impl OwnerMap {
             .flat_map(|name| [&b"/"[..], name])
             .collect::<Vec<_>>()
             .concat();
-        let path = String::from_utf8_lossy(&path).into_owned();
+        let path = path_text(&path);
         Some(if path.is_empty() {
             "/".to_owned()
         } else {

@@ -97,13 +97,27 @@ impl<S: ReadAt> Section<S> {
     }
 }
 
+impl<S: ReadAt> Section<S> {
+    /// The part of so many bytes from `start_bytes` on, or up to the source's end.
+    ///
+    /// Errors: as [`Section::from`].
+    pub fn part(source: S, start_bytes: u64, size_bytes: u64) -> Result<Section<S>> {
+        let mut section = Section::from(source, start_bytes)?;
+        section.size_bytes = section.size_bytes.min(size_bytes);
+        Ok(section)
+    }
+}
+
 impl<S: ReadAt> ReadAt for Section<S> {
     fn read_exact_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let offset_bytes = self
-            .start_bytes
-            .checked_add(offset_bytes)
+        let end = offset_bytes.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > self.size_bytes) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let from = offset_bytes
+            .checked_add(self.start_bytes)
             .ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.source.read_exact_at(offset_bytes, buffer)
+        self.source.read_exact_at(from, buffer)
     }
 
     fn size_bytes(&self) -> io::Result<u64> {
@@ -171,5 +185,8 @@ mod tests {
         assert_eq!(section.size_bytes().expect("a size"), 1);
         assert_eq!(read(&section, 0, 1).expect("inside"), [3]);
         assert!(Section::from(&source, 4).is_err());
+        let part = Section::part(&source, 1, 1).expect("inside");
+        assert_eq!(read(&part, 0, 1).expect("inside"), [2]);
+        assert!(read(&part, 0, 2).is_err());
     }
 }

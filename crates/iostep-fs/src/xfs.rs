@@ -155,6 +155,8 @@ pub(crate) fn layout(source: &dyn ReadAt) -> Result<Found> {
     Ok(Found {
         kind: Kind::Xfs,
         block_bytes: sb.sector_bytes as u32,
+        // Compared with the source above.
+        size_bytes: sb.blocks * sb.block_bytes,
         layout,
     })
 }

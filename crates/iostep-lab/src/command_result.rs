@@ -23,6 +23,10 @@ struct Answer {
 /// What the kernel counted in the part that the program measured.
 #[derive(Deserialize)]
 struct Counted {
+    #[serde(default)]
+    reads: u64,
+    #[serde(default)]
+    read_bytes: u64,
     writes: u64,
     written_bytes: u64,
     flushes: u64,
@@ -47,6 +51,7 @@ fn parse(text: &[u8], elapsed_ns: u64, counted: Option<Counters>) -> Result<Run>
     })?;
     let group = |ios, bytes| Totals { ios, bytes };
     let own = answer.device.map(|device| Counters {
+        read: group(device.reads, device.read_bytes),
         write: group(device.writes, device.written_bytes),
         flush: group(device.flushes, 0),
         ..Counters::default()
@@ -75,6 +80,15 @@ mod tests {
         assert_eq!((device.write.ios, device.write.bytes), (4, 8192));
         assert_eq!(device.flush.ios, 3);
         assert_eq!(run.latency.map(|latency| latency.max_ns), Some(70));
+    }
+
+    #[test]
+    fn a_command_may_say_what_was_read() {
+        let text = br#"{"operations": 2, "device": {"reads": 3, "read_bytes": 12288,
+            "writes": 0, "written_bytes": 0, "flushes": 0}}"#;
+        let device = parse(text, 9, None).expect("an answer").device;
+        let read = device.expect("it was counted").read;
+        assert_eq!((read.ios, read.bytes), (3, 12288));
     }
 
     #[test]

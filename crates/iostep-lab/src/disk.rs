@@ -127,7 +127,7 @@ fn open_unused(path: &Path) -> Result<File> {
         }
         Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) => usage(
             format!("cannot be written to: {error}"),
-            "run it with sudo, or name another device",
+            "run it as root, or name another device",
         ),
         _ => Error::io(path, "open")(error),
     })

@@ -61,6 +61,10 @@ const RESTARTS: u32 = 2;
 /// Reports that wait for the caller; then the guest waits, too.
 const QUEUE: usize = 64;
 
+/// Set in the environment of whatever runs in a guest, and in one whose processor is emulated.
+pub const VARIABLE: &str = "IOSTEP_GUEST";
+pub const EMULATED_VARIABLE: &str = "IOSTEP_GUEST_EMULATED";
+
 /// Who may execute the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accelerator {
@@ -127,8 +131,8 @@ impl Default for Options {
 pub struct Command {
     /// The program, found by the `PATH` of its environment, and its arguments.
     pub words: Vec<OsString>,
-    /// Its whole environment but for `IOSTEP_GUEST=1`, which every guest has, and
-    /// `IOSTEP_GUEST_EMULATED=1`, which an emulated one has.
+    /// Its whole environment but for [`VARIABLE`], which every guest has, and [`EMULATED_VARIABLE`],
+    /// which an emulated one has.
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub directory: PathBuf,
@@ -439,9 +443,11 @@ impl Run<'_, '_> {
             let parts = [name.as_bytes(), value.as_bytes()];
             orders.push(Order::Environment(parts.join(&b'=')));
         }
-        orders.push(Order::Environment(b"IOSTEP_GUEST=1".to_vec()));
+        orders.push(Order::Environment(format!("{VARIABLE}=1").into_bytes()));
         if processor == Processor::Emulated {
-            orders.push(Order::Environment(b"IOSTEP_GUEST_EMULATED=1".to_vec()));
+            orders.push(Order::Environment(
+                format!("{EMULATED_VARIABLE}=1").into_bytes(),
+            ));
         }
         let words = self.command.words.iter();
         orders.extend(words.map(|word| Order::Argument(word.as_bytes().to_vec())));

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use iostep_model::disk::loop_status;
+use iostep_model::rights::way_to_capabilities;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -188,7 +189,7 @@ fn open(path: &Path) -> Result<File> {
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => Error::Unsupported {
                 what: format!("{}: permission denied", path.display()),
-                hint: "loop devices need root; run it with sudo".into(),
+                hint: format!("loop devices need CAP_SYS_ADMIN; {}", way_to_capabilities()),
             },
             std::io::ErrorKind::NotFound => Error::Unsupported {
                 what: format!("{}: no such device", path.display()),

@@ -27,6 +27,7 @@ fn one(run: &bench::Run, trace: Option<&Trace>, pattern: u32) -> Run {
         latency: operation,
         sync_latency: latency(run, &[Step::Sync]),
         device: run.device,
+        flushes_are_others: run.device.is_some() && !bench::figures::flushes_are_own(run),
         cpu: Some(run.cpu),
         waldio: run.waldio.clone(),
         classes: window.as_ref().map(Window::classes),

@@ -94,6 +94,7 @@ pub(crate) mod tests {
                 clock_source: "tsc".into(),
                 filesystem: None,
                 device: None,
+                flushes_of: Vec::new(),
                 disks: Vec::new(),
                 sqlite: None,
             },

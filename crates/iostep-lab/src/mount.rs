@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use iostep_model::directory::Temporary;
+use iostep_model::rights::way_to_capabilities;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
@@ -24,7 +25,7 @@ pub fn enter_private_mounts() -> Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.map_err(|_| {
         Error::Unsupported {
             what: "no right to make a mount namespace".into(),
-            hint: "run it with sudo".into(),
+            hint: format!("CAP_SYS_ADMIN is missing; {}", way_to_capabilities()),
         }
     })?;
     let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;

@@ -3,6 +3,7 @@
 //! ```text
 //! machine   kernel, processor, memory, clock; governor and battery
 //! storage   what is below the target that makes figures differ
+//! others    whose I/O it was, while the job ran
 //! activity  what happened while the job ran: others, swap, the job's own limits
 //! ```
 //! Whatever cannot be read is left out, not guessed: a container hides half of /sys. Readers take
@@ -10,6 +11,7 @@
 
 mod activity;
 mod machine;
+pub mod others;
 mod storage;
 mod text;
 
@@ -34,6 +36,7 @@ pub fn here(root: &Path) -> Environment {
         clock_source: machine::clock_source(root),
         filesystem: None,
         device: None,
+        flushes_of: Vec::new(),
         disks: Vec::new(),
         sqlite: None,
     }

@@ -21,6 +21,7 @@ mod initial;
 mod perform;
 pub mod plan;
 mod progress;
+mod reflink;
 mod root;
 mod run;
 mod transfer;

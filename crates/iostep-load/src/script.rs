@@ -20,7 +20,7 @@ mod settings;
 mod size;
 mod statements;
 
-pub use copy::{copy, exchanged};
+pub use copy::{copy, copy_unshared, exchanged, log_of};
 pub(crate) use database::check_is_file;
 pub use database::own_mode;
 pub use driver::Driver;

@@ -169,7 +169,11 @@ impl<'a> Bench<'a> {
             let said = start.run(first.connection());
             run.waldio = Some(said.map_err(|error| error.at(first.path()))?);
         }
-        self.checkpoint_rest(&mut writers, &mut run);
+        let before = observer.device();
+        if self.checkpoint_rest(&mut writers, &mut run) {
+            let after = observer.device();
+            run.last_checkpoint = after.zip(before).map(|(after, before)| after.since(before));
+        }
         let committed: Vec<u64> = writers.iter().map(|writer| writer.committed).collect();
         drop(writers);
         run.verification = self.verify(&run, &committed, pristine);
@@ -274,14 +278,14 @@ impl<'a> Bench<'a> {
         waldio::Start::take(&self.job, directory, first.connection()).map(Some)
     }
 
-    /// Checkpoints what the run left in the WALs.
-    fn checkpoint_rest(&self, writers: &mut [Writer], run: &mut Run) {
+    /// Checkpoints what the run left in the WALs. The answer is false if nothing is to be.
+    fn checkpoint_rest(&self, writers: &mut [Writer], run: &mut Run) -> bool {
         let wanted = self.job.journal.is_log()
             && self.job.checkpoint != CheckpointPolicy::Never
             && self.job.operation != SqliteOperation::Read
             && run.state != RunState::Failed;
         if !wanted {
-            return;
+            return false;
         }
         let mut rest = LatencyRecorder::new();
         for (thread, writer) in (0..).zip(writers).take(self.databases.sets()) {
@@ -305,6 +309,7 @@ impl<'a> Bench<'a> {
             }),
         }
         run.latencies.sort_by_key(|latency| latency.step);
+        true
     }
 
     fn verify(&self, run: &Run, committed: &[u64], pristine: bool) -> Option<Verification> {

@@ -4,6 +4,7 @@
 //! [`Run`] for each repetition; a [`Document`] keeps job, environment and runs in one JSON file.
 
 mod document;
+pub mod figures;
 mod file_job;
 mod histogram;
 pub mod off_device;
@@ -20,8 +21,8 @@ pub use file_job::{
 };
 pub use histogram::{LatencyHistogram, LatencyRecorder};
 pub use run::{
-    Cpu, Failure, Latency, MachineTime, PageCacheState, Run, RunState, Second, Step, ThreadRun,
-    Verification,
+    Cpu, Failure, Latency, MachineTime, OtherProcess, OthersIo, PageCacheState, ReadWritten, Run,
+    RunState, Second, Step, ThreadRun, Verification,
 };
 pub use sqlite_job::{
     CheckpointMode, CheckpointPolicy, KeyOrder, Mix, SqliteJob, SqliteOperation, WalFile,

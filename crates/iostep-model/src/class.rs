@@ -140,6 +140,9 @@ classes! {
     Free, "free", Unknown;
     /// Of another volume on the same disk, or of device mapper or md themselves.
     OtherVolume, "other volume", Unknown;
+    /// In no filesystem: a partition table, what lies between or behind partitions, or behind a
+    /// filesystem's last block.
+    OutsideFilesystem, "outside filesystem", Unknown;
     /// Not known.
     Unknown, "unknown", Unknown;
 }

@@ -91,6 +91,59 @@ pub enum Event {
     /// A thread, told of before, is in this control group: when it is first seen under a name, and
     /// after it moved.
     Cgroup(Cgroup),
+    /// Something about another filesystem than that of the first of the manifest's `volumes`, where
+    /// there are several.
+    Of {
+        /// Index into the manifest's `volumes`; [`NO_VOLUME`] for one that is none of them.
+        volume: u16,
+        /// What happened there.
+        fact: Fact,
+    },
+}
+
+/// Of a filesystem that came while the trace ran.
+pub const NO_VOLUME: u16 = u16::MAX;
+
+/// Something about a filesystem: what the events of the same names say of the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Fact {
+    /// As [`Event::SyncEnter`].
+    SyncEnter(SyncEnter),
+    /// As [`Event::SyncNeeds`].
+    SyncNeeds {
+        mono_ns: u64,
+        sync: SyncKey,
+        commit: u64,
+    },
+    /// As [`Event::CommitStart`].
+    CommitStart { mono_ns: u64, commit: u64 },
+    /// As [`Event::CommitEnd`].
+    CommitEnd { mono_ns: u64, commit: u64 },
+    /// As [`Event::File`].
+    File(File),
+    /// As [`Event::FileDeleted`].
+    FileDeleted { mono_ns: u64, file: FileKey },
+}
+
+/// Something about whichever filesystem, borrowed from its event.
+#[derive(Clone, Copy, Debug)]
+pub enum FactRef<'a> {
+    /// A sync call entered.
+    SyncEnter(&'a SyncEnter),
+    /// A sync call needs a commit.
+    SyncNeeds {
+        mono_ns: u64,
+        sync: SyncKey,
+        commit: u64,
+    },
+    /// A commit began.
+    CommitStart { mono_ns: u64, commit: u64 },
+    /// A commit ended.
+    CommitEnd { mono_ns: u64, commit: u64 },
+    /// A file was seen.
+    File(&'a File),
+    /// A file went away.
+    FileDeleted { mono_ns: u64, file: FileKey },
 }
 
 /// I/O on a device: what the events of the same names say of the first one.
@@ -343,7 +396,7 @@ pub struct File {
     /// `i_mode`.
     pub mode: u16,
     /// Path below the filesystem's root, beginning with `/`; `None` if no name was known. Bytes
-    /// that are not UTF-8 are replaced.
+    /// that are not UTF-8 are escaped ([`crate::printable::name_text`]).
     pub path: Option<String>,
     /// True if the name was already removed (the file was unlinked while open).
     pub unlinked: bool,
@@ -385,7 +438,104 @@ impl Io {
     }
 }
 
+impl Fact {
+    fn as_ref(&self) -> FactRef<'_> {
+        match self {
+            Fact::SyncEnter(enter) => FactRef::SyncEnter(enter),
+            Fact::SyncNeeds {
+                mono_ns,
+                sync,
+                commit,
+            } => FactRef::SyncNeeds {
+                mono_ns: *mono_ns,
+                sync: *sync,
+                commit: *commit,
+            },
+            Fact::CommitStart { mono_ns, commit } => FactRef::CommitStart {
+                mono_ns: *mono_ns,
+                commit: *commit,
+            },
+            Fact::CommitEnd { mono_ns, commit } => FactRef::CommitEnd {
+                mono_ns: *mono_ns,
+                commit: *commit,
+            },
+            Fact::File(file) => FactRef::File(file),
+            Fact::FileDeleted { mono_ns, file } => FactRef::FileDeleted {
+                mono_ns: *mono_ns,
+                file: *file,
+            },
+        }
+    }
+
+    fn mono_ns(&self) -> u64 {
+        match self {
+            Fact::SyncEnter(enter) => enter.sync.enter_ns,
+            Fact::File(file) => file.mono_ns,
+            Fact::SyncNeeds { mono_ns, .. }
+            | Fact::CommitStart { mono_ns, .. }
+            | Fact::CommitEnd { mono_ns, .. }
+            | Fact::FileDeleted { mono_ns, .. } => *mono_ns,
+        }
+    }
+}
+
 impl Event {
+    /// Something about the filesystem of a volume.
+    pub fn of(volume: u16, fact: Fact) -> Event {
+        match (volume, fact) {
+            (0, Fact::SyncEnter(enter)) => Event::SyncEnter(enter),
+            (
+                0,
+                Fact::SyncNeeds {
+                    mono_ns,
+                    sync,
+                    commit,
+                },
+            ) => Event::SyncNeeds {
+                mono_ns,
+                sync,
+                commit,
+            },
+            (0, Fact::CommitStart { mono_ns, commit }) => Event::CommitStart { mono_ns, commit },
+            (0, Fact::CommitEnd { mono_ns, commit }) => Event::CommitEnd { mono_ns, commit },
+            (0, Fact::File(file)) => Event::File(file),
+            (0, Fact::FileDeleted { mono_ns, file }) => Event::FileDeleted { mono_ns, file },
+            (volume, fact) => Event::Of { volume, fact },
+        }
+    }
+
+    /// What it tells of a filesystem, and which volume that is on; `None` for other events.
+    pub fn fact(&self) -> Option<(u16, FactRef<'_>)> {
+        let of_first = match self {
+            Event::Of { volume, fact } => return Some((*volume, fact.as_ref())),
+            Event::SyncEnter(enter) => FactRef::SyncEnter(enter),
+            Event::SyncNeeds {
+                mono_ns,
+                sync,
+                commit,
+            } => FactRef::SyncNeeds {
+                mono_ns: *mono_ns,
+                sync: *sync,
+                commit: *commit,
+            },
+            Event::CommitStart { mono_ns, commit } => FactRef::CommitStart {
+                mono_ns: *mono_ns,
+                commit: *commit,
+            },
+            Event::CommitEnd { mono_ns, commit } => FactRef::CommitEnd {
+                mono_ns: *mono_ns,
+                commit: *commit,
+            },
+            Event::File(file) => FactRef::File(file),
+            Event::FileDeleted { mono_ns, file } => FactRef::FileDeleted {
+                mono_ns: *mono_ns,
+                file: *file,
+            },
+            _ => return None,
+        };
+        Some((0, of_first))
+    }
+
     /// I/O on the device with an index into the manifest's `devices`.
     pub fn on(device: u8, io: Io) -> Event {
         match (device, io) {
@@ -429,6 +579,7 @@ impl Event {
             Event::File(file) => file.mono_ns,
             Event::Extent(extent) => extent.mono_ns,
             Event::On { io, .. } => io.mono_ns(),
+            Event::Of { fact, .. } => fact.mono_ns(),
             Event::Remap(remap) => remap.mono_ns,
             Event::Cgroup(cgroup) => cgroup.mono_ns,
             Event::Split { mono_ns, .. }

@@ -11,8 +11,8 @@ use crate::host::Host;
 use crate::identity::FileKey;
 use crate::lab::{self, Cell, Storage, Switches, Workload, WorkloadKind};
 use crate::manifest::{
-    Backend, Check, Clocks, Command, Counters, Device, Filesystem, Interrupt, LayoutRange,
-    Manifest, MountPlace, SCHEMA_VERSION, State,
+    Backend, Check, Clocks, Command, Counters, Device, Filesystem, Holds, Interrupt, LayoutRange,
+    Manifest, MountPlace, SCHEMA_VERSION, State, Volume,
 };
 use crate::operation::{Counter, Flags, Operation};
 use crate::sync::SyncKind;
@@ -217,6 +217,7 @@ impl Builder {
             file: Some(file),
             result: Some(0),
             commit: None,
+            volume: None,
         });
         self.now_ns += 15_000;
         body(self, index);
@@ -260,6 +261,7 @@ impl Builder {
             commit: Some(id),
             home: home.map(|h| h.0),
             home_class: home.map(|h| h.1),
+            volume: None,
             ..part(1, class, Evidence::LogBuffer)
         };
         let mut parts = vec![logged(Class::LogDescriptor, None)];
@@ -293,6 +295,7 @@ impl Builder {
             start_ns,
             end_ns: Some(self.now_ns),
             cause: Some(sync),
+            volume: None,
         });
         self.commit += 1;
     }
@@ -432,6 +435,8 @@ fn files() -> Vec<File> {
         file_type,
         birth_wall_ns: None,
         deleted_ns: None,
+        volume: None,
+        first_path: None,
     };
     rows.into_iter().map(file).collect()
 }
@@ -481,6 +486,20 @@ fn layout() -> Vec<LayoutRange> {
     .collect()
 }
 
+/// A partition of a whole disk that was traced.
+pub fn volume(name: &str, filesystem: Option<Filesystem>) -> Volume {
+    Volume {
+        name: name.to_owned(),
+        title: None,
+        device: 0,
+        start_sector: 0,
+        sectors: 8,
+        holds: Holds::Filesystem,
+        part_of: None,
+        filesystem,
+    }
+}
+
 pub fn manifest() -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
@@ -498,6 +517,7 @@ pub fn manifest() -> Manifest {
             name: "loop0".to_owned(),
             major: 7,
             minor: 0,
+            part_of: None,
             start_sector: 0,
             sectors: 2_097_152,
             logical_block_bytes: Some(512),
@@ -516,8 +536,10 @@ pub fn manifest() -> Manifest {
             }],
             options: "rw,relatime,data=ordered".to_owned(),
             block_bytes: BLOCK_BYTES,
+            size_bytes: None,
             layout: layout(),
         }),
+        volumes: Vec::new(),
         clocks: Clocks {
             mono_ns: START_NS,
             wall_ns: 1_700_000_000_000_000_000,

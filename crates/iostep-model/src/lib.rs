@@ -19,6 +19,7 @@ pub mod error;
 pub mod event;
 pub mod filesystem;
 pub mod fixture;
+pub mod goal;
 pub mod hex;
 pub mod host;
 pub mod identity;
@@ -34,6 +35,7 @@ pub mod printable;
 pub mod publish;
 pub mod quantile;
 pub mod replay;
+pub mod rights;
 pub mod spool;
 pub mod store;
 pub mod sync;
@@ -53,3 +55,6 @@ pub use sync::SyncKind;
 
 /// Bytes in a sector: the unit of every `sector` field, whatever the device's own block size is.
 pub const SECTOR_BYTES: u64 = 512;
+
+/// The last sector number whose byte offset fits 63 bits: what lies behind it is on no device.
+pub const SECTORS_MAX: u64 = (i64::MAX as u64) / SECTOR_BYTES;

@@ -13,6 +13,10 @@ use crate::json;
 use crate::operation::{Counter, Operation};
 use crate::publish;
 
+mod volume;
+
+pub use volume::Volume;
+
 /// The manifest's name inside a trace directory.
 pub const FILE_NAME: &str = "manifest.json";
 
@@ -42,8 +46,12 @@ pub struct Manifest {
     /// The disks below them; empty where none was seen, as in an import, and in older traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Disk>,
-    /// The filesystem on it, if one was found.
+    /// The filesystem on it, if one was found; `None` where there are several.
     pub filesystem: Option<Filesystem>,
+    /// Where filesystems may lie, where it is not simply all of the devices: the partitions of a
+    /// whole disk, or several devices made of it. Empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Volume>,
     /// The clocks at the start.
     pub clocks: Clocks,
     /// `CLOCK_MONOTONIC` at the end, ns; `None` if the recorder was killed, and in an import.
@@ -103,6 +111,9 @@ pub struct Device {
     pub major: u32,
     /// Minor number.
     pub minor: u32,
+    /// Of a partition, the name of its whole disk below /dev.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
     /// First sector on the whole disk; 0 unless it is a partition.
     pub start_sector: u64,
     /// Length in sectors.
@@ -134,6 +145,19 @@ pub struct TracedDevice {
     pub kind: String,
     /// What people call it, where that is not its name below /dev: `vg-root`.
     pub title: Option<String>,
+}
+
+impl Device {
+    /// True if both are parts of one disk: they share its flushes.
+    pub fn shares_a_disk_with(&self, other: &Device) -> bool {
+        self.part_of.is_some() && self.part_of == other.part_of
+    }
+
+    /// True for one part of a disk. A partition that begins at the disk's first sector does not say
+    /// so in what earlier versions wrote.
+    pub fn is_partition(&self) -> bool {
+        self.part_of.is_some() || self.start_sector > 0
+    }
 }
 
 impl TracedDevice {
@@ -174,6 +198,10 @@ pub struct Filesystem {
     pub options: String,
     /// Block size in bytes.
     pub block_bytes: u32,
+    /// How many bytes of its first device belong to it, from its beginning; `None` where that is
+    /// not known, and in older traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
     /// What the layout reserves, in filesystem blocks, sorted by `first_block`, not overlapping.
     pub layout: Vec<LayoutRange>,
 }
@@ -259,7 +287,8 @@ pub struct Counters {
     /// Writes, with write-zeroes and zone appends.
     pub write: Totals,
     pub discard: Totals,
-    /// Flushes that the device executed; they have no bytes.
+    /// Flushes that the device executed; they have no bytes. Of a partition, those of its whole disk:
+    /// the kernel counts none for a part of one.
     pub flush: Totals,
 }
 
@@ -288,6 +317,11 @@ impl Counters {
             Counter::Flush => Some(&mut self.flush),
             Counter::None => None,
         }
+    }
+
+    /// True if nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Counters::default()
     }
 
     /// The bytes of all groups.
@@ -356,6 +390,9 @@ pub struct Check {
     /// What this kernel did not let the trace tell, in words. The sums are whole all the same.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What an imported recording has no record of, and what is not known by that, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded: Vec<String>,
     /// Events in the recording; `None` in traces of an older version, and where the recorder was
     /// killed.
     #[serde(default)]

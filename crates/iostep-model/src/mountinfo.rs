@@ -1,6 +1,6 @@
 //! /proc/self/mountinfo (proc_pid_mountinfo(5)).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
@@ -36,6 +36,17 @@ pub fn with_id(table: &str, mount_id: u64) -> Option<Mounted> {
     })
 }
 
+/// Where filesystems of this kind are mounted.
+pub fn points_of(table: &str, kind: &str) -> Vec<PathBuf> {
+    let point = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let is_kind = filesystem.split(' ').next() == Some(kind);
+        let point = mount.split(' ').nth(4).filter(|_| is_kind)?;
+        Some(PathBuf::from(unescaped(point)))
+    };
+    table.lines().filter_map(point).collect()
+}
+
 /// The number of the mount that a path lies on; `None` if the path is not there, and where the kernel
 /// does not tell: before Linux 5.8.
 pub fn id_of(path: &Path) -> Option<u64> {
@@ -44,19 +55,54 @@ pub fn id_of(path: &Path) -> Option<u64> {
     is_told.then_some(found.stx_mnt_id)
 }
 
-/// A field: the kernel writes blanks and backslashes as octal numbers (`mangle_path`,
-/// fs/seq_file.c).
-pub fn unescaped(text: &str) -> String {
-    [(" ", "040"), ("\t", "011"), ("\n", "012"), ("\\", "134")]
-        .into_iter()
-        .fold(text.to_owned(), |text, (sign, octal)| {
-            text.replace(&format!("\\{octal}"), sign)
-        })
+/// A field: the kernel writes blanks, backslashes and `#` as octal numbers (`mangle`,
+/// fs/proc_namespace.c).
+pub fn unescaped_bytes(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let octal = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(octal.unwrap_or(*first));
+        rest = match octal {
+            Some(_) => &after[3..],
+            None => after,
+        };
+    }
+    bytes
+}
+
+/// The same, as text.
+fn unescaped(text: &str) -> String {
+    String::from_utf8_lossy(&unescaped_bytes(text.as_bytes())).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounts_of_a_kind_are_found_by_their_points() {
+        let table = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n\
+                     31 23 0:27 / /a\\040b rw - cgroup2 none rw\n\
+                     32 23 0:28 / /tmp rw - tmpfs cgroup2 rw\n";
+        let expected = ["/sys/fs/cgroup", "/a b"].map(PathBuf::from);
+        assert_eq!(points_of(table, "cgroup2"), expected);
+    }
+
+    #[test]
+    fn every_escape_of_the_kernel_is_read() {
+        for (text, expected) in [
+            (&b"/a\\040b\\011\\012\\134\\043"[..], &b"/a b\t\n\\#"[..]),
+            (b"/a\\134040", b"/a\\040"),
+            (b"/\\377\xfe", b"/\xff\xfe"),
+            (b"/\\8\\04", b"/\\8\\04"),
+            (b"/\\777", b"/\\777"),
+        ] {
+            assert_eq!(unescaped_bytes(text), expected);
+        }
+    }
 
     #[test]
     fn options_are_those_of_the_mount_with_that_number() {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::SECTORS_MAX;
+
 /// The operation of a request (`enum req_op`, include/linux/blk_types.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,8 +22,16 @@ pub enum Operation {
     WriteZeroes,
     /// `REQ_OP_ZONE_APPEND`.
     ZoneAppend,
-    /// Zone management, driver commands, and what later kernels add.
+    /// What is known of none of these: what later kernels add, and what recordings of others call
+    /// neither.
     Other,
+    /// `REQ_OP_ZONE_OPEN`, `_CLOSE`, `_FINISH`, `_RESET` and `_RESET_ALL`: no bytes.
+    ZoneManagement,
+    /// `REQ_OP_DRV_IN`: a command past the block layer (SG_IO, NVMe's ioctls, a driver's own) that
+    /// reads, or moves no data.
+    DriverIn,
+    /// `REQ_OP_DRV_OUT`: such a command that carries data to the device.
+    DriverOut,
 }
 
 crate::listed! { Operation,
@@ -33,10 +43,13 @@ crate::listed! { Operation,
     WriteZeroes = "write_zeroes",
     ZoneAppend = "zone_append",
     Other = "other",
+    ZoneManagement = "zone_management",
+    DriverIn = "driver_in",
+    DriverOut = "driver_out",
 }
 
 impl Operation {
-    /// Decodes the low byte of `bi_opf` or `cmd_flags`. The numbers have been stable since 4.8.
+    /// Decodes the low byte of `bi_opf` or `cmd_flags`. The numbers are those of Linux 6.1 to 7.3.
     pub fn from_kernel(op: u8) -> Operation {
         match op {
             0 => Operation::Read,
@@ -46,6 +59,9 @@ impl Operation {
             5 => Operation::SecureErase,
             7 => Operation::ZoneAppend,
             9 => Operation::WriteZeroes,
+            11 | 13 | 15 | 17 | 19 => Operation::ZoneManagement,
+            34 => Operation::DriverIn,
+            35 => Operation::DriverOut,
             _ => Operation::Other,
         }
     }
@@ -56,11 +72,28 @@ impl Operation {
         match self {
             Operation::Read => Counter::Read,
             Operation::Write | Operation::WriteZeroes | Operation::ZoneAppend => Counter::Write,
-            Operation::SecureErase => Counter::Write,
+            Operation::SecureErase | Operation::ZoneManagement => Counter::Write,
             Operation::Discard => Counter::Discard,
             Operation::Flush => Counter::Flush,
-            Operation::Other => Counter::None,
+            Operation::Other | Operation::DriverIn | Operation::DriverOut => Counter::None,
         }
+    }
+
+    /// True for a command past the block layer: it covers no sectors, and the kernel counts it
+    /// nowhere.
+    pub fn is_passthrough(self) -> bool {
+        matches!(self, Operation::DriverIn | Operation::DriverOut)
+    }
+
+    /// True if a request of this kind says which sectors it is about; the kernel leaves the sector of
+    /// others at -1.
+    pub fn has_sector(self) -> bool {
+        self != Operation::Flush && !self.is_passthrough()
+    }
+
+    /// True if a request of this kind that names `sector` lies on a device.
+    pub fn has_place_at(self, sector: u64) -> bool {
+        self.has_sector() && sector <= SECTORS_MAX
     }
 
     /// True for what changes the medium's content with data of the request.
@@ -157,7 +190,10 @@ pub fn rwbs(operation: Operation, flags: Flags) -> String {
         Operation::Discard => "D",
         Operation::SecureErase => "DE",
         Operation::WriteZeroes => "WZ",
-        Operation::Other => "N",
+        Operation::Other
+        | Operation::ZoneManagement
+        | Operation::DriverIn
+        | Operation::DriverOut => "N",
     });
     for (bit, letter) in [
         (Flags::FUA, 'F'),

@@ -4,9 +4,15 @@
 //! What is not printable becomes visible, as in Rust's strings: `\n`, `\t`, `\r`, `\x1b`,
 //! `\u{202e}`. So two names that differ still look different. A backslash stays one, so that text
 //! of printable characters is as it was, and text that went through once is not changed again.
+//!
+//! Names are bytes to the kernel, and text to everything that is told of them: [`name_text`] is the
+//! home of that rule.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+
+/// The byte order mark that editors put before UTF-8. It is no part of the text.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// True for a character that a terminal or a page shows where it stands, and as itself.
 ///
@@ -26,6 +32,43 @@ pub fn is_printable(letter: char) -> bool {
             | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A name that the kernel gave (of a file, a thread, a control group) as text, so that two that
+/// differ still do.
+///
+/// A name that is UTF-8 is as it is. In any other, each byte that is no part of a character becomes
+/// `\xff`, and each backslash two. So they are in a name that is UTF-8 too, if it could be taken for
+/// one with such bytes: those escapes are of 80 to ff, as in systemd's units `\x2d` is none.
+pub fn name_text(name: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(name)
+        && !has_escape(text)
+    {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(name.len() + 16);
+    for chunk in name.utf8_chunks() {
+        shown.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            shown.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    shown
+}
+
+/// A path: each of its names as [`name_text`] has it.
+pub fn path_text(path: &[u8]) -> String {
+    let names: Vec<String> = path.split(|byte| *byte == b'/').map(name_text).collect();
+    names.join("/")
+}
+
+/// True for text in which somebody could read a byte that is no part of a character.
+fn has_escape(text: &str) -> bool {
+    text.match_indices("\\x").any(|(at, _)| {
+        let digits = &text.as_bytes()[at + 2..];
+        let is_low = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+        matches!(digits, [b'8' | b'9' | b'a'..=b'f', second, ..] if is_low(second))
+    })
 }
 
 /// A text from outside as a part of a line.
@@ -185,6 +228,45 @@ mod tests {
             assert_eq!(printable(text), expected);
             assert_eq!(printable(&printable(text)), expected, "only once");
         }
+    }
+
+    #[test]
+    fn names_that_are_no_text_differ_and_those_that_are_stay() {
+        for (name, expected) in [
+            (&b"app.db"[..], "app.db"),
+            (
+                "h\u{e4}h? C:\\new\n\u{1b}".as_bytes(),
+                "h\u{e4}h? C:\\new\n\u{1b}",
+            ),
+            (b"dev-disk\\x2dby.slice", "dev-disk\\x2dby.slice"),
+            (b"n\xff", "n\\xff"),
+            (b"n\xfe", "n\\xfe"),
+            (b"n\\xff", "n\\\\xff"),
+            (b"n\\\xff", "n\\\\\\xff"),
+            (b"n\\\\xff", "n\\\\\\\\xff"),
+            (b"n\\xFF", "n\\xFF"),
+            (b"\xc3", "\\xc3"),
+            (b"\xc3\xa4\xff", "\u{e4}\\xff"),
+        ] {
+            assert_eq!(name_text(name), expected, "{name:?}");
+        }
+        assert_eq!(path_text(b"/a\\b/n\xff/"), "/a\\b/n\\xff/");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn two_names_that_differ_are_two_texts(
+            one in hostile_name(), other in hostile_name(),
+        ) {
+            let texts = [name_text(&one), name_text(&other)];
+            proptest::prop_assert_eq!(one == other, texts[0] == texts[1], "{:?}", texts);
+        }
+    }
+
+    /// Of few letters, so that texts meet.
+    fn hostile_name() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+        let letters = proptest::sample::select(&b"\\xff8\xff\xc3\xa4"[..]);
+        proptest::collection::vec(letters, 0..7)
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub enum Skip {
     NotOpen,
     /// It never returned in the recording, so nobody knows what it did.
     Unfinished,
+    /// The recorded filesystems refused it as others may not: it led from one to another, or they do
+    /// not know it. It did nothing there, and what the program did instead is in the recording.
+    Refused,
     /// Its path or size is more than a replay accepts.
     Bounds,
     /// The replay was interrupted before.
@@ -82,6 +85,7 @@ named!(
     Uring = "io_uring",
     NotOpen = "not open",
     Unfinished = "unfinished",
+    Refused = "refused as recorded",
     Bounds = "out of bounds",
     Interrupted = "interrupted",
 );

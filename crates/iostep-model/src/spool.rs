@@ -32,7 +32,7 @@ pub const FILE_NAME: &str = "events.log";
 
 const MAGIC: &[u8; 4] = b"IOSP";
 /// Changes whenever [`Event`]'s encoding does.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// The oldest version that is read: since then events were only added, behind the others.
 const OLDEST_VERSION: u16 = 2;
 const HEADER_BYTES: u64 = 8;

@@ -180,6 +180,9 @@ pub struct Segment {
     pub home: Option<u64>,
     /// Logged blocks: the class of the home block. btrfs: `None`.
     pub home_class: Option<Class>,
+    /// Which filesystem's they are, by what it begins on: index into the manifest's `volumes`, where
+    /// there are several; `None` for what is in none.
+    pub volume: Option<u16>,
 }
 
 impl Segment {
@@ -199,6 +202,7 @@ impl Segment {
             commit: None,
             home: None,
             home_class: None,
+            volume: None,
         }
     }
 }
@@ -216,16 +220,26 @@ pub struct File {
     pub birth_wall_ns: Option<i64>,
     /// When it was seen to be gone: unlinked, or its inode freed.
     pub deleted_ns: Option<u64>,
+    /// Which filesystem's it is, as a segment's.
+    pub volume: Option<u16>,
+    /// The first path that was seen, where it is another than the last.
+    pub first_path: Option<String>,
 }
 
 impl File {
     /// True for a file that no name ever led to: made by `O_TMPFILE`, and not linked. The kernel
     /// calls it `#` and its inode number (`d_mark_tmpfile`, fs/dcache.c).
     pub fn is_nameless(&self) -> bool {
-        let name = self.path.as_ref().and_then(|path| path.rsplit('/').next());
-        let number = name.and_then(|name| name.strip_prefix('#')?.parse().ok());
-        self.deleted_ns.is_some() && number == Some(self.key.inode)
+        let path = self.path.as_deref();
+        self.deleted_ns.is_some() && path.is_some_and(|path| is_no_name(path, self.key))
     }
+}
+
+/// True for the path that the kernel gives a file of `O_TMPFILE`, to which no path leads.
+pub fn is_no_name(path: &str, file: FileKey) -> bool {
+    let name = path.rsplit('/').next();
+    let number = name.and_then(|name| name.strip_prefix('#')?.parse().ok());
+    number == Some(file.inode)
 }
 
 /// A sync call.
@@ -245,6 +259,8 @@ pub struct Sync {
     pub result: Option<i64>,
     /// The commit of the filesystem's log that it needed.
     pub commit: Option<u64>,
+    /// Which filesystem it was called on, as a segment's; `None` for `sync`.
+    pub volume: Option<u16>,
 }
 
 /// A commit of the filesystem's log.
@@ -259,6 +275,8 @@ pub struct Commit {
     /// The sync call that started it: index into `syncs`. `None`: the filesystem's own timer or
     /// lack of log space.
     pub cause: Option<u32>,
+    /// Which filesystem's it is, as a segment's: each counts its own.
+    pub volume: Option<u16>,
 }
 
 /// A milestone of the recording.
@@ -282,10 +300,26 @@ impl Trace {
 
     /// A file's path as users have it, below the mount point, or its inode number.
     pub fn file_name(&self, file: u32) -> String {
-        let filesystem = self.manifest.filesystem.as_ref();
-        self.path_or_number(file, |path| {
-            filesystem.map_or_else(|| path.to_owned(), |fs| fs.user_path(path))
-        })
+        let volume = self.files[file as usize].volume;
+        self.path_or_number(file, |path| self.manifest.user_path(volume, path))
+    }
+
+    /// The first path of a file as users have it, below the mount point, if it has another name now.
+    pub fn first_name(&self, file: u32) -> Option<String> {
+        let file = &self.files[file as usize];
+        let first = file.first_path.as_ref()?;
+        Some(self.manifest.user_path(file.volume, first))
+    }
+
+    /// Every path by which a file can be asked for: its last and its first, below the mount point and
+    /// below the filesystem's root.
+    pub fn file_paths(&self, file: u32) -> impl Iterator<Item = String> {
+        let last = [self.file_name(file), self.file_path(file)];
+        let first = [
+            self.first_name(file),
+            self.files[file as usize].first_path.clone(),
+        ];
+        last.into_iter().chain(first.into_iter().flatten())
     }
 
     fn path_or_number(&self, file: u32, shown: impl Fn(&str) -> String) -> String {

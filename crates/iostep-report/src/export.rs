@@ -22,7 +22,7 @@ pub enum Format {
     Most,
     /// Comma-separated values, a line per segment.
     Csv,
-    /// Chrome's trace event JSON, which ui.perfetto.dev opens.
+    /// Perfetto's trace in protobuf, which ui.perfetto.dev opens.
     Perfetto,
 }
 

@@ -231,6 +231,10 @@ fn put_segments(packer: &mut Packer, trace: &Trace, requests: &[&Request]) {
     );
     packer.put("segment.cause_or_0", each().map(|s| or_0(s.cause)));
     packer.put("segment.commit_or_0", each().map(|s| wide_or_0(s.commit)));
+    packer.put(
+        "segment.volume_or_0",
+        each().map(|s| or_0(s.volume.map(u32::from))),
+    );
     packer.put("segment.home_or_0", each().map(|s| wide_or_0(s.home)));
     packer.put(
         "segment.home_class_or_0",
@@ -262,6 +266,10 @@ fn put_commits(packer: &mut Packer, trace: &Trace, zero_ns: u64) {
         each().map(|c| wide_or_0(c.end_ns.map(|end| end.saturating_sub(c.start_ns)))),
     );
     packer.put("commit.cause_or_0", each().map(|c| or_0(c.cause)));
+    packer.put(
+        "commit.volume_or_0",
+        each().map(|c| or_0(c.volume.map(u32::from))),
+    );
 }
 
 fn class_names() -> Vec<ClassName> {

@@ -136,6 +136,8 @@ fn spoils(warning: &Warning) -> bool {
         | Warning::FitsInPageCache { .. }
         | Warning::Swapping { .. }
         | Warning::BusyMachine { .. }
+        | Warning::BusyDevice { .. }
+        | Warning::StayedInMemory { .. }
         | Warning::Steal { .. }
         | Warning::TooShort { .. }
         | Warning::NotSteady { .. }
@@ -146,6 +148,7 @@ fn spoils(warning: &Warning) -> bool {
         // What every phone has, or what the test itself asks for.
         Warning::CpuGovernor { .. }
         | Warning::OnBattery
+        | Warning::WithoutCheckpoint
         | Warning::Unreadable { .. }
         | Warning::CallsRefused { .. }
         | Warning::MoreThreadsThanCpus { .. }

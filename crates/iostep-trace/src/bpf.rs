@@ -6,7 +6,10 @@
 mod choice;
 mod decode;
 mod flags;
+mod late;
 mod memory_map;
+mod older;
+mod renames;
 mod symbols;
 mod tracepoints;
 
@@ -16,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-use iostep_model::event::{Completion, Event, Io};
+use iostep_model::event::{Event, Io};
 use iostep_model::manifest::{Counters, Holds, Totals};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Enum, Typedef};
@@ -36,7 +39,11 @@ use crate::target::Target;
 pub(crate) use choice::is_preempted;
 use choice::{COUNTING, Choice, Role, looks_at_calls, role_of};
 use decode::Decoder;
+pub(crate) use late::Missing;
+use late::Pending;
 use memory_map::Bases;
+use older::Older;
+use renames::{NAMING_CALLS, Swept};
 use symbols::Symbols;
 use tracepoints::of_modules;
 
@@ -98,12 +105,15 @@ const MISS_INTERVAL: Duration = Duration::from_millis(2);
 /// Programs whose events add up to the device's counters.
 const BALANCED: [&str; 4] = ["on_bio_queue", "on_issue", "on_requeue", "on_complete"];
 
-const OTHER_SYMBOLS: [&str; 4] = [
+const OTHER_SYMBOLS: [&str; 5] = [
+    CHAIN,
     "vmemmap_base",
     "page_offset_base",
     "iomap_dio_simple_pool",
     BOUNCE,
 ];
+/// Ends a bio that was split off another.
+const CHAIN: &str = "bio_chain_endio";
 /// Came with the bios of direct I/O that are counted after they were submitted
 /// (`iomap_dio_bio_iter_one`, fs/iomap/direct-io.c, Linux 7.0), which is seen in no type.
 const BOUNCE: &str = "bio_iov_iter_bounce";
@@ -132,6 +142,7 @@ fn sums_of(all: &[wire_sums]) -> Sums {
         completed: counters(SumPoint::POINT_COMPLETED).and(counters(SumPoint::POINT_LATE)),
         before: counters(SumPoint::POINT_BEFORE),
         late_of_before: counters(SumPoint::POINT_LATE_OF_BEFORE),
+        perhaps_others: Counters::default(),
         unissued: counters(SumPoint::POINT_UNISSUED),
         uneven: counters(SumPoint::POINT_UNEVEN),
         merges: count(SumCounter::COUNTER_MERGES),
@@ -148,6 +159,11 @@ pub struct Probe<'object> {
     decoder: RefCell<Decoder>,
     /// What [`Probe::tell_late`] told.
     told: Cell<Late>,
+    /// When the trace began, once it did.
+    began_ns: Cell<u64>,
+    swept: Cell<Swept>,
+    /// While bios from before the programs may come.
+    older: RefCell<Option<Older>>,
     notes: Vec<String>,
 }
 
@@ -159,21 +175,11 @@ pub fn objects() -> Objects {
     std::array::from_fn(|_| MaybeUninit::uninit())
 }
 
-/// A request at the driver.
-struct Pending {
-    /// Where in the map.
-    slot: Vec<u8>,
-    bytes: Vec<u8>,
-    /// The device's index.
-    device: u8,
-    /// Its end, as if it came now.
-    completion: Completion,
-}
-
 /// Completions that no program saw.
 #[derive(Clone, Copy, Debug, Default)]
 struct Late {
     completed: Counters,
+    of_before: Counters,
     count: u64,
 }
 
@@ -253,7 +259,11 @@ impl<'object> Probe<'object> {
         check_rights("load BPF programs")?;
         let btf = usable_btf(INSTEAD)?;
         let symbols = Symbols::read(&symbol_names())?;
-        let mut choice = Choice::new(kind(target), &release());
+        let mut choice = Choice::new(
+            &target.filesystem_kinds(),
+            !target.volumes.is_empty(),
+            &release(),
+        );
         let bases = memory_map::fixed();
         let addresses = (&symbols, bases);
         let mut skel = load(target, &btf, addresses, &mut choice, fault, objects)?;
@@ -265,21 +275,34 @@ impl<'object> Probe<'object> {
                     .map_err(Error::kernel("fill a BPF map"))?;
             }
         }
+        for number in target.volume_numbers().into_keys() {
+            let number = number.to_ne_bytes();
+            let updated = skel
+                .maps
+                .volume_numbers
+                .update(&number, &number, MapFlags::ANY);
+            updated.map_err(Error::kernel("fill a BPF map"))?;
+        }
         fill_entries(&mut skel)?;
         skel.attach()
             .map_err(Error::kernel("attach the BPF programs"))?;
+        let older = Older::follow(&mut skel.links);
         let flags = flags::KernelFlags::read(&btf);
         let attached_ns = iostep_model::clock::mono_ns();
         let disks = target.layers.iter().map(|layer| layer.traced.is_disk());
         let disks = disks.collect();
+        let volumes = target.volume_numbers();
         let ledger = target.has_requests().then(|| Ledger::since(attached_ns));
         let mut notes = choice.notes(&release());
         notes.extend(memory_map::note(bases, &release()));
         Ok(Probe {
             skel: Box::new(skel),
             flags,
-            decoder: RefCell::new(Decoder::new(flags, disks, ledger, fault)),
+            decoder: RefCell::new(Decoder::new(flags, (disks, volumes), ledger, fault)),
             told: Cell::new(Late::default()),
+            began_ns: Cell::new(u64::MAX),
+            swept: Cell::new(Swept::now(Duration::ZERO)),
+            older: RefCell::new(Some(older)),
             notes,
         })
     }
@@ -326,6 +349,7 @@ impl<'object> Probe<'object> {
     ///
     /// Errors: `Kernel`, and the first error of `emit`.
     pub fn stop(&mut self, mut emit: impl FnMut(Event) -> Result<()>) -> Result<()> {
+        *self.older.borrow_mut() = None;
         self.skel.links = programs::IostepLinks::default();
         let mut failed = Ok(());
         let decoder = &self.decoder;
@@ -347,8 +371,23 @@ impl<'object> Probe<'object> {
     pub fn begin(&self) -> Result<()> {
         let now_ns = iostep_model::clock::mono_ns();
         self.decoder.borrow_mut().begin(now_ns);
+        self.began_ns.set(now_ns);
         let map = &self.skel.maps.data_began;
         map.update(&0u32.to_ne_bytes(), &now_ns.to_ne_bytes(), MapFlags::ANY)
+            .map_err(Error::kernel("write a BPF map"))
+    }
+
+    /// Ends what is done for bios from before the programs, once none is left.
+    ///
+    /// Errors: `Kernel`.
+    pub fn follow_older(&self) -> Result<()> {
+        let mut older = self.older.borrow_mut();
+        if !older.as_mut().is_some_and(Older::is_over) {
+            return Ok(());
+        }
+        *older = None;
+        let map = &self.skel.maps.data_older;
+        map.update(&0u32.to_ne_bytes(), &0u32.to_ne_bytes(), MapFlags::ANY)
             .map_err(Error::kernel("write a BPF map"))
     }
 
@@ -387,6 +426,7 @@ impl<'object> Probe<'object> {
         let mut sums = self.own_sums()?;
         let told = self.told.get();
         sums.completed = sums.completed.and(told.completed);
+        sums.late_of_before = sums.late_of_before.and(told.of_before);
         sums.late += told.count;
         Ok(sums)
     }
@@ -398,50 +438,54 @@ impl<'object> Probe<'object> {
     }
 
     /// Completions that no program saw, of requests that went to the driver before `before_ns`,
-    /// if they are exactly what the device counted and nobody saw. Of bios that only flush, nothing
-    /// is told but their number: they have no slot.
+    /// if they are what the device counted and nobody saw: all, or the oldest of those before
+    /// `certain_ns`. Of bios that only flush, nothing is told
+    /// but their number: they have no slot.
     ///
     /// See `requests.bpf.h` for how they come about. Their time is now, which is too late.
     /// Errors: `Kernel`.
-    pub(crate) fn tell_late(&self, missing: Counters, before_ns: u64) -> Result<Vec<Event>> {
-        let late = self.pending_before(before_ns)?;
-        let mut found = Counters::default();
-        let mut again = 0;
-        for Pending { completion, .. } in &late {
-            let transfer = &completion.transfer;
-            let bytes = u64::from(transfer.bytes);
-            match completion.in_flush_sequence {
-                true => found.add_part(transfer.operation, bytes),
-                false => found.add(transfer.operation, bytes),
-            }
-            again += u64::from(completion.in_flush_sequence);
-        }
+    pub(crate) fn tell_late(
+        &self,
+        missing: Missing,
+        (before_ns, certain_ns): (u64, Option<u64>),
+    ) -> Result<Vec<Event>> {
+        let mut pending = self.pending_before(before_ns)?;
+        pending.sort_by_key(|request| request.issue_ns);
         let mut decoder = self.decoder.borrow_mut();
         let flushes = decoder.ledger().map_or(0, |l| l.flushes_over(before_ns));
-        // Without bytes: the second end of a write in a flush sequence, or a bio's that flushes.
-        let rest = missing.write.ios.saturating_sub(found.write.ios);
-        if rest <= again + flushes as u64 {
-            found.write.ios += rest;
-        }
-        if found != missing {
+        let began_ns = self.began_ns.get();
+        let times = (began_ns, certain_ns);
+        let Some(found) = late::unseen(&pending, flushes as u64, times, missing) else {
             return Ok(Vec::new());
-        }
-        for pending in &late {
-            if !self.still_is(pending)? {
-                return Ok(Vec::new());
+        };
+        pending.truncate(found.requests);
+        let mut free = 0;
+        for request in &pending {
+            // A program told it meanwhile: what is left is told the next time.
+            if !self.still_is(request)? {
+                break;
             }
-        }
-        for Pending { slot, .. } in &late {
             let empty = [0; size_of::<programs::types::wire_pending>()];
-            let updated = self.skel.maps.pending.update(slot, &empty, MapFlags::ANY);
+            let map = &self.skel.maps.pending;
+            let updated = map.update(&request.slot, &empty, MapFlags::ANY);
             updated.map_err(Error::kernel("write a BPF map"))?;
+            free += 1;
         }
-        decoder.forget_flushes(rest as usize, before_ns);
+        let empty = if free == pending.len() {
+            found.empty
+        } else {
+            0
+        };
+        pending.truncate(free);
+        decoder.forget_flushes(empty as usize, before_ns);
         let mut told = self.told.get();
-        told.completed = told.completed.and(found);
-        told.count += late.len() as u64 + rest;
+        let [mut completed, of_before] = late::sums(&pending, began_ns);
+        completed.write.ios += empty;
+        told.completed = told.completed.and(completed);
+        told.of_before = told.of_before.and(of_before);
+        told.count += free as u64 + empty;
         self.told.set(told);
-        let events = late
+        let events = pending
             .into_iter()
             .map(|late| Event::on(late.device, Io::Complete(late.completion)));
         Ok(events.collect())
@@ -452,15 +496,17 @@ impl<'object> Probe<'object> {
         let slots = map.lookup_batch(PENDING_BATCH, MapFlags::ANY, MapFlags::ANY);
         let slots = slots.map_err(Error::kernel("read a BPF map"))?;
         let pending = slots.filter_map(|(slot, bytes)| {
-            let (device, completion) = decode::pending(&bytes, self.flags, before_ns)?;
+            let (device, issue_ns, completion) = decode::pending(&bytes, self.flags)?;
             Some(Pending {
                 slot,
                 bytes,
                 device,
+                issue_ns,
                 completion,
             })
         });
-        Ok(pending.collect())
+        let old = pending.filter(|request| request.issue_ns < before_ns);
+        Ok(old.collect())
     }
 
     /// True if a slot still is what was read of it: no program told it meanwhile.
@@ -564,6 +610,7 @@ fn configure(
         .ok_or_else(|| Error::unsupported("the BPF object", "it has no settings"))?;
     settings.device_count = target.layers.len() as u32;
     settings.is_layered = u32::from(target.is_layered());
+    settings.has_volumes = u32::from(!target.volumes.is_empty());
     for (at, layer) in target.layers.iter().enumerate() {
         settings.device_numbers[at] = layer.number.kernel_number();
         settings.device_disks[at] = layer.disk.kernel_number();
@@ -579,8 +626,8 @@ fn configure(
     settings.jbd2_end_io = symbols.one("journal_end_buffer_io_sync");
     settings.simple_direct_pool = symbols.one("iomap_dio_simple_pool");
     settings.direct_counts_later = u32::from(symbols.one(BOUNCE) != 0);
+    settings.chain_end_io = symbols.one(CHAIN);
     settings.fast_commit_end_io = symbols.one("ext4_end_buffer_io_sync");
-    settings.fsync_is_silent = u32::from(tells_no_fsync(target));
     settings.nr_fsync = libc::SYS_fsync as i32;
     settings.nr_fdatasync = libc::SYS_fdatasync as i32;
     settings.nr_sync = libc::SYS_sync as i32;
@@ -594,6 +641,11 @@ fn configure(
     settings.nr_ioctl = libc::SYS_ioctl as i32;
     settings.nr_msync = libc::SYS_msync as i32;
     settings.nr_linkat = libc::SYS_linkat as i32;
+    for (call, paths) in NAMING_CALLS {
+        if let Some(at) = settings.naming_calls.get_mut(call as usize) {
+            *at = paths;
+        }
+    }
     if let Some(fault) = fault {
         settings.fault_point = match fault.point {
             Point::Queue => SumPoint::POINT_QUEUED.0,
@@ -660,6 +712,7 @@ fn load<'object>(
         set_kernel_bits(&mut open, btf);
         if let Some(settings) = open.maps.rodata_data.as_mut() {
             settings.is_preempted = u32::from(choice.is_preempted());
+            settings.fsync_is_silent = u32::from(choice.has_silent());
         }
         find_absent(&open, btf, choice);
         for mut program in open.open_object_mut().progs_mut() {
@@ -712,18 +765,6 @@ fn find_absent(open: &OpenIostepSkel<'_>, btf: &Btf<'_>, choice: &mut Choice) {
             choice.set_absent(&program.name().to_string_lossy());
         }
     }
-}
-
-fn kind(target: &Target) -> &str {
-    target
-        .mount
-        .as_ref()
-        .map_or("", |mount| mount.kind.as_str())
-}
-
-/// True for filesystems without a tracepoint in their fsync.
-fn tells_no_fsync(target: &Target) -> bool {
-    choice::SILENT.contains(&kind(target))
 }
 
 /// How often the kernel skipped a program because it was running on that CPU already

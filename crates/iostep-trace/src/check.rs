@@ -68,8 +68,8 @@ pub(crate) fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> 
     let lead = after.lead.zip(before.lead);
     let change = lead.map(|(after, before)| after.since(before));
     let completed = after.sums.completed.since(before.sums.completed);
-    let ambiguous = after.sums.late_of_before.since(before.sums.late_of_before);
-    let earlier = change.map(|lead| came_earlier(lead.excess(), ambiguous));
+    let ambiguous = after.sums.ambiguous().since(before.sums.ambiguous());
+    let earlier = change.map(|lead| not_ours(lead.excess(), ambiguous));
     let earlier = earlier.unwrap_or_default();
     let mut check = Check {
         device: change.map(|lead| completed.and(lead.missing()).since(lead.excess())),
@@ -100,9 +100,10 @@ pub(crate) fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> 
     check
 }
 
-/// Of what the device did not count during the trace, what it counted before: completions that no
-/// program saw then and that were told since. More than were told so is a difference.
-fn came_earlier(uncounted: Counters, ambiguous: Counters) -> Counters {
+/// Of what the device did not count during the trace, what it counted before, as completions that no
+/// program saw then and that were told since; or what it counted for another partition. More than may
+/// be such is a difference.
+fn not_ours(uncounted: Counters, ambiguous: Counters) -> Counters {
     let group = |uncounted: Totals, ambiguous: Totals| {
         let may = uncounted.ios <= ambiguous.ios && uncounted.bytes <= ambiguous.bytes;
         if may { uncounted } else { Totals::default() }

@@ -87,7 +87,7 @@ pub(crate) fn other_devices(own: DeviceNumber, mount: &MountInfo) -> Result<Vec<
             true => Err(Error::unsupported(
                 object(),
                 "f2fs over several devices: which the others are stands in its superblock, which \
-                 cannot be read; run it with sudo",
+                 cannot be read; run it as root",
             )),
         };
     };

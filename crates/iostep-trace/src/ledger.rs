@@ -161,7 +161,7 @@ impl Ledger {
 
     fn wait(&mut self, extent: Extent, queued_ns: u64) {
         let end = extent.end();
-        if end == extent.begin {
+        if end == extent.begin || !extent.operation.has_sector() {
             return;
         }
         self.longest = self.longest.max(extent.bytes);
@@ -221,6 +221,19 @@ impl Ledger {
         self.flushes.retain(|_, queued| !queued.is_empty());
     }
 
+    /// A bio that was queued before the programs were there gets a request, or joins one, now: it waits
+    /// as any other. `flush_bio` is one that only flushes.
+    pub(crate) fn arrive_late(&mut self, extent: Extent, flush_bio: Option<FlushBio>, now_ns: u64) {
+        if now_ns < self.since_ns {
+            return;
+        }
+        self.before_bytes += extent.bytes;
+        self.wait(extent, now_ns);
+        if let Some(bio) = flush_bio {
+            self.queue_flush(bio, now_ns);
+        }
+    }
+
     /// A bio ended without a request.
     pub(crate) fn end(&mut self, extent: Extent) {
         self.take(extent, 0);
@@ -253,8 +266,12 @@ impl Ledger {
         }
     }
 
-    /// Takes an extent off what waits at a moment; gives the bytes that did not.
+    /// Takes an extent off what waits at a moment; gives the bytes that did not. What has no sector
+    /// never waits.
     fn take(&mut self, extent: Extent, now_ns: u64) -> u64 {
+        if !extent.operation.has_sector() {
+            return 0;
+        }
         let (mut at, end) = (extent.begin, extent.end());
         let mut unseen = 0;
         while at < end {
@@ -313,7 +330,7 @@ impl Ledger {
         self.unqueued
     }
 
-    /// Bytes of requests from before the trace that were not seen queued.
+    /// Bytes that were queued before the trace, and not seen then.
     pub(crate) fn before_bytes(&self) -> u64 {
         self.before_bytes
     }
@@ -422,6 +439,29 @@ mod tests {
         ledger.issue(write(0, 8), 9, false);
         let unqueued = ledger.unqueued();
         assert_eq!((unqueued.ios, unqueued.bytes), (1, 4096));
+    }
+
+    #[test]
+    fn a_bio_from_before_the_programs_that_gets_its_request_later_is_no_difference() {
+        let mut ledger = Ledger::since(5);
+        ledger.begin(10);
+        ledger.arrive_late(write(0, 8), None, 20);
+        ledger.arrive_late(write(8, 0), Some((0, 0x1000)), 20);
+        ledger.queue(write(8, 8), 21);
+        ledger.issue(write(0, 16), 22, false);
+        ledger.end_flush((0, 0x1000), true, 23);
+        assert_eq!(ledger.unqueued(), Totals::default());
+        assert_eq!((ledger.before_bytes(), waiting(&ledger)), (4096, 0));
+        assert_eq!(ledger.events().queued.write.ios, 1);
+        ledger.issue(write(16, 8), 24, false);
+        assert_eq!(ledger.unqueued().ios, 1);
+    }
+
+    #[test]
+    fn a_bio_from_before_the_programs_that_never_goes_to_the_driver_is_stuck() {
+        let mut ledger = Ledger::since(5);
+        ledger.arrive_late(write(0, 8), None, 20);
+        assert_eq!(ledger.old(21, 30).stuck.ios, 1);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub mod rights;
 #[cfg(feature = "bpf")]
 mod ring;
 #[cfg(feature = "bpf")]
+mod rwbs;
+#[cfg(feature = "bpf")]
 pub mod session;
 pub mod stack;
 #[cfg(feature = "bpf")]

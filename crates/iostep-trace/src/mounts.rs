@@ -1,10 +1,13 @@
 //! Where a filesystem can be seen, and with which options.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use iostep_model::manifest::MountPlace;
-use iostep_model::mountinfo::{self, Mounted, unescaped};
-use procfs::process::{MountInfo, Process};
+use iostep_model::mountinfo::{self, Mounted, unescaped_bytes};
+use iostep_model::printable::path_text;
+use procfs::process::MountInfo;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use crate::error::{Error, Result};
@@ -15,14 +18,34 @@ const MOUNTINFO: &str = "/proc/self/mountinfo";
 ///
 /// Errors: `Unsupported` without /proc.
 pub(crate) fn all() -> Result<Vec<MountInfo>> {
-    let infos = Process::myself().and_then(|me| me.mountinfo());
-    let infos = infos.map_err(|error| Error::unsupported(MOUNTINFO, error))?;
-    Ok(infos.0.into_iter().map(with_plain_names).collect())
+    let table = std::fs::read(MOUNTINFO).map_err(|error| Error::unsupported(MOUNTINFO, error))?;
+    parse(&table)
+}
+
+fn parse(table: &[u8]) -> Result<Vec<MountInfo>> {
+    let lines = table.split(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| !line.is_empty());
+    let infos = lines.map(|line| MountInfo::from_line(&as_text(line)).map(with_plain_names));
+    let infos: std::result::Result<_, _> = infos.collect();
+    infos.map_err(|error| Error::unsupported(MOUNTINFO, error))
+}
+
+/// A line with the bytes that are no text written as the kernel writes blanks.
+fn as_text(line: &[u8]) -> String {
+    let mut text = String::with_capacity(line.len());
+    for chunk in line.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\{byte:03o}"));
+        }
+    }
+    text
 }
 
 fn with_plain_names(mut info: MountInfo) -> MountInfo {
-    info.root = unescaped(&info.root);
-    info.mount_point = unescaped(&info.mount_point.to_string_lossy()).into();
+    info.root = path_text(&unescaped_bytes(info.root.as_bytes()));
+    let point = unescaped_bytes(info.mount_point.as_os_str().as_bytes());
+    info.mount_point = OsString::from_vec(point).into();
     info
 }
 
@@ -46,7 +69,7 @@ fn same_filesystem(infos: &[MountInfo], point: &Path) -> Vec<MountPlace> {
 fn place(info: &MountInfo) -> MountPlace {
     MountPlace {
         root: info.root.clone(),
-        point: info.mount_point.to_string_lossy().into_owned(),
+        point: path_text(info.mount_point.as_os_str().as_bytes()),
     }
 }
 
@@ -109,6 +132,17 @@ mod tests {
     fn info(id: i32, device: &str, root: &str, point: &str) -> MountInfo {
         let line = format!("{id} 1 {device} {root} {point} rw - btrfs /dev/vda rw");
         with_plain_names(MountInfo::from_line(&line).expect("a line of mountinfo"))
+    }
+
+    #[test]
+    fn a_mount_point_that_is_no_text_is_the_bytes_that_it_is() {
+        let table = b"21 1 0:40 /a\xfe /mnt/n\xff\\040x rw - btrfs /dev/vda rw\n";
+        let infos = parse(table).expect("a table");
+        let point = infos[0].mount_point.as_os_str().as_bytes();
+        assert_eq!(point, b"/mnt/n\xff x");
+        let shown = place(&infos[0]);
+        assert_eq!(shown.point, "/mnt/n\\xff x");
+        assert_eq!(shown.root, "/a\\xfe");
     }
 
     #[test]

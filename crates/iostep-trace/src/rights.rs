@@ -1,5 +1,6 @@
 //! The capabilities that this program needs, and those that it gives up.
 
+use iostep_model::rights::way_to_capabilities;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use crate::error::{Error, Result};
@@ -63,8 +64,8 @@ pub(crate) fn check_rights(what: &str) -> Result<()> {
     Err(Error::unsupported(
         format!("no right to {what}"),
         format!(
-            "{missing} missing; run it as root, as `sudo iostep ...` does; `iostep record --via \
-             ptrace` needs no rights"
+            "{missing} missing; {}; `iostep record --via ptrace` needs no rights",
+            way_to_capabilities()
         ),
     ))
 }

@@ -13,11 +13,11 @@ use iostep_model::disk;
 use iostep_model::event::{Event, Marker};
 use iostep_model::host::Host;
 use iostep_model::manifest::{
-    Backend, Check, Clocks, Command, Counters, Filesystem, Manifest, SCHEMA_VERSION, State,
+    Backend, Check, Clocks, Command, Counters, Filesystem, Manifest, SCHEMA_VERSION, State, Volume,
 };
 use iostep_model::spool;
 
-use crate::bpf::{self, Probe};
+use crate::bpf::{self, Missing, Probe};
 use crate::check::{self, Ending, Snapshot, Waiting};
 use crate::counters::{self, Device, Lead, Reading, Readings};
 use crate::error::{Error, Result};
@@ -40,11 +40,16 @@ const DRAIN_WAIT: Duration = Duration::from_secs(2);
 const DRAIN_FACTOR: u32 = 10;
 /// How long a completion is merely under way before it counts as one that nobody saw.
 const LATE_AFTER: Duration = Duration::from_millis(200);
+/// How long no request takes but where the device stalls.
+const SURELY_LATE_AFTER: Duration = Duration::from_secs(1);
 /// How long completions that nobody saw may put the end off.
 const LATE_WAIT: Duration = Duration::from_secs(10);
 /// Readings of the counters at a time, and the time between them.
 const READINGS: usize = 4;
 const READING_INTERVAL: Duration = Duration::from_millis(1);
+/// How many readings say where the counters stand: before the trace, nothing can be made good later.
+const READINGS_BEFORE: usize = 64;
+const READINGS_AFTER: usize = 16;
 /// How often to try for a moment at which no request completes.
 const SNAPSHOT_ATTEMPTS: usize = 10_000;
 
@@ -58,6 +63,8 @@ pub struct Options {
     pub iostep_version: String,
     /// The filesystem on the device with its layout, where it is known.
     pub filesystem: Option<Filesystem>,
+    /// The same of each of the target's volumes.
+    pub volumes: Vec<Option<Filesystem>>,
     /// How to take events.
     pub backend: BackendChoice,
     /// A fault to make, to see that it is found; by BPF only.
@@ -103,8 +110,11 @@ enum Request {
 /// What the device counted and nobody saw.
 #[derive(Clone, Copy, Debug)]
 struct Late {
-    missing: Counters,
+    missing: Missing,
+    /// Of requests that went to the driver before this,
     before_ns: u64,
+    /// and, once that was waited for, of those that nothing but a stall leaves there for so long.
+    certain_ns: Option<u64>,
 }
 
 /// What one look at a busy device finds.
@@ -284,7 +294,7 @@ impl Session {
     /// the trace begins. That nothing is under way says too little: of a bio that waits for a tag,
     /// or of a task that was stopped with it, the device does not know yet.
     fn begin(&mut self) -> Result<Snapshot> {
-        let mut readings = Readings::default();
+        let mut readings = Readings::of_last(READINGS_BEFORE);
         let give_up = Instant::now() + SETTLE_WAIT;
         let (mut unseen, mut calm_since) = (0, Instant::now());
         loop {
@@ -309,7 +319,7 @@ impl Session {
     /// still against each other.
     fn end(&mut self) -> Result<Check> {
         let (end_ns, end) = (mono_ns(), Instant::now());
-        let mut readings = Readings::default();
+        let mut readings = Readings::of_last(READINGS_AFTER);
         let mut last_late = (0, end);
         loop {
             let moment = self.look(end_ns)?;
@@ -330,20 +340,26 @@ impl Session {
                 return Ok(check);
             }
             if !agrees && is_settled && end.elapsed() >= LATE_AFTER {
-                self.tell_late(&after);
-                readings = Readings::default();
+                self.tell_late(&after, end.elapsed());
+                readings = Readings::of_last(READINGS_AFTER);
             }
         }
     }
 
-    fn tell_late(&mut self, after: &Snapshot) {
+    fn tell_late(&mut self, after: &Snapshot, waited: Duration) {
         let lead = after.lead.zip(self.before.lead);
-        let missing = lead.map(|(after, before)| after.since(before).missing());
-        let missing = missing.unwrap_or_default();
-        if missing != Counters::default() {
+        let counters = lead.map(|(after, before)| after.since(before).missing());
+        let counters = counters.unwrap_or_default();
+        if counters != Counters::default() {
+            let ambiguous = after.sums.ambiguous();
             let _ = self.commands.send(Request::TellLate(Late {
-                missing,
+                missing: Missing {
+                    counters,
+                    ambiguous: ambiguous.since(self.before.sums.ambiguous()),
+                },
                 before_ns: mono_ns() - LATE_AFTER.as_nanos() as u64 / 2,
+                certain_ns: (waited >= SURELY_LATE_AFTER)
+                    .then(|| mono_ns() - SURELY_LATE_AFTER.as_nanos() as u64),
             }));
         }
     }
@@ -441,7 +457,7 @@ fn append(writer: &mut Spool, event: &Event, failed: &mut Result<()>) {
 
 /// Looks at the device and the source's sums several times.
 fn look(source: &mut impl Source, target: &Target, queued_before_ns: u64) -> Result<Moment> {
-    let device = Device::open(target)?;
+    let device = Device::open([target])?;
     let counting = counters::counts(target);
     let first = source.sums()?;
     let mut in_flight = target.in_flight()?;
@@ -523,6 +539,7 @@ fn record_bpf(
     let _ = ready.send(probe.notes().to_vec());
     let spool = RefCell::new(Spool { writer, events: 0 });
     let mut last = Instant::now();
+    let mut is_ending = false;
     probe.run(
         |event| spool.borrow_mut().push(&event),
         || {
@@ -531,9 +548,15 @@ fn record_bpf(
             request
         },
         |probe, request| {
-            let stop = serve(probe, target, &mut spool.borrow_mut(), request)?;
+            is_ending |= serve(probe, target, &mut spool.borrow_mut(), request)?;
             spool.borrow_mut().flush()?;
-            Ok(stop)
+            if is_ending {
+                // Where all names do not fit into the ring at once, those that do are read first.
+                return probe.sweep();
+            }
+            probe.follow_older()?;
+            probe.sweep_if_wanted()?;
+            Ok(false)
         },
     )?;
     probe.stop(|event| spool.borrow_mut().push(&event))?;
@@ -560,7 +583,7 @@ fn serve(
         }
         Ok(Request::Begin) => probe.begin()?,
         Ok(Request::TellLate(late)) => {
-            for event in probe.tell_late(late.missing, late.before_ns)? {
+            for event in probe.tell_late(late.missing, (late.before_ns, late.certain_ns))? {
                 spool.push(&event)?;
             }
         }
@@ -578,7 +601,7 @@ fn record_tracefs(
 ) -> Result<Recorded> {
     let mut tracefs = Tracefs::start(target, tracefs::DEFAULT_BUFFER_BYTES)?;
     let mut spool = Spool { writer, events: 0 };
-    let _ = ready.send(Vec::new());
+    let _ = ready.send(tracefs::notes(target));
     let mut failed = Ok(());
     loop {
         match requests.recv_timeout(DRAIN_INTERVAL) {
@@ -651,6 +674,10 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
         devices: options.target.traced_devices(),
         disks,
         filesystem: options.filesystem.clone(),
+        volumes: match backend {
+            Backend::Bpf => volumes(options),
+            _ => Vec::new(),
+        },
         clocks: clocks(),
         end_mono_ns: None,
         command: None,
@@ -658,6 +685,16 @@ fn new_manifest(options: &Options, backend: Backend) -> Manifest {
         check: Check::default(),
         interrupts: Vec::new(),
     }
+}
+
+/// What lies where; tracefs does not tell filesystems apart.
+fn volumes(options: &Options) -> Vec<Volume> {
+    let all = options.target.volumes.iter().zip(&options.volumes);
+    all.map(|(volume, filesystem)| Volume {
+        filesystem: filesystem.clone(),
+        ..volume.described.clone()
+    })
+    .collect()
 }
 
 fn clocks() -> Clocks {

@@ -66,6 +66,15 @@ impl Layer {
     }
 }
 
+/// A part of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartitionOf {
+    pub number: DeviceNumber,
+    pub name: String,
+    pub start_sector: u64,
+    pub sectors: u64,
+}
+
 /// Where the kernel tells of devices.
 pub(crate) struct Sysfs<'a> {
     /// The root of /sys, /dev and /proc: `/`.
@@ -102,7 +111,7 @@ impl Sysfs<'_> {
         // A partition of a disk that is traced as a whole is a part of it.
         let same = |known: &Layer| known.number == layer.number || known.number == layer.disk;
         if let Some(at) = found.iter().position(same) {
-            if layer.traced.holds != Holds::Devices {
+            if found[at].traced.holds == Holds::Devices {
                 found[at].traced.holds = layer.traced.holds;
             }
             return Ok(at as u8);
@@ -139,6 +148,34 @@ impl Sysfs<'_> {
         let mut found = Vec::new();
         holders(&directory, &mut found, MAX_DEVICES)?;
         Ok(found)
+    }
+
+    /// The partitions of a disk that no other device lies on, in the order of their beginnings; none
+    /// of what cannot be read.
+    pub fn partitions(&self, disk: DeviceNumber) -> Vec<PartitionOf> {
+        let all = self.directory(disk).map(|dir| entries(&dir));
+        let parts = all.into_iter().flatten();
+        let mut found: Vec<PartitionOf> = parts
+            .filter(|dir| dir.join("partition").exists())
+            .filter(|dir| entries(&dir.join("holders")).is_empty())
+            .filter_map(|dir| {
+                Some(PartitionOf {
+                    number: number_in(&dir).ok()?,
+                    name: dir.file_name()?.to_string_lossy().into_owned(),
+                    start_sector: read_number(&dir.join("start"))?,
+                    sectors: read_number(&dir.join("size"))?,
+                })
+            })
+            .collect();
+        found.sort_by_key(|partition| partition.start_sector);
+        found
+    }
+
+    /// True if a disk is parted, whatever lies on its partitions.
+    pub fn is_parted(&self, disk: DeviceNumber) -> bool {
+        let all = self.directory(disk).map(|dir| entries(&dir));
+        let mut parts = all.into_iter().flatten();
+        parts.any(|dir| dir.join("partition").exists())
     }
 
     fn directory(&self, number: DeviceNumber) -> Result<PathBuf> {
@@ -330,13 +367,15 @@ pub(crate) fn refuse_another_order(layers: &mut [Layer], above: &[(DeviceNumber,
 
 fn describe(number: DeviceNumber, sysfs: &Path, disk: &Path, rotational: Option<bool>) -> Device {
     let flag = |name| Some(queue_text(disk, name)?.parse::<u8>().ok()? == 1);
+    let name = |directory: &Path| {
+        let name = directory.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    };
     Device {
-        name: sysfs
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
+        name: name(sysfs),
         major: number.major,
         minor: number.minor,
+        part_of: (sysfs != disk).then(|| name(disk)),
         start_sector: read_number(&sysfs.join("start")).unwrap_or(0),
         sectors: read_number(&sysfs.join("size")).unwrap_or(0),
         logical_block_bytes: queue_number(disk, "logical_block_size"),

@@ -17,6 +17,8 @@ pub struct Sums {
     /// Of the completed, those that were told late and issued before the trace began: they may have
     /// come back before it, too.
     pub late_of_before: Counters,
+    /// Of the completed, those that may be of another partition of the disk.
+    pub perhaps_others: Counters,
     /// Of the completed, those that nobody saw go to the driver: a fault.
     pub unissued: Counters,
     /// Of the completed, those that came back with another size than they went out: a fault.
@@ -27,4 +29,11 @@ pub struct Sums {
     pub splits: u64,
     /// Completions that were told late: after the fact, because no program saw them.
     pub late: u64,
+}
+
+impl Sums {
+    /// Of the completed, those that the device may not have counted during the trace.
+    pub(crate) fn ambiguous(&self) -> Counters {
+        self.late_of_before.and(self.perhaps_others)
+    }
 }

@@ -6,6 +6,7 @@
 //! means `action`'s: every recorder shares them.
 
 mod action;
+mod aio;
 pub mod bpf;
 pub mod file_data;
 mod files;
@@ -33,7 +34,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use iostep_model::syscall::raw::{Action, Event, Path, Returned};
+use iostep_model::syscall::raw::{Action, Event, Path, Returned, Seen};
 use iostep_model::syscall::{Clock, Header};
 
 use crate::error::Error;
@@ -130,12 +131,17 @@ impl Recorded {
         let mut bytes = Vec::new();
         let mut interrupted = Interrupted::default();
         let mut names = requests::Names::default();
+        let mut submissions = aio::Submissions::default();
         while self.spool.next(&mut bytes)? {
             let Some(record) = Record::parse(&bytes) else {
                 continue;
             };
             if record.number == record::REQUEST_NAMES {
                 names.add(&record, &bytes);
+                continue;
+            }
+            if record.number == record::SUBMITTED {
+                submissions.add(&record);
                 continue;
             }
             let told = names.take(&record);
@@ -157,7 +163,16 @@ impl Recorded {
                 continue;
             }
             let start_ns = record.start_ns.saturating_sub(start_mono_ns);
-            each_of(&record, start_ns, each)?;
+            match is_io_submit(&record) {
+                true => {
+                    let submitted = submissions.take(&record);
+                    let returned = record.returned();
+                    each(event_of(
+                        &record, start_ns, record.tid, submitted, returned, None,
+                    ))?;
+                }
+                false => each_of(&record, start_ns, each)?,
+            }
             if record.number == record::EXEC
                 && let Some(inherited) = present.take()
             {
@@ -214,22 +229,43 @@ impl Held {
     }
 }
 
+/// True for the record that ends the requests of a thread's io_submit.
+fn is_io_submit(record: &Record<'_>) -> bool {
+    table::by_number(record.number).is_some_and(|entry| entry.shape == table::Shape::Submit)
+}
+
+fn event_of<'a>(
+    record: &Record<'_>,
+    start_ns: u64,
+    tid: u32,
+    action: Action<'a>,
+    returned: Returned,
+    seen: Option<Seen>,
+) -> Event<'a> {
+    let ended = matches!(returned, Returned::Value(_) | Returned::Failed(_));
+    Event {
+        tid,
+        start_ns,
+        duration_ns: ended.then_some(record.duration_ns),
+        action,
+        returned,
+        seen,
+    }
+}
+
 /// The events of one record: one, but for an exec that changes the thread's number.
 fn each_of<E>(
     record: &Record<'_>,
     start_ns: u64,
     each: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let event = |tid, action, returned, seen| Event {
-        tid,
-        start_ns,
-        duration_ns: matches!(returned, Returned::Value(_) | Returned::Failed(_))
-            .then_some(record.duration_ns),
-        action,
-        returned,
-        seen,
-    };
+    let event =
+        |tid, action, returned, seen| event_of(record, start_ns, tid, action, returned, seen);
     if let Some(note) = notes::action(record) {
+        if let Some((child, number)) = notes::own_number(record) {
+            each(event(record.tid, note, Returned::Value(0), None))?;
+            return each(event(child, number, Returned::Value(0), None));
+        }
         if let Some((before, renumbered)) = notes::renumbering(record) {
             each(event(before, renumbered, Returned::Value(0), None))?;
         }
@@ -272,7 +308,7 @@ mod tests {
 
     /// System calls, most of which a recorder knows, and its own notes.
     fn number() -> impl Strategy<Value = u16> {
-        prop_oneof![0u16..500, record::FORK..=record::RECEIVED + 1]
+        prop_oneof![0u16..500, record::FORK..=record::COMPLETED + 1]
     }
 
     proptest! {

@@ -1,5 +1,8 @@
 //! From what the user names to the devices that are traced.
 
+mod volumes;
+
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +16,8 @@ use crate::devices::{self, Part};
 use crate::error::{Error, Result};
 use crate::mounts;
 use crate::stack::{self, Layer, Sysfs};
+
+pub use volumes::Volume;
 
 /// Where a filesystem is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +53,8 @@ pub struct Target {
     pub mount: Option<Mount>,
     /// Every device, the disks first: at least the one above.
     pub layers: Vec<Layer>,
+    /// Where filesystems may lie, where it is not simply all of the devices.
+    pub volumes: Vec<Volume>,
     /// Directory of the disk in sysfs.
     pub(crate) disk_sysfs: PathBuf,
 }
@@ -62,14 +69,19 @@ impl Target {
     pub fn resolve(path: &Path) -> Result<Target> {
         let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
         let mounts = mounts::all()?;
-        let mut found = if metadata.file_type().is_block_device() {
-            on_device(DeviceNumber::of(metadata.rdev()), &mounts)?
-        } else {
+        if !metadata.file_type().is_block_device() {
             let mount = mount_of(path, &metadata, &mounts)?;
-            (devices::of_mount(path, mount)?, Some(mount))
-        };
-        found.0.dedup();
-        Target::of(&found.0, found.1.map(describe))
+            let mut parts = devices::of_mount(path, mount)?;
+            parts.dedup();
+            return Target::of(&parts, Some(describe(mount)));
+        }
+        let (mut parts, mount) = on_device(DeviceNumber::of(metadata.rdev()), &mounts)?;
+        parts.dedup();
+        let mut target = Target::of(&parts, mount.map(describe))?;
+        if mount.is_none() {
+            target.volumes = volumes::of(&Sysfs::own(), &target.layers, &mounts);
+        }
+        Ok(target)
     }
 
     fn of(above: &[Part], mount: Option<Mount>) -> Result<Target> {
@@ -88,6 +100,7 @@ impl Target {
             mount,
             disk_sysfs: first.disk_sysfs.clone(),
             layers,
+            volumes: Vec::new(),
         })
     }
 
@@ -141,6 +154,25 @@ impl Target {
             .to_owned()
     }
 
+    /// The kernel's names for the filesystems that are mounted.
+    pub fn filesystem_kinds(&self) -> Vec<&str> {
+        let of_volumes = self.volumes.iter().filter_map(|it| it.mount.as_ref());
+        let mounts = self.mount.iter().chain(of_volumes);
+        mounts.map(|mount| mount.kind.as_str()).collect()
+    }
+
+    /// Which volume a filesystem is on, by the kernel's number for any of its devices; none where
+    /// there are no volumes.
+    pub(crate) fn volume_numbers(&self) -> HashMap<u32, u16> {
+        let numbered = (0..).zip(&self.volumes);
+        numbered
+            .map(|(at, volume)| {
+                let first = volume.described.part_of.unwrap_or(at);
+                (volume.number.kernel_number(), first)
+            })
+            .collect()
+    }
+
     /// True if the device has requests (blk-mq), false if it handles bios by itself.
     pub(crate) fn has_requests(&self) -> bool {
         self.disk_sysfs.join("mq").is_dir()
@@ -180,7 +212,25 @@ fn on_device(
         }
     }
     // Of several filesystems none is the one.
-    Ok((all, found.filter(|_| above.len() == 1)))
+    let found = found.filter(|_| above.len() == 1);
+    if found.is_none() {
+        add_others(&above, mounts, &mut all);
+    }
+    Ok((all, found))
+}
+
+/// Adds the other devices of filesystems that begin or go on in partitions of a disk.
+fn add_others(disks: &[DeviceNumber], mounts: &[MountInfo], all: &mut Vec<Part>) {
+    let partitions = disks.iter().flat_map(|disk| Sysfs::own().partitions(*disk));
+    for partition in partitions {
+        // One whose devices are not found is a part of this disk all the same.
+        let mounted = devices::mount_on(partition.number, mounts).ok().flatten();
+        for part in mounted.into_iter().flat_map(|(_, parts)| parts) {
+            if !all.iter().any(|(known, _)| *known == part.0) {
+                all.push(part);
+            }
+        }
+    }
 }
 
 fn describe(mount: &MountInfo) -> Mount {

@@ -24,7 +24,6 @@ mod names;
 mod needs;
 mod processes;
 mod ring;
-mod rwbs;
 mod scope;
 mod seen;
 mod sums;
@@ -63,6 +62,20 @@ pub struct Tracefs {
     /// Decoded, but too young to be sure of their order.
     young: Vec<Record>,
     damaged_pages: u64,
+}
+
+/// What a trace of a target by tracefs does not tell, a sentence each.
+pub fn notes(target: &Target) -> Vec<String> {
+    let parts = target.volumes.len();
+    let is_whole = parts > 0;
+    let note = is_whole.then(|| {
+        format!(
+            "not known: what is of which filesystem, and whose; tracefs sees {} with its {parts} \
+             partitions as one device; name one of them, or trace with BPF",
+            target.title()
+        )
+    });
+    note.into_iter().collect()
 }
 
 impl Tracefs {
@@ -156,6 +169,7 @@ impl Tracefs {
     pub fn stop(mut self, emit: &mut dyn FnMut(Event)) -> Result<u64> {
         self.instance.record(false)?;
         self.take(u64::MAX, emit)?;
+        self.translator.finish(mono_ns(), emit);
         self.lost()
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use iostep_model::name_service;
+use iostep_model::rights::way_to_capabilities;
 
 use crate::error::{Error, Result};
 use crate::rights::{USER, give_up_all, missing_rights};
@@ -40,7 +41,10 @@ impl User {
             None => Ok(user),
             Some(rights) => Err(Error::unsupported(
                 object(),
-                format!("no right to become another user: {rights} missing; run it with sudo"),
+                format!(
+                    "no right to become another user: {rights} missing; {}",
+                    way_to_capabilities()
+                ),
             )),
         }
     }

@@ -184,7 +184,7 @@ fn sums() -> Outcome {
     let stage = Stage::new()?;
     let target = Target::resolve(stage.image.device())?;
     let mut recording = stage.record()?;
-    let before = counters::read(&target)?;
+    let before = counters::read([&target])?;
     for file in 0..20 {
         stage.write(&format!("file{file}"), 1 + file * 7)?;
     }
@@ -195,7 +195,7 @@ fn sums() -> Outcome {
         Event::Complete(completion) => bytes.1 += u64::from(completion.transfer.bytes),
         _ => {}
     })?;
-    let after = counters::read(&target)?;
+    let after = counters::read([&target])?;
     stop(recording)?;
     let written = after.write.bytes - before.write.bytes;
     check(written > 20 * PAGE as u64, "the device counted nothing")?;

@@ -9,6 +9,8 @@ mod compare;
 #[cfg(feature = "trace")]
 mod demo;
 #[cfg(feature = "trace")]
+mod elsewhere;
+#[cfg(feature = "trace")]
 mod explain;
 #[cfg(feature = "trace")]
 mod filter_args;

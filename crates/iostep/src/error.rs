@@ -25,6 +25,13 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     status.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
+/// True if this machine cannot record or make a filesystem, or does not let this process. What SQLite
+/// or a generator cannot do on a filesystem, they cannot do on another machine's either.
+pub fn is_of_the_machine(error: &anyhow::Error) -> bool {
+    let is_of_the_load = error.chain().any(|cause| cause.is::<iostep_load::Error>());
+    !is_of_the_load && error.chain().find_map(status) == Some(UNSUPPORTED)
+}
+
 /// What a command was given to read is not there, or is nothing that it reads.
 #[derive(Debug)]
 struct BadInput(anyhow::Error);

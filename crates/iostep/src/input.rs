@@ -1,6 +1,8 @@
 //! What a path leads to, for commands that are given one: two things are called a trace, and
 //! several commands make files of JSON.
 
+mod foreign;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -10,13 +12,17 @@ use iostep_calls::import::Format;
 use iostep_calls::input::GUESS_BYTES;
 use iostep_model::bench::SCHEMA_VERSION;
 use iostep_model::manifest;
+use iostep_model::printable::BYTE_ORDER_MARK;
 use iostep_model::syscall::text as recording;
+#[cfg(feature = "trace")]
+use iostep_trace::blkparse::Format as BlockFormat;
 #[cfg(feature = "trace")]
 use iostep_trace::syscalls::spool;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::error::bad_input;
+use foreign::Foreign;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -36,6 +42,11 @@ pub enum Kind {
     Calls,
     /// A text of blkparse.
     Blkparse,
+    /// Another recording of block I/O that `iostep import` reads.
+    #[cfg(feature = "trace")]
+    Block(BlockFormat),
+    /// What another tool wrote that nothing of iostep reads.
+    Foreign(&'static Foreign),
     /// A database of SQLite.
     Database,
     /// JSON that is damaged, or of a newer iostep: whoever reads it says so.
@@ -48,8 +59,8 @@ pub enum Kind {
 
 impl Kind {
     /// What it is, and which command takes it.
-    fn description(self) -> &'static str {
-        match self {
+    fn description(self) -> String {
+        let text = match self {
             Kind::Trace => "a trace of block I/O; iostep report shows it, and compares two",
             Kind::Recording => {
                 "a recording of system calls; iostep trace-info shows it, iostep replay performs it"
@@ -66,7 +77,21 @@ impl Kind {
             Kind::Damaged => "JSON that is damaged, or of a newer iostep",
             Kind::Stream => "no file",
             Kind::Other => "nothing that iostep makes or reads",
-        }
+            #[cfg(feature = "trace")]
+            Kind::Block(BlockFormat::Blkparse) => "a text of blkparse; iostep import reads it",
+            #[cfg(feature = "trace")]
+            Kind::Block(BlockFormat::Blktrace) => "a file of blktrace; iostep import reads it",
+            #[cfg(feature = "trace")]
+            Kind::Block(BlockFormat::Ftrace) => {
+                "the kernel's block events as text; iostep import reads them"
+            }
+            #[cfg(feature = "trace")]
+            Kind::Block(BlockFormat::Iolog) => {
+                "fio's log of I/O; iostep import reads one of a block device"
+            }
+            Kind::Foreign(foreign) => return format!("{}; {}", foreign.what, foreign.way_on),
+        };
+        text.to_owned()
     }
 }
 
@@ -119,6 +144,14 @@ fn start(file: File) -> std::io::Result<Vec<u8>> {
         Ok(start)
     };
     let start = begin(&mut &file)?;
+    if start.starts_with(&[0x1f, 0x8b]) {
+        // What is packed so is nothing of iostep's; what its beginning shows may be others'.
+        let mut unpacked = flate2::read::GzDecoder::new(&start[..]);
+        let mut begun = vec![0; GUESS_BYTES];
+        let read = unpacked.read(&mut begun).unwrap_or(0);
+        begun.truncate(read);
+        return Ok(begun);
+    }
     let compressed = start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
     let unpacked = || begin(&mut zstd::Decoder::new(&start[..])?);
     // A part of a compressed file may hold less than a block.
@@ -128,7 +161,9 @@ fn start(file: File) -> std::io::Result<Vec<u8>> {
     })
 }
 
-fn of_start(start: &[u8]) -> Kind {
+/// What a file is that begins with `start`, as much as [`GUESS_BYTES`].
+pub fn of_start(start: &[u8]) -> Kind {
+    let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     if start.starts_with(b"SQLite format 3\0") {
         return Kind::Database;
     }
@@ -139,13 +174,20 @@ fn of_start(start: &[u8]) -> Kind {
     if start.starts_with(spool::MAGIC) {
         return Kind::Partial;
     }
+    #[cfg(feature = "trace")]
+    if let Some(format) = BlockFormat::guess(start) {
+        return Kind::Block(format);
+    }
+    if let Some(foreign) = foreign::of_calls(start) {
+        return Kind::Foreign(foreign);
+    }
     if Format::guess(start).is_some() {
         return Kind::Calls;
     }
-    match start.split(|byte| *byte == b'\n').any(is_of_blkparse) {
-        true => Kind::Blkparse,
-        false => Kind::Other,
+    if start.split(|byte| *byte == b'\n').any(is_of_blkparse) {
+        return Kind::Blkparse;
     }
+    foreign::of_others(start).map_or(Kind::Other, Kind::Foreign)
 }
 
 /// `  8,0    1       42     0.000012345  4711  Q   W 8 + 8 [app]`.

@@ -17,6 +17,9 @@ mod input;
 mod interrupt;
 #[cfg(feature = "trace")]
 mod ledger;
+mod packed;
+#[cfg(feature = "trace")]
+mod passing;
 #[cfg(feature = "trace")]
 mod recording;
 mod shell;

@@ -14,7 +14,7 @@ use iostep_model::table::Trace;
 use iostep_trace::fault::Fault;
 use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
-use iostep_trace::target::Target;
+use iostep_trace::target::{Mount, Target, Volume};
 
 use crate::disk_health;
 use crate::terminal::say;
@@ -85,9 +85,10 @@ pub fn start(
     fault: Option<Fault>,
 ) -> anyhow::Result<Session> {
     let target = Target::resolve(target)?;
-    let filesystem = filesystem(&target);
+    let (filesystem, volumes) = filesystems(&target);
     Ok(Session::start(Options {
         target,
+        volumes,
         directory: directory.to_owned(),
         iostep_version: version::NUMBER.into(),
         filesystem,
@@ -105,10 +106,17 @@ pub fn finish(session: Session) -> anyhow::Result<Trace> {
 /// Stops a recording.
 fn stop(session: Session) -> anyhow::Result<Manifest> {
     let node = session.target().node();
+    let volumes = session.target().volumes.iter();
+    let nodes: Vec<PathBuf> = volumes.map(Volume::node).collect();
     let mut manifest = session.finish()?;
     disk_health::ask_again(&mut manifest.disks);
     if let Some(filesystem) = &mut manifest.filesystem {
         add_new_ranges(filesystem, &node);
+    }
+    for (volume, node) in manifest.volumes.iter_mut().zip(&nodes) {
+        if let Some(filesystem) = &mut volume.filesystem {
+            add_new_ranges(filesystem, node);
+        }
     }
     Ok(manifest)
 }
@@ -125,6 +133,8 @@ fn add_new_ranges(filesystem: &mut Filesystem, node: &Path) {
         .filter(|found| is_same(found.kind.name()) && found.block_bytes == filesystem.block_bytes);
     if let Some(found) = found.filter(|_| !filesystem.layout.is_empty()) {
         filesystem.layout = iostep_fs::joined(&filesystem.layout, &found.layout);
+        // What it had before it shrank was its own.
+        filesystem.size_bytes = filesystem.size_bytes.max(Some(found.size_bytes));
     }
 }
 
@@ -167,18 +177,34 @@ pub fn complete(
     Ok(trace)
 }
 
-/// The filesystem on the device with its layout. Without a layout the trace still names files
+/// The filesystem of a target, or that of each of its volumes.
+fn filesystems(target: &Target) -> (Option<Filesystem>, Vec<Option<Filesystem>>) {
+    if target.volumes.is_empty() {
+        return (
+            filesystem(&target.node(), target.mount.as_ref()),
+            Vec::new(),
+        );
+    }
+    let of_volumes = target.volumes.iter().map(|volume| {
+        let begins_here = volume.described.part_of.is_none();
+        let node = volume.node();
+        begins_here
+            .then(|| filesystem(&node, volume.mount.as_ref()))
+            .flatten()
+    });
+    (None, of_volumes.collect())
+}
+
+/// The filesystem on a device with its layout. Without a layout the trace still names files
 /// and processes, so trouble here is told and no more.
-fn filesystem(target: &Target) -> Option<Filesystem> {
-    let node = target.node();
-    let found = File::open(&node)
+fn filesystem(node: &Path, mount: Option<&Mount>) -> Option<Filesystem> {
+    let found = File::open(node)
         .map_err(|error| anyhow::anyhow!("{}: cannot open: {error}", node.display()))
         .and_then(|device| Ok(iostep_fs::layout(&device)?));
     let found = found.unwrap_or_else(|error| {
         say!("warning: {error:#}; metadata is classed by its content only");
         None
     });
-    let mount = target.mount.as_ref();
     if found.is_none() && mount.is_none() {
         return None;
     }
@@ -191,6 +217,7 @@ fn filesystem(target: &Target) -> Option<Filesystem> {
         mounts: mount.map_or(Vec::new(), |m| mounts::of_filesystem_at(&m.point)),
         options: mount.map_or(String::new(), |mount| mount.options.clone()),
         block_bytes: found.as_ref().map_or(4096, |found| found.block_bytes),
+        size_bytes: found.as_ref().map(|found| found.size_bytes),
         layout: found.map_or(Vec::new(), |found| found.layout),
     })
 }

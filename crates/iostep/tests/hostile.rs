@@ -35,6 +35,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use iostep_model::event::{Event, Marker, Process};
 use iostep_model::syscall::Header;
+use iostep_trace::blkparse::Format;
 use iostep_trace::syscalls::present::Present;
 use iostep_trace::syscalls::record::{self, Record};
 use iostep_trace::syscalls::spool as spool_of_calls;
@@ -77,6 +78,23 @@ fn blkparse_text() {
             _ => BLKPARSE[random.below(BLKPARSE.len())].as_bytes().to_vec(),
         };
         blkparse::run(&mangle(text, &mut random));
+    }
+}
+
+#[test]
+fn recordings_of_blktrace_of_the_kernel_and_of_fio() {
+    let binary = &include_bytes!("../../iostep-trace/testdata/block/loop.bin")[..1500];
+    let events = include_bytes!("../../iostep-trace/testdata/block/loop.ftrace");
+    let log = b"fio version 3 iolog\n1 /dev/sdb add\n2 /dev/sdb write 4096 8192\n\
+                3 /dev/sdb trim 0 4096\n4 /dev/sdb sync 0 0\n5 /dev/sdb read 7 9\n";
+    for seed in 0..3_000 {
+        let mut random = Random::new(seed);
+        let mut damaged = binary.to_vec();
+        mutate::damage(&mut damaged, &mut random);
+        blkparse::run_as(Format::Blktrace, &damaged);
+        let text = mangle(events[800..4000].to_vec(), &mut random);
+        blkparse::run_as(Format::Ftrace, &text);
+        blkparse::run_as(Format::Iolog, &mangle(log.to_vec(), &mut random));
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use iostep_lab::{Disk, LoopImage};
+use iostep_lab::Disk;
 
 /// What lies between the filesystem and the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +87,12 @@ impl Disk for Stack {
 
 impl Stack {
     /// Makes a device of these disks.
-    pub fn new(below: Below, disks: &[LoopImage]) -> anyhow::Result<Stack> {
+    pub fn new(below: Below, disks: &[impl Disk]) -> anyhow::Result<Stack> {
         let mut stack = Stack {
             device: PathBuf::new(),
             ends: Vec::new(),
         };
-        let nodes: Vec<&Path> = disks.iter().map(LoopImage::device).collect();
+        let nodes: Vec<&Path> = disks.iter().map(Disk::device).collect();
         match below {
             Below::Nothing => stack.device = nodes[0].to_owned(),
             Below::Luks => stack.encrypt(nodes[0])?,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use iostep_model::bench::{Environment, Warning};
 use iostep_model::database::DatabaseFacts;
-use iostep_model::durability::Durability;
+use iostep_model::durability::{Durability, Loss};
+use iostep_model::goal::Goal;
 use iostep_model::quantile::median;
 use serde::Serialize;
 
@@ -13,12 +14,13 @@ use super::gain::{Gain, Verdict};
 use super::lines::lines;
 use super::recording::Habit;
 use super::setting::Setting;
-use super::turns::{Observation, Setback, Turns};
+use super::turns::{CommitCost, Observation, Setback, Turns};
+use super::wear::Wear;
 use super::workload::Workload;
 use crate::bench::{Estimate, Measure};
 
 /// Version of the JSON.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What is known before anything is measured, and where it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,6 +39,8 @@ pub struct Situation {
     pub present: Setting,
     /// Where it is known from, in words.
     pub present_basis: Vec<String>,
+    /// What a setting is chosen for.
+    pub goal: Goal,
     /// Length of a run, nanoseconds.
     pub run_ns: u64,
     /// How many turns each candidate was to have.
@@ -58,11 +62,12 @@ pub struct Advice {
     pub interrupted: bool,
     /// The present setting.
     pub present: Row,
-    /// The candidates, the best first: those that give nothing up come before those that do, and
-    /// among these the one that gains most for certain, by [`Gain::at_least`].
+    /// The candidates, the best for the goal first. Those that give nothing up come before those
+    /// that do; among these the one that gains most for certain, by [`Gain::at_least`], or that
+    /// writes least, by [`Wear::at_most`]. For durability the least loss comes before both.
     pub rows: Vec<Row>,
-    /// [`Row::key`] of the best one that gives nothing up and is faster; `None` for keeping what
-    /// there is.
+    /// [`Row::key`] of the one to take; `None` for keeping what there is. It gives nothing up, and
+    /// it is faster for certain, writes less for certain, or loses less, as the goal is.
     pub recommended: Option<String>,
 }
 
@@ -88,22 +93,27 @@ pub struct Row {
     pub device: DeviceCosts,
     /// Over the present setting.
     pub gain: Option<Gain>,
+    /// What a commit writes, over the present setting; `None` where no device counted.
+    pub wear: Option<Wear>,
     /// [`Row::key`] of those with an equal claim to their place of which the turns do not tell
-    /// whether they are faster or slower than this one.
+    /// whether they are better or worse than this one.
     pub not_told_from: Vec<String>,
     /// What to put into the application, as the sqlite3 shell takes it.
     pub lines: Vec<String>,
 }
 
-/// What a commit cost the device: medians over the runs.
+/// What a commit cost the device, with its share of the checkpoints: medians over the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceCosts {
-    /// Bytes written; `None` where no device counted.
+    /// Bytes written; `None` where no device counted, and where nothing is synced, so that they are
+    /// written after the run.
     pub written_bytes: Option<f64>,
+    /// Writes; `None` as for the bytes.
     pub writes: Option<f64>,
     pub flushes: Option<f64>,
-    /// True if the log was never checkpointed within a run, so that these are without it.
-    pub without_checkpoint: bool,
+    /// True if the log was never checkpointed within a run: the checkpoint after it is shared by
+    /// fewer commits than in an application, so that these are upper bounds.
+    pub at_most: bool,
 }
 
 /// Whether a setting was measured.
@@ -146,15 +156,20 @@ impl Advice {
             .map(|(number, (candidate, skipped))| ranking.row(number, candidate, skipped.as_ref()))
             .collect();
         rows.sort_by(|a, b| {
-            a.rank()
-                .partial_cmp(&b.rank())
+            a.rank(place.goal)
+                .partial_cmp(&b.rank(place.goal))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
-        let alike: Vec<Vec<String>> = rows.iter().map(|row| row.alike(&rows)).collect();
+        let alike: Vec<Vec<String>> = rows
+            .iter()
+            .map(|row| row.alike(place.goal, &rows))
+            .collect();
         for (row, alike) in rows.iter_mut().zip(alike) {
             row.not_told_from = alike;
         }
-        let recommended = rows.iter().find(|row| row.is_recommendable());
+        let present = ranking.present();
+        let mut known = rows.iter();
+        let recommended = known.find(|row| row.is_recommendable(place.goal, &present));
         let interrupted = turns.interrupted;
         Advice {
             schema_version: SCHEMA_VERSION,
@@ -162,7 +177,7 @@ impl Advice {
             environment,
             warnings,
             interrupted,
-            present: ranking.present(),
+            present,
             recommended: recommended.map(|row| row.key.clone()),
             rows,
             place,
@@ -178,29 +193,51 @@ impl Advice {
 
 impl Row {
     /// Smaller is better.
-    fn rank(&self) -> (bool, bool, bool, f64) {
+    fn rank(&self, goal: Goal) -> (bool, bool, Option<Loss>, bool, f64) {
         let measured = self.state == State::Measured;
-        let at_least = self.gain.map_or(0.0, |gain| gain.at_least());
-        (!measured, self.gives_up, self.only_shown, -at_least)
+        let faster = -self.gain.map_or(0.0, |gain| gain.at_least());
+        let (loss, order) = match goal {
+            Goal::Speed => (None, faster),
+            Goal::Wear => {
+                let most = self.wear.and_then(|wear| wear.at_most);
+                (None, most.unwrap_or(f64::INFINITY))
+            }
+            Goal::Durability => (Some(self.durability.worst()), faster),
+        };
+        (!measured, self.gives_up, loss, self.only_shown, order)
     }
 
-    fn alike(&self, rows: &[Row]) -> Vec<String> {
-        let group = |row: &Row| (row.state.clone(), row.gives_up, row.only_shown);
+    fn alike(&self, goal: Goal, rows: &[Row]) -> Vec<String> {
+        let group = |row: &Row| {
+            let (unmeasured, gives_up, loss, only_shown, _) = row.rank(goal);
+            (unmeasured, gives_up, loss, only_shown, row.state.clone())
+        };
+        let is_told = |row: &Row| match goal {
+            Goal::Wear => {
+                let both = self.wear.zip(row.wear);
+                both.map(|(own, other)| own.is_told_from(&other))
+            }
+            Goal::Speed | Goal::Durability => {
+                let both = self.gain.zip(row.gain);
+                both.map(|(own, other)| own.is_told_from(&other))
+            }
+        };
         let is_alike = |row: &&Row| {
-            let gains = self.gain.zip(row.gain);
-            row.key != self.key
-                && group(row) == group(self)
-                && gains.is_some_and(|(own, other)| !own.is_told_from(&other))
+            row.key != self.key && group(row) == group(self) && is_told(row) == Some(false)
         };
         let alike = rows.iter().filter(is_alike);
         alike.map(|row| row.key.clone()).collect()
     }
 
-    fn is_recommendable(&self) -> bool {
-        let faster = self
-            .gain
-            .is_some_and(|gain| gain.verdict == Verdict::Faster);
-        self.state == State::Measured && faster && !self.gives_up && !self.only_shown
+    fn is_recommendable(&self, goal: Goal, present: &Row) -> bool {
+        let is_better = match goal {
+            Goal::Speed => self
+                .gain
+                .is_some_and(|gain| gain.verdict == Verdict::Faster),
+            Goal::Wear => self.wear.is_some_and(|wear| wear.is_less()),
+            Goal::Durability => self.durability.worst() < present.durability.worst(),
+        };
+        self.state == State::Measured && is_better && !self.gives_up && !self.only_shown
     }
 }
 
@@ -224,8 +261,9 @@ impl Ranking<'_> {
                 false => State::Measured,
             },
             commits_per_second: commits(&self.turns.present),
-            device: device(&self.turns.present, setting.journal.is_log()),
+            device: device(&self.turns.present, &setting),
             gain: None,
+            wear: None,
             not_told_from: Vec::new(),
             lines: self.lines(&setting),
         }
@@ -245,8 +283,9 @@ impl Ranking<'_> {
             only_shown: candidate.only_shown,
             state: self.state(number, turns.is_empty(), skipped),
             commits_per_second: commits(&runs),
-            device: device(&runs, setting.journal.is_log()),
+            device: device(&runs, &setting),
             gain: Gain::of(&turns),
+            wear: Wear::of(&turns).filter(|_| setting.syncs() && self.place.present.syncs()),
             not_told_from: Vec::new(),
             lines: self.lines(&setting),
         }
@@ -295,19 +334,18 @@ fn commits(runs: &[Observation]) -> Option<Estimate> {
     Estimate::of(Measure::OperationsPerSecond, &rates)
 }
 
-fn device(runs: &[Observation], has_log: bool) -> DeviceCosts {
-    let of = |amount: fn(&Observation) -> Option<f64>| {
-        let amounts: Vec<f64> = runs.iter().filter_map(amount).collect();
-        median(&amounts)
+fn device(runs: &[Observation], setting: &Setting) -> DeviceCosts {
+    let of = |amount: fn(&CommitCost) -> Option<f64>| {
+        let costs = runs.iter().filter_map(|run| run.cost.as_ref());
+        median(&costs.filter_map(amount).collect::<Vec<f64>>())
     };
     DeviceCosts {
-        written_bytes: of(|run| run.written_bytes),
-        writes: of(|run| run.writes),
-        flushes: of(|run| run.flushes),
-        // The last one comes after the end.
-        without_checkpoint: has_log
+        written_bytes: of(|cost| Some(cost.written_bytes)).filter(|_| setting.syncs()),
+        writes: of(|cost| Some(cost.writes)).filter(|_| setting.syncs()),
+        flushes: of(|cost| cost.flushes),
+        at_most: setting.journal.is_log()
             && !runs.is_empty()
-            && runs.iter().all(|run| run.checkpoints <= 1),
+            && !runs.iter().any(Observation::is_of_a_cycle),
     }
 }
 
@@ -315,6 +353,7 @@ fn device(runs: &[Observation], has_log: bool) -> DeviceCosts {
 mod tests {
     use super::super::fixture;
     use super::*;
+    use iostep_model::pragma::{Journal, Synchronous};
 
     fn keys(advice: &Advice) -> Vec<&str> {
         advice.rows.iter().map(|row| row.key.as_str()).collect()
@@ -411,9 +450,66 @@ mod tests {
             checkpoints,
             ..Observation::default()
         };
-        assert!(device(&[run(1), run(1)], true).without_checkpoint);
-        assert!(!device(&[run(1), run(3)], true).without_checkpoint);
-        assert!(!device(&[run(0)], false).without_checkpoint);
-        assert!(!device(&[], true).without_checkpoint);
+        let of = |journal| Setting::new(journal, Synchronous::Full, 4096);
+        let (wal, delete) = (of(Journal::Wal), of(Journal::Delete));
+        assert!(device(&[run(1), run(1)], &wal).at_most);
+        assert!(!device(&[run(1), run(3)], &wal).at_most);
+        assert!(!device(&[run(0)], &delete).at_most);
+        assert!(!device(&[], &wal).at_most);
+    }
+
+    #[test]
+    fn what_is_never_synced_has_no_written_bytes() {
+        let advice = fixture::advice();
+        let row = |key: &str| advice.rows.iter().find(|row| row.key == key);
+        let off = row("wal-off").expect("a row");
+        assert_eq!((off.device.written_bytes, off.wear), (None, None));
+        let full = row("waldio-full").expect("a row");
+        assert!(full.device.written_bytes.is_some() && full.wear.is_some());
+    }
+
+    /// Of a present log of 8 KiB; waldio and the rollback journal write so many bytes.
+    fn wearing(waldio: (f64, f64), delete: f64) -> Advice {
+        let turns = fixture::turns(&|_, _| 1.0);
+        let turns = fixture::writing(turns, &|key| match key {
+            "waldio-full" => waldio,
+            "delete-full" => (delete, delete),
+            _ => (8192.0, 8192.0),
+        });
+        fixture::advice_for(Goal::Wear, &turns)
+    }
+
+    #[test]
+    fn for_wear_the_one_that_writes_least_for_certain_is_taken() {
+        let advice = wearing((5000.0, 4000.0), 48_000.0);
+        assert_eq!(advice.recommended.as_deref(), Some("waldio-full"));
+        // It may write as much as the present one.
+        let advice = wearing((8192.0, 4000.0), 48_000.0);
+        assert_eq!(advice.recommended, None);
+        // Without the first checkpoint nothing was written.
+        let advice = wearing((5000.0, 0.0), 48_000.0);
+        assert_eq!(advice.recommended.as_deref(), Some("waldio-full"));
+    }
+
+    #[test]
+    fn for_durability_the_least_loss_is_taken_however_slow() {
+        let turns = fixture::turns(&|_, _| 0.1);
+        let advice = fixture::advice_for(Goal::Durability, &turns);
+        // The present log loses nothing.
+        assert_eq!(advice.recommended, None);
+        let losses: Vec<Loss> = advice
+            .rows
+            .iter()
+            .filter(|row| row.state == State::Measured)
+            .map(|row| row.durability.worst())
+            .collect();
+        assert!(losses.is_sorted(), "{losses:?}");
+        let place = Situation {
+            present: Setting::new(Journal::Wal, Synchronous::Normal, 4096),
+            ..advice.place.clone()
+        };
+        let planned = fixture::planned();
+        let advice = Advice::new(place, &planned, &turns, None, Vec::new());
+        assert_eq!(advice.recommended.as_deref(), Some("waldio-full"));
     }
 }

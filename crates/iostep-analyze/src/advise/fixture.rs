@@ -1,13 +1,14 @@
 //! Small advice, made by hand, for tests.
 
 use iostep_model::database::{DatabaseFacts, TableFacts};
+use iostep_model::goal::Goal;
 use iostep_model::pragma::{Journal, Synchronous};
 
 use super::advice::{Advice, Planned, Situation};
 use super::candidate::candidates;
 use super::mount_option::mount_options;
 use super::setting::Setting;
-use super::turns::{Observation, Setback, Turn, Turns};
+use super::turns::{CommitCost, Observation, Setback, Turn, Turns};
 use super::workload::Workload;
 use crate::bench::fixture::sqlite_wal;
 
@@ -40,9 +41,12 @@ pub fn facts() -> DatabaseFacts {
 fn at(commits_per_second: f64) -> Observation {
     Observation {
         commits_per_second,
-        written_bytes: Some(8192.0),
-        writes: Some(2.0),
-        flushes: Some(1.0),
+        cost: Some(CommitCost {
+            written_bytes: 8192.0,
+            writes: 2.0,
+            flushes: Some(1.0),
+        }),
+        written_least: Some(8192.0),
         checkpoints: 3,
     }
 }
@@ -57,7 +61,25 @@ pub fn turn(before: f64, own: [f64; 2], after: f64) -> Turn {
     }
 }
 
-fn planned() -> Vec<Planned> {
+/// A turn in which a commit writes so many bytes at most and at least.
+pub fn wearing(own: (f64, f64), present: (f64, f64)) -> Turn {
+    let of = |(most, least): (f64, f64)| Observation {
+        cost: Some(CommitCost {
+            written_bytes: most,
+            ..CommitCost::default()
+        }),
+        written_least: Some(least),
+        ..at(1000.0)
+    };
+    Turn {
+        candidate: 0,
+        before: of(present),
+        own: [of(own); 2],
+        after: of(present),
+    }
+}
+
+pub fn planned() -> Vec<Planned> {
     let place = place();
     let options = mount_options("ext4", "barrier=0");
     let all = candidates(&place.present, &place.workload, &options);
@@ -82,6 +104,7 @@ fn place() -> Situation {
         recording: None,
         present: Setting::new(Journal::Wal, Synchronous::Full, 4096),
         present_basis: vec!["journal wal from the database".into()],
+        goal: Goal::Speed,
         run_ns: 1_000_000_000,
         rounds: 5,
     }
@@ -112,8 +135,31 @@ pub fn turns(ratio: &dyn Fn(usize, u32) -> f64) -> Turns {
 
 /// The advice that follows from these turns.
 pub fn advice_with(turns: &Turns) -> Advice {
+    advice_for(Goal::Speed, turns)
+}
+
+/// The same for another goal.
+pub fn advice_for(goal: Goal, turns: &Turns) -> Advice {
     let environment = sqlite_wal(1).environment;
-    Advice::new(place(), &planned(), turns, Some(environment), Vec::new())
+    let place = Situation { goal, ..place() };
+    Advice::new(place, &planned(), turns, Some(environment), Vec::new())
+}
+
+/// The same turns, with what a commit of each candidate writes at most and at least.
+pub fn writing(mut turns: Turns, bytes: &dyn Fn(&str) -> (f64, f64)) -> Turns {
+    let keys: Vec<String> = planned().into_iter().map(|(c, _)| c.key).collect();
+    for turn in &mut turns.turns {
+        let (most, least) = bytes(&keys[turn.candidate]);
+        for run in &mut turn.own {
+            run.written_least = Some(least);
+            run.checkpoints = if most > least { 1 } else { 3 };
+            run.cost = run.cost.map(|cost| CommitCost {
+                written_bytes: most,
+                ..cost
+            });
+        }
+    }
+    turns
 }
 
 /// The advice of [`turns`].

@@ -54,6 +54,11 @@ impl Habits {
                 self.opened.insert(handle, *path);
                 self.file(*path, paths);
             }
+            (Operation::Reopen { handle, .. }, Outcome::Handle(new)) => {
+                if let Some(path) = self.opened.get(handle).copied() {
+                    self.opened.insert(new, path);
+                }
+            }
             (Operation::Seek { handle, .. }, Outcome::Value(position)) => {
                 self.positions.insert(*handle, position);
             }

@@ -51,6 +51,11 @@ impl Setting {
         }
     }
 
+    /// True if commits or checkpoints are synced, so that what they write is counted with them.
+    pub fn syncs(&self) -> bool {
+        self.synchronous != Synchronous::Off
+    }
+
     /// True if both ask SQLite for the same: what only a log has does not count without one.
     pub fn is_same(&self, other: &Setting) -> bool {
         let relevant = |setting: &Setting| Setting {

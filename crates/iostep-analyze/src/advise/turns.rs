@@ -1,9 +1,11 @@
 //! What came of each run of a setting, by turns with the present one.
 
-use iostep_model::bench::{Document, RunState, Step, Warning};
+use iostep_model::bench::{Document, Run, RunState, Step, Warning, figures};
+use iostep_model::manifest::Counters;
 use serde::Serialize;
 
 use crate::bench::{Measure, RunSummary, Summary};
+use crate::stats::amount::ratio;
 
 /// One run of one setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -11,14 +13,38 @@ pub struct Observation {
     /// Commits a second of all threads, each with its share of the checkpoints, also of one that
     /// came after the end.
     pub commits_per_second: f64,
-    /// Bytes that the device wrote for a commit; `None` where none counted.
-    pub written_bytes: Option<f64>,
-    /// Writes of the device for a commit.
-    pub writes: Option<f64>,
-    /// Flushes of the device for a commit.
-    pub flushes: Option<f64>,
+    /// What the device did for a commit, with its share of the checkpoints; `None` where none
+    /// counted.
+    pub cost: Option<CommitCost>,
+    /// Bytes that the device wrote for a commit at least: without the checkpoint after the end
+    /// where that was the only one, since a longer log shares it among more commits.
+    pub written_least: Option<f64>,
     /// Checkpoints of the log, with the one after the end.
     pub checkpoints: u64,
+}
+
+/// What the device did for a commit, with its share of the checkpoints, also of one that came after
+/// the end of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CommitCost {
+    /// Bytes written.
+    pub written_bytes: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Flushes; `None` if others may have asked for some.
+    pub flushes: Option<f64>,
+}
+
+impl CommitCost {
+    fn of(counted: &Counters, measured: &Run) -> Option<CommitCost> {
+        let commits = measured.operations;
+        let flushes = ratio(counted.flush.ios, commits);
+        Some(CommitCost {
+            written_bytes: ratio(counted.write.bytes, commits)?,
+            writes: ratio(counted.write.ios, commits)?,
+            flushes: flushes.filter(|_| figures::flushes_are_own(measured)),
+        })
+    }
 }
 
 /// Why a setting has no figures.
@@ -56,21 +82,36 @@ impl Observation {
             let why = format!("{}: {}", failure.attempt, failure.reason);
             return Err(Setback::Failed(why));
         }
-        let threads = document.runs.first().map_or(1, |run| run.threads.len());
-        Observation::of_run(run, threads)
+        let measured = document.runs.first();
+        measured
+            .and_then(|measured| Observation::of_run(run, measured))
             .ok_or_else(|| Setback::Failed("no transaction was committed".into()))
     }
 
-    fn of_run(run: &RunSummary, threads: usize) -> Option<Observation> {
+    fn of_run(run: &RunSummary, measured: &Run) -> Option<Observation> {
         let time_ns = Measure::TimePerOperation.of(run).filter(|ns| *ns > 0.0)?;
-        let device = run.device.as_ref();
+        let checkpoints = run.latency(Step::Checkpoint).map_or(0, |found| found.count);
+        let last = measured.last_checkpoint.unwrap_or_default();
+        let all = measured.device.map(|device| device.and(last));
+        let least = match figures::saw_a_cycle(checkpoints) {
+            true => all,
+            false => measured.device,
+        };
+        let cost = |counted: Counters| {
+            let cost = CommitCost::of(&counted, measured);
+            cost.filter(|_| figures::writes_are_own(measured))
+        };
         Some(Observation {
-            commits_per_second: threads.max(1) as f64 * 1e9 / time_ns,
-            written_bytes: Measure::WrittenPerOperation.of(run),
-            writes: device.and_then(|device| device.writes_per_operation),
-            flushes: Measure::FlushesPerOperation.of(run),
-            checkpoints: run.latency(Step::Checkpoint).map_or(0, |found| found.count),
+            commits_per_second: measured.threads.len().max(1) as f64 * 1e9 / time_ns,
+            cost: all.and_then(cost),
+            written_least: least.and_then(cost).map(|cost| cost.written_bytes),
+            checkpoints,
         })
+    }
+
+    /// True if a log's figures are with a checkpoint of as many commits as come between two.
+    pub(super) fn is_of_a_cycle(&self) -> bool {
+        figures::saw_a_cycle(self.checkpoints)
     }
 }
 
@@ -131,6 +172,7 @@ impl Turns {
 mod tests {
     use super::*;
     use crate::bench::fixture;
+    use iostep_model::bench::{Latency, LatencyRecorder};
 
     #[test]
     fn commits_a_second_hold_the_checkpoints() {
@@ -145,7 +187,49 @@ mod tests {
             "{found:?} {without}"
         );
         assert!(found.checkpoints > 0);
-        assert_eq!((found.flushes, found.writes), (Some(1.0), Some(2.0)));
+        let cost = found.cost.expect("a device");
+        assert_eq!((cost.flushes, cost.writes), (Some(1.0), 2.0));
+    }
+
+    #[test]
+    fn flushes_that_may_be_another_partitions_are_no_cost_of_a_commit() {
+        let mut document = fixture::sqlite_wal(1);
+        let run = &mut document.runs[0];
+        let mut others = iostep_model::bench::OthersIo::default();
+        others.beside.write.ios = run.operations;
+        run.others = Some(others);
+        let found = Observation::of(&document).expect("a run");
+        let cost = found.cost.expect("a device");
+        assert_eq!((cost.flushes, cost.writes), (None, 2.0));
+    }
+
+    #[test]
+    fn a_commit_holds_its_share_of_the_checkpoint_after_the_end() {
+        let mut document = fixture::sqlite_wal(1);
+        let without = Observation::of(&document).expect("a run");
+        let run = &mut document.runs[0];
+        let mut last = Counters::default();
+        last.write.bytes = 1000 * run.operations;
+        last.flush.ios = 2 * run.operations;
+        run.last_checkpoint = Some(last);
+        let many = Observation::of(&document).expect("a run");
+        let written = |of: &Observation| of.cost.expect("a device").written_bytes;
+        assert_eq!(written(&many), written(&without) + 1000.0);
+        assert_eq!(many.cost.expect("a device").flushes, Some(3.0));
+        assert_eq!(many.written_least, Some(written(&many)));
+        let checkpoint = |latency: &&mut Latency| latency.step == Step::Checkpoint;
+        let mut one = LatencyRecorder::new();
+        one.record(1000);
+        let latencies = document.runs[0].latencies.iter_mut();
+        latencies
+            .into_iter()
+            .find(checkpoint)
+            .expect("timed")
+            .histogram = one.into();
+        let single = Observation::of(&document).expect("a run");
+        assert!(!single.is_of_a_cycle() && many.is_of_a_cycle());
+        assert_eq!(written(&single), written(&many));
+        assert_eq!(single.written_least, Some(written(&without)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use iostep_model::event::{self, Content, Event, IoRef, Queue};
 use iostep_model::filesystem::Kind;
-use iostep_model::manifest::{Backend, Holds, LayoutRange, Manifest};
+use iostep_model::manifest::{Backend, Filesystem, LayoutRange, Manifest};
 use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, FileKey, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
@@ -10,19 +10,27 @@ use rustc_hash::FxHashMap;
 use super::extents::Extents;
 use super::homes::Homes;
 use super::names::Names;
+use super::volumes::{Region, Volume};
 use super::{btrfs, ext4, f2fs, nilfs2, xfs};
 
 /// btrfs keeps free space caches as files of the root tree; ext4 keeps quotas and the like in
 /// inodes below the first ordinary one, but for the root directory.
 const BTRFS_ROOT_TREE: u64 = 1;
+/// btrfs: the inode whose pages are the blocks of all trees.
+const BTRFS_BTREE_INODE: u64 = 1;
+/// btrfs: the tree of the files that a balance moves data through (`BTRFS_DATA_RELOC_TREE_OBJECTID`).
+/// Their inode numbers are no user's files', nor is it said whose data they hold.
+const BTRFS_DATA_RELOC_TREE: u64 = (-9i64) as u64;
 const EXT4_ROOT_INODE: u64 = 2;
 const EXT4_FIRST_INODE: u64 = 11;
 
-/// Classifies bios of one device.
+/// Classifies the bios of one filesystem.
 #[derive(Debug)]
 pub(crate) struct Classifier<'a> {
     names: &'a Names,
-    manifest: &'a Manifest,
+    /// Which one, in the names.
+    volume: u16,
+    filesystem: Option<&'a Filesystem>,
     /// Of the device of the bio that is looked at.
     layout: Layout<'a>,
     /// Metadata blocks outside the layout's ranges, by what was written to them: a block that is
@@ -44,47 +52,29 @@ pub(crate) struct Layout<'a> {
     kind: Option<Kind>,
     start_sector: u64,
     block_bytes: u64,
-    /// Of the device; a filesystem has no more.
+    /// Of the device that it begins on; a filesystem has no more.
     blocks: u64,
     ranges: &'a [LayoutRange],
 }
 
-/// A device that holds nothing but the log.
-static ALL_LOG: [LayoutRange; 1] = [LayoutRange {
-    first_block: 0,
-    blocks: u64::MAX,
-    class: Class::LogOther,
-}];
-
-/// What is reserved on a device: the filesystem's layout is that of its first one.
-fn ranges_of(manifest: &Manifest, device: u8) -> &[LayoutRange] {
-    let filesystem = manifest.filesystem.as_ref();
-    match manifest.holds(device) {
-        Holds::Journal => &ALL_LOG,
-        _ if device == manifest.filesystem_device() => {
-            filesystem.map_or(&[], |filesystem| filesystem.layout.as_slice())
-        }
-        _ => &[],
-    }
-}
-
 impl<'a> Layout<'a> {
-    fn new(manifest: &'a Manifest) -> Layout<'a> {
-        let filesystem = manifest.filesystem.as_ref();
+    fn new(volume: &Volume<'a>) -> Layout<'a> {
+        let filesystem = volume.filesystem;
         let block_bytes = filesystem.map_or(4096, |f| u64::from(f.block_bytes.max(512)));
+        let first = volume.first();
         Layout {
-            kind: manifest.filesystem_kind(),
-            start_sector: manifest.filesystem_start_sector(),
+            kind: volume.kind(),
+            start_sector: first.map_or(0, |region| region.start_sector),
             block_bytes,
-            blocks: manifest.device_at(manifest.filesystem_device()).sectors * SECTOR_BYTES
-                / block_bytes,
-            ranges: ranges_of(manifest, manifest.filesystem_device()),
+            blocks: volume.device_bytes / block_bytes,
+            ranges: first.map_or(&[], |region| region.ranges),
         }
     }
 
     /// The filesystem block that holds a sector.
     pub(crate) fn block_of(&self, sector: u64) -> u64 {
-        sector.saturating_sub(self.start_sector) * SECTOR_BYTES / self.block_bytes
+        let sectors = sector.saturating_sub(self.start_sector);
+        sectors.saturating_mul(SECTOR_BYTES) / self.block_bytes
     }
 
     /// What the layout reserves a block for.
@@ -126,21 +116,23 @@ impl<'a> Layout<'a> {
 }
 
 impl<'a> Classifier<'a> {
-    /// A classifier for the device and filesystem of a manifest.
+    /// A classifier for what is on a volume.
     pub(super) fn new(
-        manifest: &'a Manifest,
+        manifest: &Manifest,
+        (number, volume): (u16, Volume<'a>),
         names: &'a Names,
         events: &[Event],
     ) -> Classifier<'a> {
-        let blind = manifest.backend == Backend::Tracefs;
-        let layout = Layout::new(manifest);
+        let layout = Layout::new(&volume);
+        let blind = manifest.backend == Backend::Tracefs && volume.filesystem.is_some();
         Classifier {
             names,
-            manifest,
+            volume: number,
+            filesystem: volume.filesystem,
             layout,
-            written: written_metadata(manifest, &layout, events),
+            written: written_metadata(&volume, &layout, events),
             homes: Homes::default(),
-            nodes: f2fs::Nodes::learn(events),
+            nodes: f2fs::Nodes::learn(&volume, events),
             logs: nilfs2::Logs::default(),
             extents: blind.then(|| Extents::new(manifest, events)).flatten(),
         }
@@ -153,10 +145,10 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// The parts of a bio, in the order of sectors. Their bytes add up to the bio's. Their requests,
-    /// sectors and causes are not known yet.
-    pub(super) fn segments(&mut self, device: u8, queue: &Queue) -> Vec<Segment> {
-        self.layout.ranges = ranges_of(self.manifest, device);
+    /// The parts of a bio that lies in a region of the volume, in the order of sectors. Their bytes
+    /// add up to the bio's. Their requests, sectors and causes are not known yet.
+    pub(super) fn segments(&mut self, region: &Region<'a>, queue: &Queue) -> Vec<Segment> {
+        self.layout.ranges = region.ranges;
         let transfers = queue.operation.is_write() || queue.operation == Operation::Read;
         if let Some(extents) = self.extents.as_mut().filter(|_| transfers) {
             return extents.pieces(queue, self.names);
@@ -164,6 +156,11 @@ impl<'a> Classifier<'a> {
         let mut sector = queue.sector;
         let mut pieces = Vec::with_capacity(queue.segments.len().max(1));
         for segment in &queue.segments {
+            if segment.content == Content::Unknown {
+                pieces.extend(self.unseen(queue, segment, sector));
+                sector += u64::from(segment.bytes) / SECTOR_BYTES;
+                continue;
+            }
             let mut piece = self.piece(queue, segment, sector);
             if self.layout.is_nilfs2() && queue.operation.is_write() {
                 self.logs.refine(&mut piece, segment, sector);
@@ -198,27 +195,51 @@ impl<'a> Classifier<'a> {
     /// A range that is to be read as zeros: of the filesystem's own structures (inode tables), or
     /// of a file, which nobody names.
     fn zeroed(&self, queue: &Queue) -> Vec<Segment> {
+        let parts = self.reserved_parts(queue.sector, queue.bytes).into_iter();
+        let pieces = parts.map(|(class, bytes)| match class {
+            Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
+            None => Segment::of(bytes, Class::Zeroes, Evidence::None),
+        });
+        pieces.collect()
+    }
+
+    /// Nothing was seen behind the pages: the layout is all there is.
+    fn unseen(&self, queue: &Queue, segment: &event::Segment, sector: u64) -> Vec<Segment> {
+        let parts = self.reserved_parts(sector, segment.bytes).into_iter();
+        let pieces = parts.map(|(class, bytes)| match class {
+            Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
+            None => Segment::of(bytes, Class::Unknown, Evidence::None),
+        });
+        pieces
+            .map(|piece| self.with_dirtier(queue, segment, piece))
+            .collect()
+    }
+
+    /// What the layout reserves the parts of a range for, and the bytes of each.
+    fn reserved_parts(&self, sector: u64, bytes: u32) -> Vec<(Option<Class>, u32)> {
         let block_sectors = (self.layout.block_bytes / SECTOR_BYTES).max(1);
-        let mut pieces = Vec::new();
-        let (mut sector, mut left) = (queue.sector, queue.bytes);
+        let mut parts = Vec::new();
+        let (mut sector, mut left) = (sector, bytes);
         while left > 0 {
             let (class, until) = self.layout.run_at(self.layout.block_of(sector));
             let end = until.saturating_mul(block_sectors);
             let sectors = end.saturating_sub(sector.saturating_sub(self.layout.start_sector));
             let room = sectors.saturating_mul(SECTOR_BYTES);
             let bytes = u32::try_from(room).map_or(left, |room| room.min(left));
-            pieces.push(match class {
-                Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
-                None => Segment::of(bytes, Class::Zeroes, Evidence::None),
-            });
-            sector += u64::from(bytes) / SECTOR_BYTES;
-            left -= bytes.max(1).min(left);
+            let bytes = bytes.max(1).min(left);
+            parts.push((class, bytes));
+            sector = sector.saturating_add(u64::from(bytes) / SECTOR_BYTES);
+            left -= bytes;
         }
-        pieces
+        parts
     }
 
     fn piece(&self, queue: &Queue, segment: &event::Segment, sector: u64) -> Segment {
-        let mut piece = self.content(queue, segment, sector);
+        let piece = self.content(queue, segment, sector);
+        self.with_dirtier(queue, segment, piece)
+    }
+
+    fn with_dirtier(&self, queue: &Queue, segment: &event::Segment, mut piece: Segment) -> Segment {
         let Some(dirtier) = segment.dirtier else {
             return piece;
         };
@@ -230,11 +251,25 @@ impl<'a> Classifier<'a> {
             piece.class,
             Class::FileData | Class::DeviceData | Class::LoggedData
         );
-        if is_data || !self.names.process_at(row).kernel {
+        // Of a mounted filesystem's, only FAT says which process changed a buffer.
+        let is_shared =
+            matches!(segment.content, Content::Buffer { .. }) && self.shares_its_buffers();
+        if is_data || !is_shared && !self.names.process_at(row).kernel {
             piece.dirtier = Some(row);
             piece.dirtier_by_inode = dirtier.by_inode;
         }
         piece
+    }
+
+    /// True for a filesystem that nothing is known of but its files.
+    fn has_no_rules(&self) -> bool {
+        self.filesystem.is_some() && self.layout.kind.is_none()
+    }
+
+    /// True for a mounted filesystem whose metadata many calls change in one buffer.
+    fn shares_its_buffers(&self) -> bool {
+        let is_mounted = self.filesystem.is_some_and(|it| !it.mount_point.is_empty());
+        is_mounted && !self.layout.is_fat()
     }
 
     fn content(&self, queue: &Queue, segment: &event::Segment, sector: u64) -> Segment {
@@ -277,22 +312,22 @@ impl<'a> Classifier<'a> {
                 generation,
             } => {
                 let id = (*node, *inode, *generation);
-                self.nodes.piece(self.names, bytes, queue.mono_ns, id)
+                self.nodes
+                    .piece((self.names, self.volume), bytes, queue.mono_ns, id)
             }
             Content::F2fsMeta => {
                 let reserved = self.layout.class_of(self.layout.block_of(sector));
-                let filesystem = self.manifest.filesystem.as_ref();
-                let has_layout = filesystem.is_some_and(|it| !it.layout.is_empty());
+                let has_layout = self.filesystem.is_some_and(|it| !it.layout.is_empty());
                 f2fs::metadata(bytes, has_layout, reserved, queue.operation)
             }
             Content::BlockMap { file } => Segment {
                 file: match self.own_file(*file) {
-                    None => self.names.file(*file),
+                    None => self.names.file_of(self.volume, *file),
                     Some(_) => None,
                 },
                 ..Segment::of(bytes, Class::IndirectBlock, Evidence::PageCache)
             },
-            Content::Unknown => self.unseen(bytes, sector),
+            Content::Unknown => Segment::of(bytes, Class::Unknown, Evidence::None),
         }
     }
 
@@ -305,11 +340,18 @@ impl<'a> Classifier<'a> {
         if let Some(class) = self.own_file(file) {
             return Segment::of(bytes, class, evidence);
         }
+        // A scrub reads whatever is there in its name; its own pages are tree blocks.
+        if (file.subvolume, file.inode) == (BTRFS_ROOT_TREE, BTRFS_BTREE_INODE) {
+            return Segment::of(bytes, Class::Unknown, Evidence::None);
+        }
+        if file.subvolume == BTRFS_DATA_RELOC_TREE {
+            return Segment::of(bytes, Class::FileData, evidence);
+        }
         let is_system = file.subvolume == BTRFS_ROOT_TREE
             || self.layout.is_ext()
                 && file.inode < EXT4_FIRST_INODE
                 && file.inode != EXT4_ROOT_INODE;
-        let file = self.names.file(file);
+        let file = self.names.file_of(self.volume, file);
         let class = match file {
             _ if is_system => Class::SystemFile,
             Some(row) if self.names.is_directory(row) => Class::Directory,
@@ -330,17 +372,9 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// Nothing was seen behind the pages: the layout is all there is.
-    fn unseen(&self, bytes: u32, sector: u64) -> Segment {
-        match self.layout.class_of(self.layout.block_of(sector)) {
-            Some(class) => Segment::of(bytes, class, Evidence::LayoutRange),
-            None => Segment::of(bytes, Class::Unknown, Evidence::None),
-        }
-    }
-
     /// A buffer of the block device: metadata of ext4, or what a user wrote past it.
     fn buffer(&self, queue: &Queue, bytes: u32, sector: u64, head: &[u8; 16]) -> Segment {
-        if self.manifest.filesystem.is_none() {
+        if self.filesystem.is_none() {
             return Segment::of(bytes, Class::DeviceData, Evidence::PageCache);
         }
         let fs_block = self.layout.block_of(sector);
@@ -373,6 +407,8 @@ impl<'a> Classifier<'a> {
             None if self.layout.is_fat() => {
                 Segment::of(bytes, Class::Directory, Evidence::PageCache)
             }
+            // Of a filesystem without rules it may be anything: its metadata, or what a program wrote.
+            None if self.has_no_rules() => Segment::of(bytes, Class::Unknown, Evidence::None),
             None => Segment::of(bytes, Class::DeviceData, Evidence::PageCache),
         }
     }
@@ -391,7 +427,7 @@ impl<'a> Classifier<'a> {
         if let Some((file, offset_bytes)) = home_file {
             let is_cut_off = file.inode == 0;
             return Segment {
-                file: self.names.file(file),
+                file: self.names.file_of(self.volume, file),
                 file_offset_bytes: (!is_cut_off).then_some(offset_bytes),
                 home,
                 home_class: Some(Class::FileData),
@@ -418,7 +454,7 @@ impl<'a> Classifier<'a> {
 /// The classes of metadata blocks outside the layout's ranges, as the log and the blocks
 /// themselves tell when they are written.
 fn written_metadata(
-    manifest: &Manifest,
+    volume: &Volume<'_>,
     layout: &Layout<'_>,
     events: &[Event],
 ) -> FxHashMap<u64, Class> {
@@ -437,7 +473,9 @@ fn written_metadata(
             let sector = next_sector;
             next_sector += u64::from(segment.bytes) / SECTOR_BYTES;
             let (fs_block, head) = match &segment.content {
-                Content::Buffer { head } if device == manifest.filesystem_device() => {
+                Content::Buffer { head }
+                    if volume.first().is_some_and(|it| it.holds(device, sector)) =>
+                {
                     (layout.block_of(sector), head)
                 }
                 Content::JournalBlock {
@@ -445,7 +483,7 @@ fn written_metadata(
                     home_fs_block: Some(home),
                     home_file: None,
                     ..
-                } => (*home, head),
+                } if volume.holds(device, sector) => (*home, head),
                 _ => continue,
             };
             if layout.class_of(fs_block).is_none()
@@ -460,6 +498,8 @@ fn written_metadata(
 
 #[cfg(test)]
 mod tests {
+    use super::super::classifiers::Classifiers;
+    use super::super::volumes;
     use super::*;
     use iostep_model::Flags;
     use iostep_model::fixture;
@@ -512,7 +552,8 @@ mod tests {
         let segments = vec![buffer(extents), buffer(dot)];
         let events = [Event::Queue(queue(Operation::Write, 700, 2, segments))];
         let manifest = manifest();
-        let classes = written_metadata(&manifest, &Layout::new(&manifest), &events);
+        let volume = volumes::of(&manifest).remove(0);
+        let classes = written_metadata(&volume, &Layout::new(&volume), &events);
         assert_eq!(classes.get(&700), Some(&Class::ExtentBlock));
         assert_eq!(classes.get(&701), Some(&Class::Directory));
     }
@@ -521,7 +562,7 @@ mod tests {
     fn a_range_of_zeros_is_what_the_layout_reserves_it_for_or_zeroes() {
         let manifest = manifest();
         let names = Names::learn(&[]);
-        let mut classifier = Classifier::new(&manifest, &names, &[]);
+        let mut classifier = Classifiers::new(&manifest, &names, &[]);
         let zeroes = queue(Operation::WriteZeroes, 95, 20, Vec::new());
         let pieces = classifier.segments(0, &zeroes);
         let classes: Vec<_> = pieces.iter().map(|p| (p.class, p.bytes / 4096)).collect();

@@ -1,11 +1,12 @@
 //! f2fs: nodes by their footer, metadata by its place.
 
-use iostep_model::event::{Content, Event};
+use iostep_model::event::{Content, Event, IoRef};
 use iostep_model::table::Segment;
 use iostep_model::{Class, Evidence, FileKey, Operation};
 use rustc_hash::FxHashMap;
 
 use super::names::Names;
+use super::volumes::Volume;
 
 /// Which inode a node belongs to, by the nodes that were written: one that is read is seen before
 /// its content.
@@ -15,9 +16,12 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Collects the written nodes of a recording.
-    pub(super) fn learn(events: &[Event]) -> Nodes {
-        let queues = events.iter().filter_map(Event::queue);
+    /// Collects the nodes that were written to a volume.
+    pub(super) fn learn(volume: &Volume<'_>, events: &[Event]) -> Nodes {
+        let queues = events.iter().filter_map(|event| match event.io()? {
+            (device, IoRef::Queue(queue)) if volume.holds(device, queue.sector) => Some(queue),
+            _ => None,
+        });
         let contents = queues.flat_map(|queue| queue.segments.iter().map(|s| &s.content));
         let known = contents.filter_map(|content| match content {
             Content::F2fsNode {
@@ -35,7 +39,7 @@ impl Nodes {
     /// A node block, with the file that it belongs to.
     pub(super) fn piece(
         &self,
-        names: &Names,
+        (names, volume): (&Names, u16),
         bytes: u32,
         mono_ns: u64,
         (node, inode, generation): (u32, Option<u64>, Option<u32>),
@@ -44,8 +48,8 @@ impl Nodes {
         // An inode's own node has its number.
         let number = known.unwrap_or(u64::from(node));
         let file = match generation {
-            Some(generation) => names.file(FileKey::plain(number, generation)),
-            None => names.file_with_inode(number, mono_ns),
+            Some(generation) => names.file_of(volume, FileKey::plain(number, generation)),
+            None => names.file_with_inode(volume, number, mono_ns),
         };
         let evidence = match inode {
             Some(_) => Evidence::BlockHeader,
@@ -119,7 +123,9 @@ mod tests {
 
     fn path(events: &[Event], mono_ns: u64, node: (u32, Option<u64>, Option<u32>)) -> String {
         let names = Names::learn(events);
-        let piece = Nodes::learn(events).piece(&names, 4096, mono_ns, node);
+        let manifest = iostep_model::fixture::empty().manifest;
+        let volume = super::super::volumes::of(&manifest).remove(0);
+        let piece = Nodes::learn(&volume, events).piece((&names, 0), 4096, mono_ns, node);
         let (files, _) = names.into_tables();
         let path = piece.file.and_then(|row| files[row as usize].path.clone());
         path.unwrap_or_default()

@@ -11,16 +11,18 @@ use super::ext4;
 /// The first bytes of a block.
 pub type Head = [u8; 16];
 
-/// Gives the last write of every journal block its class. `head` reads a filesystem block; `None`
+/// Gives the last write of every journal block of a filesystem its class. `volume` is the
+/// filesystem's, as rows have it. `head` reads a filesystem block; `None`
 /// leaves the block's segment as it is.
 ///
 /// Under `data=journal` a file's logged data is taken for a logged block of metadata.
-pub fn apply(trace: &mut Trace, mut head: impl FnMut(u64) -> Option<Head>) {
-    let Some(filesystem) = &trace.manifest.filesystem else {
+pub fn apply(trace: &mut Trace, volume: Option<u16>, mut head: impl FnMut(u64) -> Option<Head>) {
+    let Some(filesystem) = trace.manifest.filesystem_of(volume) else {
         return;
     };
     let ring = Ring {
-        start_sector: trace.manifest.device.start_sector,
+        volume,
+        start_sector: trace.manifest.start_sector_of(volume),
         block_sectors: (u64::from(filesystem.block_bytes) / SECTOR_BYTES).max(1),
     };
     let last = ring.last_writes(trace);
@@ -31,7 +33,7 @@ pub fn apply(trace: &mut Trace, mut head: impl FnMut(u64) -> Option<Head>) {
         let old = &before[first..first + usize::from(request.segments)];
         let start = after.len();
         for segment in old {
-            if !is_log_write(request, segment) {
+            if !ring.has_write(request, segment) {
                 after.push(segment.clone());
                 continue;
             }
@@ -55,17 +57,20 @@ fn class_of(head: Head) -> Option<Class> {
     Some(ext4::log_class(&head).unwrap_or(Class::LoggedBlock))
 }
 
-fn is_log_write(request: &Request, segment: &Segment) -> bool {
-    request.operation.is_write() && segment.class == Class::LogOther
-}
-
 /// Where blocks are on the device.
 struct Ring {
+    volume: Option<u16>,
     start_sector: u64,
     block_sectors: u64,
 }
 
 impl Ring {
+    /// True for a part of a write to this log.
+    fn has_write(&self, request: &Request, segment: &Segment) -> bool {
+        let is_log = segment.class == Class::LogOther && segment.volume == self.volume;
+        request.operation.is_write() && is_log
+    }
+
     fn block_of(&self, sector: u64) -> u64 {
         sector.saturating_sub(self.start_sector) / self.block_sectors
     }
@@ -75,7 +80,7 @@ impl Ring {
         let mut last = FxHashMap::default();
         for (row, request) in (0..).zip(&trace.requests) {
             for segment in trace.segments_of(request) {
-                if !is_log_write(request, segment) {
+                if !self.has_write(request, segment) {
                     continue;
                 }
                 let sectors = u64::from(segment.bytes) / SECTOR_BYTES;
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn a_transaction_is_taken_apart() {
         let mut trace = log_writes(&[(100, 3), (103, 1)]);
-        apply(&mut trace, |block| match block {
+        apply(&mut trace, None, |block| match block {
             100 => Some(head(1)),
             103 => Some(head(2)),
             _ => Some([7; 16]),
@@ -181,7 +186,7 @@ mod tests {
     #[test]
     fn what_was_written_over_is_not_guessed() {
         let mut trace = log_writes(&[(100, 2), (101, 1)]);
-        apply(&mut trace, |_| Some(head(1)));
+        apply(&mut trace, None, |_| Some(head(1)));
         let expected = [(Class::LogDescriptor, 1), (Class::LogOther, 1)];
         assert_eq!(parts(&trace, 0), expected);
         assert_eq!(parts(&trace, 1), [(Class::LogDescriptor, 1)]);
@@ -191,7 +196,7 @@ mod tests {
     fn a_block_that_cannot_be_read_stays_as_it_is() {
         let mut trace = log_writes(&[(100, 2)]);
         let before = trace.segments.clone();
-        apply(&mut trace, |_| None);
+        apply(&mut trace, None, |_| None);
         assert_eq!(trace.segments, before);
     }
 }

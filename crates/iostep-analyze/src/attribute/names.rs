@@ -1,11 +1,12 @@
 //! Files and threads by identity.
 
 use iostep_model::FileKey;
-use iostep_model::event::{self, Event};
-use iostep_model::table::{File, ProcessRow};
+use iostep_model::event::{self, Event, FactRef, IoRef};
+use iostep_model::table::{File, ProcessRow, is_no_name};
 use rustc_hash::FxHashMap;
 
 use super::file_type;
+use super::volumes::Places;
 
 /// A thread is told about just after the event that made it known, and its comm changes with
 /// exec: the row that is meant may be this much younger than the event.
@@ -19,44 +20,61 @@ const S_IFDIR: u16 = 0o040_000;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     files: Vec<File>,
-    by_key: FxHashMap<FileKey, u32>,
+    /// By volume.
+    by_key: FxHashMap<(u16, FileKey), u32>,
     /// When a file was told about, by inode number.
-    by_inode: FxHashMap<u64, Vec<(u64, u32)>>,
+    by_inode: FxHashMap<(u16, u64), Vec<(u64, u32)>>,
     processes: Vec<ProcessRow>,
     by_pid: FxHashMap<u32, Vec<u32>>,
 }
 
 impl Names {
-    /// Collects every file and thread that the events name or mention.
+    /// Collects every file and thread that the events name or mention, of one filesystem.
+    #[cfg(test)]
     pub(super) fn learn(events: &[Event]) -> Names {
+        Names::learn_at(&Places::default(), events)
+    }
+
+    /// The same of those that lie in these places.
+    pub(super) fn learn_at(places: &Places<'_>, events: &[Event]) -> Names {
         let mut names = Names::default();
         for event in events {
+            if let Some((volume, fact)) = event.fact() {
+                names.collect(volume, fact);
+            }
             match event {
-                Event::File(file) => names.add_file(file),
-                Event::FileDeleted { mono_ns, file } => {
-                    let row = names.file_row(*file);
-                    row.deleted_ns.get_or_insert(*mono_ns);
-                }
                 Event::Process(process) => names.add_process(process.clone().into()),
                 Event::Cgroup(cgroup) => names.add_cgroup(cgroup),
-                Event::Queue(queue)
-                | Event::On {
-                    io: event::Io::Queue(queue),
-                    ..
-                } => names.mention(queue),
-                Event::SyncEnter(enter) => {
-                    if let Some(file) = enter.file {
-                        names.file_row(file);
-                    }
-                }
                 _ => {}
             }
+            if let Some((device, IoRef::Queue(queue))) = event.io() {
+                names.mention(places.volume_at(device, queue.sector), queue);
+            }
+        }
+        for ((volume, _), row) in &names.by_key {
+            names.files[*row as usize].volume = places.row_of(*volume);
         }
         file_type::assign(&mut names.files);
         names
     }
 
-    fn mention(&mut self, queue: &event::Queue) {
+    fn collect(&mut self, volume: u16, fact: FactRef<'_>) {
+        match fact {
+            FactRef::File(file) => self.add_file(volume, file),
+            FactRef::FileDeleted { mono_ns, file } => {
+                let row = self.file_row(volume, file);
+                row.deleted_ns.get_or_insert(mono_ns);
+            }
+            FactRef::SyncEnter(enter) => {
+                if let Some(file) = enter.file {
+                    self.file_row(volume, file);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn mention(&mut self, volume: u16, queue: &event::Queue) {
         for segment in &queue.segments {
             match &segment.content {
                 event::Content::File { file, .. }
@@ -65,25 +83,29 @@ impl Names {
                     home_file: Some((file, _)),
                     ..
                 } => {
-                    self.file_row(*file);
+                    self.file_row(volume, *file);
                 }
                 event::Content::F2fsNode {
                     inode: Some(inode),
                     generation: Some(generation),
                     ..
                 } => {
-                    self.file_row(FileKey::plain(*inode, *generation));
+                    self.file_row(volume, FileKey::plain(*inode, *generation));
                 }
                 _ => {}
             }
         }
     }
 
-    fn add_file(&mut self, file: &event::File) {
-        let row = self.file_row(file.file);
+    fn add_file(&mut self, volume: u16, file: &event::File) {
+        let row = self.file_row(volume, file.file);
         row.mode = file.mode;
-        if file.path.is_some() {
-            row.path.clone_from(&file.path);
+        if let Some(path) = &file.path {
+            let before = row.path.replace(path.clone());
+            let before = before.filter(|before| !is_no_name(before, file.file));
+            // Of all that it had, the first; none where it has that again.
+            let first = row.first_path.take().or(before);
+            row.first_path = first.filter(|first| first != path);
         }
         row.birth_wall_ns = file.birth_wall_ns.or(row.birth_wall_ns);
         row.deleted_ns = match file.unlinked {
@@ -91,14 +113,14 @@ impl Names {
             // linkat(2) names what O_TMPFILE made.
             false => None,
         };
-        if let Some(row) = self.file(file.file) {
-            let told = self.by_inode.entry(file.file.inode).or_default();
+        if let Some(row) = self.file_of(volume, file.file) {
+            let told = self.by_inode.entry((volume, file.file.inode)).or_default();
             told.push((file.mono_ns, row));
         }
     }
 
-    fn file_row(&mut self, key: FileKey) -> &mut File {
-        let index = *self.by_key.entry(key).or_insert_with(|| {
+    fn file_row(&mut self, volume: u16, key: FileKey) -> &mut File {
+        let index = *self.by_key.entry((volume, key)).or_insert_with(|| {
             let index = self.files.len() as u32;
             self.files.push(File {
                 key,
@@ -107,6 +129,8 @@ impl Names {
                 file_type: iostep_model::FileType::Other,
                 birth_wall_ns: None,
                 deleted_ns: None,
+                volume: None,
+                first_path: None,
             });
             index
         });
@@ -140,15 +164,20 @@ impl Names {
         }
     }
 
-    /// The row of a file.
+    /// The row of a file of the only filesystem.
     pub(crate) fn file(&self, key: FileKey) -> Option<u32> {
-        self.by_key.get(&key).copied()
+        self.file_of(0, key)
+    }
+
+    /// The row of a file on a volume.
+    pub(crate) fn file_of(&self, volume: u16, key: FileKey) -> Option<u32> {
+        self.by_key.get(&(volume, key)).copied()
     }
 
     /// The row of the file that had an inode number at a time; the first one for a time before
     /// any was told about.
-    pub(crate) fn file_with_inode(&self, inode: u64, mono_ns: u64) -> Option<u32> {
-        let told = self.by_inode.get(&inode)?;
+    pub(crate) fn file_with_inode(&self, volume: u16, inode: u64, mono_ns: u64) -> Option<u32> {
+        let told = self.by_inode.get(&(volume, inode))?;
         let after = told.partition_point(|(at, _)| *at <= mono_ns);
         told.get(after.saturating_sub(1)).map(|(_, row)| *row)
     }
@@ -248,6 +277,48 @@ mod tests {
         assert_eq!(at(10 * ms), ("sh", Some(30), Some("/two")));
         assert_eq!(at(14 * ms), ("app", Some(30), Some("/two")));
         assert_eq!(names.into_tables().1.len(), 3);
+    }
+
+    fn both(file: &File) -> (Option<&str>, Option<&str>, bool) {
+        let (path, first) = (file.path.as_deref(), file.first_path.as_deref());
+        (path, first, file.deleted_ns.is_some())
+    }
+
+    #[test]
+    fn a_renamed_file_has_its_last_path_and_keeps_its_first() {
+        let gone = Event::FileDeleted {
+            mono_ns: 9,
+            file: FileKey::plain(12, 1),
+        };
+        let events = [
+            // Written under a temporary name, replaced by the next version and gone.
+            told(1, 1, "/conf.tmp", false),
+            told(2, 1, "/conf", false),
+            told(3, 2, "/conf.tmp", false),
+            told(4, 2, "/conf", false),
+            // A log that is rotated while it is written.
+            told(5, 3, "/app.log", false),
+            told(6, 3, "/app.log.1", false),
+            told(7, 3, "/app.log.2", false),
+            // There and back.
+            told(7, 4, "/a", false),
+            told(8, 4, "/b", false),
+            told(9, 4, "/a", false),
+            gone,
+            // No name is no first name.
+            told(9, 5, "/#12", true),
+            told(10, 5, "/made", false),
+        ];
+        let (files, _) = Names::learn(&events).into_tables();
+        let found: Vec<_> = files.iter().map(both).collect();
+        let expected = [
+            (Some("/conf"), Some("/conf.tmp"), true),
+            (Some("/conf"), Some("/conf.tmp"), false),
+            (Some("/app.log.2"), Some("/app.log"), false),
+            (Some("/a"), None, false),
+            (Some("/made"), None, false),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -11,41 +11,33 @@ use iostep_model::{Class, Evidence, FileKey, FileType, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
 use super::file_type;
+use super::recut::recut;
 
-/// Gives class, file and offset to every segment that nothing but the layout or nothing at all is
-/// known of, and cuts it where the owner changes.
+/// Gives class, file and offset to every segment of a filesystem that nothing but the layout or
+/// nothing at all is known of, and cuts it where the owner changes. `volume` is the filesystem's, as
+/// rows have it.
 ///
 /// The bytes of a request stay as they are; files that are not in the trace yet are added to it.
-pub fn apply(trace: &mut Trace, map: &OwnerMap) {
+pub fn apply(trace: &mut Trace, volume: Option<u16>, map: &OwnerMap) {
+    let numbered = (0..).zip(&trace.files);
+    let own = numbered.filter(|(_, file)| file.volume == volume);
     let mut owners = Owners {
         map,
-        start_sector: trace.manifest.device.start_sector,
-        rows: (0..)
-            .zip(&trace.files)
-            .map(|(row, file)| (file.key, row))
-            .collect(),
+        volume,
+        start_sector: trace.manifest.start_sector_of(volume),
+        rows: own.map(|(row, file)| (file.key, row)).collect(),
         files: std::mem::take(&mut trace.files),
     };
-    let before = std::mem::take(&mut trace.segments);
-    let mut after = Vec::with_capacity(before.len());
-    for request in &mut trace.requests {
-        let first = request.first_segment as usize;
-        let old = &before[first..first + usize::from(request.segments)];
-        let start = after.len();
-        for (index, segment) in old.iter().enumerate() {
-            let room = usize::from(u16::MAX) - (after.len() - start) - (old.len() - index - 1);
-            owners.cut(segment, room, &mut after);
-        }
-        request.first_segment = u32::try_from(start).unwrap_or(u32::MAX);
-        request.segments = u16::try_from(after.len() - start).unwrap_or(u16::MAX);
-    }
-    trace.segments = after;
+    recut(trace, |segment, room, parts| {
+        owners.cut(segment, room, parts)
+    });
     trace.files = owners.files;
     file_type::assign(&mut trace.files);
 }
 
 struct Owners<'a> {
     map: &'a OwnerMap,
+    volume: Option<u16>,
     start_sector: u64,
     rows: FxHashMap<FileKey, u32>,
     files: Vec<File>,
@@ -75,7 +67,10 @@ impl Owners<'_> {
     /// Whose the segment's first bytes are, and how many; `None` if it needs no map, or the map
     /// does not reach there.
     fn next(&self, segment: &Segment) -> Option<(Owner, u32)> {
-        if !matches!(segment.evidence, Evidence::None | Evidence::LayoutRange) {
+        if !matches!(segment.evidence, Evidence::None | Evidence::LayoutRange)
+            || segment.class == Class::OutsideFilesystem
+            || segment.volume != self.volume
+        {
             return None;
         }
         let (block, inside_bytes) = self.block_of(segment.sector)?;
@@ -131,6 +126,8 @@ impl Owners<'_> {
             file_type: FileType::Other,
             birth_wall_ns: entry.and_then(|entry| entry.birth_wall_ns),
             deleted_ns: None,
+            volume: self.volume,
+            first_path: None,
         });
         self.rows.insert(key, row);
         Some(row)
@@ -148,7 +145,7 @@ pub struct Explained {
     pub of_layout: u64,
     /// Bytes of blocks that nobody owns any more.
     pub free: u64,
-    /// Bytes outside the filesystem.
+    /// Bytes outside the filesystem, and what nothing is known of.
     pub unknown: u64,
 }
 
@@ -161,7 +158,7 @@ impl Explained {
             sums.bytes += bytes;
             let sum = match segment.class {
                 Class::Free => &mut sums.free,
-                Class::Unknown => &mut sums.unknown,
+                Class::Unknown | Class::OutsideFilesystem => &mut sums.unknown,
                 _ if segment.file.is_some() => &mut sums.of_files,
                 _ => &mut sums.of_layout,
             };
@@ -202,12 +199,18 @@ mod tests {
         ext4::owners(&filesystem).expect("owners")
     }
 
-    /// One request over the whole partition and the 8 sectors behind it, all unknown.
+    /// One request over 16 sectors, the whole partition and the 8 sectors behind it, all unknown.
     fn one_request(evidence: Evidence) -> Trace {
         let mut trace = fixture::empty();
         trace.manifest.device.start_sector = START_SECTOR;
-        let sector = START_SECTOR;
-        let bytes = u32::try_from(IMAGE_BYTES).expect("small") + 8 * 512;
+        trace.manifest.filesystem = Some(iostep_model::manifest::Filesystem {
+            kind: "ext4".into(),
+            block_bytes: 1024,
+            size_bytes: Some(IMAGE_BYTES),
+            ..Default::default()
+        });
+        let sector = START_SECTOR - 16;
+        let bytes = u32::try_from(IMAGE_BYTES).expect("small") + 24 * 512;
         trace.requests = vec![Request {
             sector,
             bytes,
@@ -229,11 +232,16 @@ mod tests {
         trace
     }
 
+    fn imported(trace: &mut Trace, map: &OwnerMap) {
+        crate::attribute::volumes::place(trace);
+        apply(trace, None, map);
+    }
+
     #[test]
     fn a_request_is_cut_at_every_owner_and_keeps_its_bytes() {
         let map = owner_map();
         let mut trace = one_request(Evidence::None);
-        apply(&mut trace, &map);
+        imported(&mut trace, &map);
         let request = &trace.requests[0];
         assert_eq!(usize::from(request.segments), trace.segments.len());
         let mut sector = request.sector;
@@ -258,7 +266,7 @@ mod tests {
     fn a_files_bytes_are_found_once_each_with_name_and_offset() {
         let map = owner_map();
         let mut trace = one_request(Evidence::None);
-        apply(&mut trace, &map);
+        imported(&mut trace, &map);
         let row = trace
             .files
             .iter()
@@ -284,13 +292,19 @@ mod tests {
     }
 
     #[test]
-    fn bytes_outside_the_partition_stay_unknown() {
+    fn bytes_before_and_behind_the_filesystem_are_outside_of_it() {
         let map = owner_map();
         let mut trace = one_request(Evidence::None);
-        apply(&mut trace, &map);
-        let last = trace.segments.last().expect("segments");
-        assert_eq!((last.class, last.bytes), (Class::Unknown, 8 * 512));
-        assert_eq!(Explained::of(&trace).unknown, 8 * 512);
+        imported(&mut trace, &map);
+        let ends = [trace.segments.first(), trace.segments.last()];
+        let ends = ends.map(|end| end.map(|it| (it.class, it.evidence, it.bytes)));
+        let outside =
+            |sectors: u32| Some((Class::OutsideFilesystem, Evidence::None, sectors * 512));
+        assert_eq!(ends, [outside(16), outside(8)]);
+        assert_eq!(Explained::of(&trace).unknown, 24 * 512);
+        let before = trace.segments.clone();
+        imported(&mut trace, &map);
+        assert_eq!(trace.segments, before);
     }
 
     #[test]
@@ -298,7 +312,7 @@ mod tests {
         let map = owner_map();
         let mut trace = one_request(Evidence::PageCache);
         let before = trace.segments.clone();
-        apply(&mut trace, &map);
+        imported(&mut trace, &map);
         assert_eq!(trace.segments, before);
     }
 }

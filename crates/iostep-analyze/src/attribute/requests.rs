@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use iostep_model::event::{Completion, Queue, Remap, Transfer};
-use iostep_model::manifest::Manifest;
+use iostep_model::manifest::{Backend, Manifest};
 use iostep_model::table::{Phase, Request, Segment};
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
@@ -24,8 +24,18 @@ type RequestKey = (u8, Operation, u64);
 /// What is known of a device besides its requests.
 #[derive(Debug)]
 struct Disk {
-    is_partition: bool,
+    /// Others of the disk may ask for flushes that are seen here.
+    sees_flushes_of_others: bool,
+    /// The first device that is a part of the same disk: itself, but for partitions.
+    first_of_disk: usize,
     flushes: Flushes,
+}
+
+/// Who asks for a passthrough request, and whether that is iostep itself.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    issuer: Issuer,
+    by_tracer: bool,
 }
 
 /// Follows bios to their requests.
@@ -42,6 +52,8 @@ pub(crate) struct Requests<'a> {
     /// Requests at the driver, by operation and the sector that completes next.
     under_way: FxHashMap<RequestKey, VecDeque<u32>>,
     requeued: FxHashMap<RequestKey, VecDeque<u32>>,
+    /// Who made the passthrough requests that are issued next.
+    passthrough: FxHashMap<(u8, Operation), VecDeque<Asked>>,
     /// FUA requests whose data is written and whose last flush is not done.
     finishing: FxHashMap<RequestKey, u32>,
     requests: Vec<Request>,
@@ -66,6 +78,7 @@ impl<'a> Requests<'a> {
             disks: disks(manifest),
             under_way: FxHashMap::default(),
             requeued: FxHashMap::default(),
+            passthrough: FxHashMap::default(),
             finishing: FxHashMap::default(),
             requests: Vec::new(),
             segments: Vec::new(),
@@ -84,6 +97,14 @@ impl<'a> Requests<'a> {
             submitter: self.names.process(queue.pid, queue.mono_ns),
             sync: queue.sync.and_then(|key| self.causes.sync(key)),
         };
+        if is_placeless(queue.operation, queue.sector) {
+            let asked = Asked {
+                issuer,
+                by_tracer: queue.tgid == self.tracer_tgid,
+            };
+            let waiting = self.passthrough.entry((device, queue.operation));
+            return waiting.or_default().push_back(asked);
+        }
         let mut sector = queue.sector;
         let mut first_cause = None;
         for (index, mut piece) in pieces.into_iter().enumerate() {
@@ -162,6 +183,8 @@ impl<'a> Requests<'a> {
     /// A request went to the driver.
     pub(super) fn issue(&mut self, device: u8, transfer: &Transfer) {
         let place = place_of(device, transfer);
+        let asked = self.passthrough.get_mut(&(device, transfer.operation));
+        let asked = asked.and_then(VecDeque::pop_front);
         if let Some(index) = take_oldest(&mut self.requeued, place) {
             self.requests[index as usize].issue_ns = transfer.mono_ns;
             self.under_way.entry(place).or_default().push_back(index);
@@ -188,12 +211,19 @@ impl<'a> Requests<'a> {
             device,
         };
         if transfer.operation == Operation::Flush {
-            let disk = self.disks.get_mut(usize::from(device));
-            match disk.map(|disk| (disk.flushes.issue(), disk.is_partition)) {
-                Some((Some(issuer), _)) => ask(&mut request, issuer),
+            match self.asker(device) {
+                Some((device, issuer)) => {
+                    request.device = device;
+                    ask(&mut request, issuer);
+                }
                 // Another partition of the disk asked for it.
-                Some((None, true)) => return,
-                _ => {}
+                None if self.sees_flushes_of_others(device) => return,
+                None => {}
+            }
+        } else if is_placeless(transfer.operation, transfer.sector) {
+            if let Some(asked) = asked {
+                ask(&mut request, asked.issuer);
+                request.by_tracer = asked.by_tracer;
             }
         } else {
             self.gather(index, device, transfer, &mut request);
@@ -202,6 +232,21 @@ impl<'a> Requests<'a> {
         request.segments = (self.segments.len() as u32 - first_segment) as u16;
         self.requests.push(request);
         self.under_way.entry(place).or_default().push_back(index);
+    }
+
+    /// Who asked for a flush that goes to a device, and at which device. It is the whole disk's, so it
+    /// serves all parts of it that wait for one, in the name of the first.
+    fn asker(&mut self, device: u8) -> Option<(u8, Issuer)> {
+        let disk = self.disks.get(usize::from(device))?.first_of_disk;
+        let parts = (0u8..).zip(&mut self.disks);
+        let parts = parts.filter(|(_, part)| part.first_of_disk == disk);
+        let askers = parts.filter_map(|(index, part)| Some((index, part.flushes.issue()?)));
+        askers.min_by_key(|(_, issuer)| issuer.queue_ns)
+    }
+
+    fn sees_flushes_of_others(&self, device: u8) -> bool {
+        let disk = self.disks.get(usize::from(device));
+        disk.is_some_and(|disk| disk.sees_flushes_of_others)
     }
 
     /// Moves the pieces that a request covers into the table.
@@ -312,19 +357,33 @@ fn ask(request: &mut Request, issuer: Issuer) {
     request.sync = issuer.sync;
 }
 
-/// A flush has no place: the kernel leaves its sector at -1.
+/// True for a request that is no flush and covers no sectors of a device: a passthrough request, whose
+/// sector the kernel leaves at -1, or one past any device.
+fn is_placeless(operation: Operation, sector: u64) -> bool {
+    operation != Operation::Flush && !operation.has_place_at(sector)
+}
+
+/// What has no place is at sector 0, as are flushes.
 fn place_of(device: u8, transfer: &Transfer) -> RequestKey {
-    match transfer.operation {
-        Operation::Flush => (device, Operation::Flush, 0),
-        operation => (device, operation, transfer.sector),
+    let operation = transfer.operation;
+    match operation.has_place_at(transfer.sector) {
+        true => (device, operation, transfer.sector),
+        false => (device, operation, 0),
     }
 }
 
 fn disks(manifest: &Manifest) -> Vec<Disk> {
     let indices = 0..manifest.device_count();
-    let devices = indices.map(|index| manifest.device_at(index as u8));
-    let disks = devices.map(|device| Disk {
-        is_partition: device.start_sector > 0,
+    let devices: Vec<_> = indices
+        .map(|index| manifest.device_at(index as u8))
+        .collect();
+    let disks = devices.iter().enumerate().map(|(index, device)| Disk {
+        // A recording of others has what its device did, and may lack who asked for it.
+        sees_flushes_of_others: device.is_partition() && manifest.backend != Backend::Import,
+        first_of_disk: devices[..index]
+            .iter()
+            .position(|other| device.shares_a_disk_with(other))
+            .unwrap_or(index),
         flushes: Flushes::new(device.fua == Some(true)),
     });
     disks.collect()

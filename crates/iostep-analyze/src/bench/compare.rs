@@ -1,5 +1,6 @@
 //! Two documents side by side: do they differ, and by how much?
 
+use iostep_model::bench::figures::whole_seconds;
 use iostep_model::bench::{Document, Job, Run};
 use iostep_model::disk::Disk;
 use iostep_model::quantile::median;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use super::difference::{self, Difference};
 use super::measure::{Better, Measure};
 use super::rank_test;
-use super::run::{per_second, whole_seconds};
+use super::run::per_second;
 use super::sample::Interval;
 use super::series::SeriesMean;
 use super::student::welch_95;
@@ -75,6 +76,9 @@ pub enum Basis {
     /// The seconds of one run on each side, corrected for autocorrelation. Weaker: what differs
     /// from run to run (where files lie, what the machine does besides) is not in it.
     Seconds,
+    /// Counts of jobs that end after a number of operations: the same work has the same counts in
+    /// every run, so values that do not overlap differ, also with one run on each side.
+    Counts,
     Nothing,
 }
 
@@ -96,6 +100,8 @@ pub enum Verdict {
         /// So many on each side could.
         needed: u32,
     },
+    /// Others used the device in every run of either, so that it is not known.
+    Disturbed,
     /// Only one document has it.
     Missing,
 }
@@ -112,6 +118,8 @@ pub enum Judged {
     WorseBy(f64),
     /// So many runs on each side could tell.
     TooFewRuns(u32),
+    /// Others used the device, so that it is not known.
+    Disturbed,
     /// Not both documents have it.
     Missing,
 }
@@ -160,26 +168,17 @@ impl Comparison {
         self.rows.iter().find(|row| row.measure == self.headline)
     }
 
-    /// Whether the second document is worse in a measure. A difference counts if it was found; what
-    /// the device was asked for is counted and not measured, so for that one run tells.
+    /// Whether the second document is worse in a measure: what its row says, in a number.
     pub fn judge(&self, measure: Measure) -> Judged {
         let row = self.rows.iter().find(|row| row.measure == measure);
         let Some(row) = row else {
             return Judged::Missing;
         };
-        let share = |first: f64, second: f64| match first {
-            0.0 if second == 0.0 => 0.0,
-            _ => second / first - 1.0,
-        };
-        let more = match (row.first, row.second) {
-            (Some(first), Some(second)) => share(first, second),
-            _ => return Judged::Missing,
-        };
         match row.verdict {
             Verdict::Missing => Judged::Missing,
-            Verdict::Worse => Judged::WorseBy(row.ratio.map_or(more, |ratio| ratio - 1.0).abs()),
+            Verdict::Disturbed => Judged::Disturbed,
+            Verdict::Worse => Judged::WorseBy(row.worse_by()),
             Verdict::Better | Verdict::NoDifference { .. } => Judged::WorseBy(0.0),
-            Verdict::TooFewRuns { .. } if measure.is_counted() => Judged::WorseBy(more.max(0.0)),
             Verdict::TooFewRuns { needed } => Judged::TooFewRuns(needed),
         }
     }
@@ -192,6 +191,22 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
+    /// True if it ends after a number of operations, which is what counts are the same for.
+    fn is_of_a_number(&self) -> bool {
+        let limits = &self.document.job.measurement().limits;
+        limits.time_ns.is_none() && limits.ramp_ns == 0
+    }
+
+    /// True if others used the device in a run.
+    fn is_disturbed(&self) -> bool {
+        let mut devices = self
+            .summary
+            .runs
+            .iter()
+            .filter_map(|run| run.device.as_ref());
+        devices.any(|device| !device.is_own)
+    }
+
     fn values(&self, measure: Measure) -> Vec<f64> {
         let mut values = self.summary.values(measure);
         values.truncate(MOST_RUNS);
@@ -230,10 +245,11 @@ fn time_per_second_ns(run: &Run) -> Vec<f64> {
 impl Row {
     fn of(measure: Measure, sides: &[Side<'_>; 2]) -> Option<Row> {
         let [first, second] = sides.each_ref().map(|side| side.values(measure));
-        if first.is_empty() && second.is_empty() {
+        let is_disturbed = measure.is_counted() && sides.iter().any(Side::is_disturbed);
+        if first.is_empty() && second.is_empty() && !is_disturbed {
             return None;
         }
-        let row = Row {
+        let mut row = Row {
             measure,
             unit: measure.unit(),
             better: measure.better(),
@@ -246,6 +262,9 @@ impl Row {
             verdict: Verdict::Missing,
         };
         if first.is_empty() || second.is_empty() {
+            if is_disturbed {
+                row.verdict = Verdict::Disturbed;
+            }
             return Some(row);
         }
         let [few, many] = [first.len().min(second.len()), first.len().max(second.len())];
@@ -254,6 +273,9 @@ impl Row {
         Some(match series {
             _ if enough => row.judged_by_runs(&first, &second),
             [Some(first), Some(second)] => row.judged_by_seconds(&first, &second),
+            _ if measure.is_counted() && sides.iter().all(Side::is_of_a_number) => {
+                row.judged_by_counts(&first, &second)
+            }
             _ => row.too_few(&first, &second),
         })
     }
@@ -299,6 +321,27 @@ impl Row {
             false => self.unchanged(),
         };
         self
+    }
+
+    fn judged_by_counts(mut self, first: &[f64], second: &[f64]) -> Row {
+        let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        self.ratio = rank_test::ratio(first, second).map(|(middle, _)| middle);
+        self.basis = Basis::Counts;
+        let (risen, fallen) = (least(second) > most(first), most(second) < least(first));
+        self.verdict = match risen || fallen {
+            true => self.changed(risen),
+            false => self.unchanged(),
+        };
+        self
+    }
+
+    /// By which share a worse second one is worse; infinite for something beside nothing.
+    fn worse_by(&self) -> f64 {
+        let (first, second) = (self.first.unwrap_or(0.0), self.second.unwrap_or(0.0));
+        self.ratio
+            .map_or_else(|| second / first - 1.0, |ratio| ratio - 1.0)
+            .abs()
     }
 
     fn too_few(mut self, first: &[f64], second: &[f64]) -> Row {

@@ -1,7 +1,10 @@
 //! What operations cost the processors and the device.
 
-use iostep_model::bench::{Job, MachineTime, Run, SqliteOperation};
+use iostep_model::bench::{
+    Job, MachineTime, ReadWritten, Run, SqliteOperation, Sync, Transfer, figures,
+};
 use iostep_model::manifest::Counters;
+use iostep_model::pragma::Synchronous;
 use serde::Serialize;
 
 use crate::stats::amount::ratio as per;
@@ -90,44 +93,90 @@ impl MachineShares {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceCost {
     /// Everything it counted during the run.
     pub counters: Counters,
+    /// What of that can be others'.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub others: ReadWritten,
+    /// False if what others did makes a difference: then what an operation reads or writes is not
+    /// known, and is `None` here.
+    #[serde(skip_serializing_if = "is_true")]
+    pub is_own: bool,
     pub written_bytes_per_operation: Option<f64>,
     pub read_bytes_per_operation: Option<f64>,
     pub writes_per_operation: Option<f64>,
     pub reads_per_operation: Option<f64>,
+    /// `None` if the kernel does not count them, or if others may have asked for some.
     pub flushes_per_operation: Option<f64>,
+    /// Disks whose flushes the kernel does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flushes_not_counted: Vec<String>,
+    /// Writes and flushes of other partitions of the disk, whose flushes are counted here, too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub writes_beside: u64,
     /// Bytes written over payload bytes; `None` for a job that only reads.
     pub write_amplification: Option<f64>,
+}
+
+fn is_nothing(bytes: &ReadWritten) -> bool {
+    *bytes == ReadWritten::default()
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl DeviceCost {
     /// Of one run of a job; `None` where no device counted.
     pub(super) fn of(job: &Job, run: &Run) -> Option<DeviceCost> {
         let counters = run.device?;
-        let per_operation = |amount| per(amount, run.operations);
+        let (writes_are_own, reads_are_own) =
+            (figures::writes_are_own(run), figures::reads_are_own(run));
+        let written = |amount| per(amount, run.operations).filter(|_| writes_are_own);
+        let read = |amount| per(amount, run.operations).filter(|_| reads_are_own);
+        let amplification = per(counters.write.bytes, run.bytes);
+        let others = run.others.as_ref();
         Some(DeviceCost {
             counters,
-            written_bytes_per_operation: per_operation(counters.write.bytes),
-            read_bytes_per_operation: per_operation(counters.read.bytes),
-            writes_per_operation: per_operation(counters.write.ios),
-            reads_per_operation: per_operation(counters.read.ios),
-            flushes_per_operation: per_operation(counters.flush.ios),
-            write_amplification: per(counters.write.bytes, run.bytes).filter(|_| writes(job)),
+            others: figures::others(run),
+            is_own: writes_are_own && reads_are_own,
+            written_bytes_per_operation: written(counters.write.bytes),
+            read_bytes_per_operation: read(counters.read.bytes),
+            writes_per_operation: written(counters.write.ios),
+            reads_per_operation: read(counters.read.ios),
+            flushes_per_operation: per(counters.flush.ios, run.operations)
+                .filter(|_| figures::flushes_are_own(run)),
+            flushes_not_counted: others.map_or(&[][..], |it| &it.flushes_not_counted).into(),
+            writes_beside: others.map_or(0, |it| it.beside.write.ios),
+            write_amplification: amplification.filter(|_| writes(job) && writes_are_own),
         })
     }
 }
 
 /// True if a job writes all of its payload.
-fn writes(job: &Job) -> bool {
+pub(super) fn writes(job: &Job) -> bool {
     match job {
         Job::File(job) => job.access.writes(),
         Job::Sqlite(job) => matches!(
             job.operation,
             SqliteOperation::Insert | SqliteOperation::Update
         ),
+    }
+}
+
+/// True if what a job writes is on the device before the next operation, or at the end.
+pub(super) fn syncs(job: &Job) -> bool {
+    match job {
+        Job::File(job) => {
+            job.sync != Sync::None || job.end_sync || job.transfer == Transfer::Direct
+        }
+        Job::Sqlite(job) => job.synchronous != Synchronous::Off,
     }
 }
 
@@ -159,6 +208,78 @@ mod tests {
         };
         job.access = Access::Read;
         assert_eq!(cost(&document).write_amplification, None);
+    }
+
+    #[test]
+    fn what_others_did_is_no_cost_of_an_operation() {
+        use iostep_model::bench::OthersIo;
+        let document = fixture::write_fdatasync(1);
+        let mut run = document.runs[0].clone();
+        let written = run.device.expect("a device").write.bytes;
+        let own = ReadWritten {
+            written_bytes: written / 2,
+            ..ReadWritten::default()
+        };
+        let of = |written_bytes| OthersIo {
+            own,
+            here: ReadWritten {
+                written_bytes,
+                ..ReadWritten::default()
+            },
+            ..OthersIo::default()
+        };
+        run.others = Some(of(written / 200));
+        let cost = DeviceCost::of(&document.job, &run).expect("a device");
+        assert!(cost.is_own && cost.written_bytes_per_operation.is_some());
+        run.others = Some(of(written / 4));
+        let cost = DeviceCost::of(&document.job, &run).expect("a device");
+        let unknown = [
+            cost.written_bytes_per_operation,
+            cost.writes_per_operation,
+            cost.flushes_per_operation,
+            cost.write_amplification,
+        ];
+        assert_eq!((cost.is_own, unknown), (false, [None; 4]));
+        assert_eq!(cost.others.written_bytes, written / 4);
+        // Nobody else reads.
+        assert!(cost.read_bytes_per_operation.is_some());
+    }
+
+    #[test]
+    fn flushes_that_may_be_another_partitions_or_are_not_counted_are_no_cost() {
+        use iostep_model::bench::OthersIo;
+        let document = fixture::write_fdatasync(1);
+        let mut run = document.runs[0].clone();
+        let flushes = run.device.expect("a device").flush.ios;
+        assert!(flushes > 200);
+        let of = |others: OthersIo| {
+            let mut run = run.clone();
+            run.others = Some(others);
+            DeviceCost::of(&document.job, &run).expect("a device")
+        };
+        let beside = |writes: u64| {
+            let mut others = OthersIo::default();
+            others.beside.write.ios = writes;
+            of(others)
+        };
+        assert!(beside(flushes / 200).flushes_per_operation.is_some());
+        let cost = beside(flushes / 10);
+        assert_eq!(cost.flushes_per_operation, None);
+        assert_eq!(cost.writes_beside, flushes / 10);
+        // Writes are counted for the partition alone.
+        assert!(cost.is_own && cost.writes_per_operation.is_some());
+        let cost = of(OthersIo {
+            flushes_not_counted: vec!["md0".into()],
+            ..OthersIo::default()
+        });
+        assert_eq!(cost.flushes_per_operation, None);
+        // None at all are nobody's.
+        run.device.as_mut().expect("a device").flush.ios = 0;
+        let mut others = OthersIo::default();
+        others.beside.write.ios = 9;
+        run.others = Some(others);
+        let cost = DeviceCost::of(&document.job, &run).expect("a device");
+        assert_eq!(cost.flushes_per_operation, Some(0.0));
     }
 
     #[test]

@@ -104,6 +104,7 @@ fn environment(sqlite: Option<SqliteLibrary>) -> Environment {
             name: "nvme0n1p2".into(),
             major: 259,
             minor: 2,
+            part_of: Some("nvme0n1".into()),
             start_sector: 2048,
             sectors: 1 << 27,
             logical_block_bytes: Some(512),
@@ -113,6 +114,7 @@ fn environment(sqlite: Option<SqliteLibrary>) -> Environment {
             scheduler: Some("none".into()),
             rotational: Some(false),
         }),
+        flushes_of: vec!["nvme0n1".into()],
         disks: Vec::new(),
         sqlite,
     }
@@ -142,6 +144,8 @@ fn run(rate: u64, steps_of: &dyn Fn(u64) -> Vec<(Step, u64)>) -> Run {
         device: Some(counters(operations)),
         waldio: None,
         atomic_commits: None,
+        others: None,
+        last_checkpoint: None,
         page_cache: Some(PageCacheState {
             pages: 32_768,
             resident_pages: 0,

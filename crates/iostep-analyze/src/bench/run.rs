@@ -1,7 +1,8 @@
 //! One run in numbers.
 
 use iostep_model::bench::{
-    Failure, Job, PageCacheState, Run, RunState, Second, Step, ThreadRun, Verification, WaldioRun,
+    Failure, Job, PageCacheState, Run, RunState, Step, ThreadRun, Verification, WaldioRun, figures,
+    figures::whole_seconds,
 };
 use serde::Serialize;
 
@@ -9,8 +10,6 @@ use super::cost::{CpuCost, DeviceCost};
 use super::latency::{StepLatency, time_per_operation_ns};
 use super::series::SeriesMean;
 use super::steady::Steadiness;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// One run in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -123,17 +122,10 @@ impl RunSummary {
     }
 }
 
-/// The seconds but a last one that is shorter.
-pub(super) fn whole_seconds(run: &Run) -> impl Iterator<Item = &Second> {
-    run.seconds
-        .iter()
-        .filter(|second| second.length_ns >= SECOND_NS)
-}
-
 /// Operations a second in each whole second.
 pub(super) fn per_second(run: &Run) -> Vec<f64> {
     whole_seconds(run)
-        .map(|second| second.operations as f64 * SECOND_NS as f64 / second.length_ns as f64)
+        .filter_map(|second| figures::rate(second.operations, second, &run.seconds))
         .collect()
 }
 

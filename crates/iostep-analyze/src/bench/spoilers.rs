@@ -2,14 +2,19 @@
 
 use std::mem::discriminant;
 
-use iostep_model::bench::{Document, Pace, Warning};
+use iostep_model::bench::figures::{self, is_too_short};
+use iostep_model::bench::{
+    CheckpointPolicy, Document, Job, Pace, ReadWritten, Run, RunState, SqliteOperation, Step,
+    Warning,
+};
 use iostep_model::quantile::median;
 
+use super::cost::{syncs, writes};
 use super::run::RunSummary;
 use super::steady::Steadiness;
 
-/// Below a second the ticks of the machine's times and single stalls matter.
-const SHORT_NS: u64 = 1_000_000_000;
+/// So many processes are named.
+const NAMED: usize = 3;
 /// A rate is reached within this share.
 const RATE: f64 = 0.05;
 /// From this share of the machine on others matter. The kernel's own threads that write for the
@@ -28,14 +33,20 @@ pub(super) fn of(document: &Document, runs: &[RunSummary]) -> Vec<Warning> {
         others(runs),
         steal(runs),
     ];
-    let found = single.into_iter().flatten().chain(unsteady(runs));
+    let of_device = [
+        busy_device(document),
+        stayed_in_memory(document),
+        without_checkpoint(document),
+    ];
+    let single = single.into_iter().chain(of_device);
+    let found = single.flatten().chain(unsteady(runs));
     warnings.extend(found.filter(|warning| !known.contains(&discriminant(warning))));
     warnings
 }
 
 fn short(runs: &[RunSummary]) -> Option<Warning> {
     let elapsed_ns = runs.iter().map(|run| run.elapsed_ns).min()?;
-    (elapsed_ns < SHORT_NS).then_some(Warning::TooShort { elapsed_ns })
+    is_too_short(elapsed_ns).then_some(Warning::TooShort { elapsed_ns })
 }
 
 fn missed_rate(pace: Pace, runs: &[RunSummary]) -> Option<Warning> {
@@ -58,6 +69,76 @@ fn steal(runs: &[RunSummary]) -> Option<Warning> {
     let shares = runs.iter().filter_map(|run| Some(run.cpu.machine?.steal));
     let share = shares.reduce(f64::max)?;
     (share >= STEAL).then_some(Warning::Steal { share })
+}
+
+/// Of all runs that others disturbed, and of their bytes.
+fn busy_device(document: &Document) -> Option<Warning> {
+    let is_own = |run: &&Run| figures::writes_are_own(run) && figures::reads_are_own(run);
+    let disturbed: Vec<&Run> = document.runs.iter().filter(|run| !is_own(run)).collect();
+    let mut sums = [ReadWritten::default(); 2];
+    for run in &disturbed {
+        let device = run.device.unwrap_or_default();
+        let device = ReadWritten {
+            read_bytes: device.read.bytes,
+            written_bytes: device.write.bytes,
+        };
+        for (sum, more) in sums.iter_mut().zip([figures::others(run), device]) {
+            sum.read_bytes = sum.read_bytes.saturating_add(more.read_bytes);
+            sum.written_bytes = sum.written_bytes.saturating_add(more.written_bytes);
+        }
+    }
+    let mut processes: Vec<String> = Vec::new();
+    for process in disturbed
+        .iter()
+        .flat_map(|run| &run.others)
+        .flat_map(|of| &of.processes)
+    {
+        if !processes.contains(&process.name) && processes.len() < NAMED {
+            processes.push(process.name.clone());
+        }
+    }
+    let [others, device] = sums;
+    (!disturbed.is_empty()).then_some(Warning::BusyDevice {
+        others,
+        device,
+        processes,
+    })
+}
+
+/// A job that writes without syncing, most of whose payload no device has got.
+fn stayed_in_memory(document: &Document) -> Option<Warning> {
+    let stays = |run: &&Run| {
+        let written = run.device.map(|device| device.write.bytes);
+        let is_little = |written: u64| written.saturating_mul(2) < run.bytes;
+        run.state == RunState::Complete && written.is_some_and(is_little)
+    };
+    let run = document.runs.iter().find(stays)?;
+    (writes(&document.job) && !syncs(&document.job)).then(|| Warning::StayedInMemory {
+        payload_bytes: run.bytes,
+        written_bytes: run.device.map_or(0, |device| device.write.bytes),
+    })
+}
+
+/// A log that is checkpointed, but in some run was not before its end.
+fn without_checkpoint(document: &Document) -> Option<Warning> {
+    let Job::Sqlite(job) = &document.job else {
+        return None;
+    };
+    let checkpoints = |run: &Run| {
+        let mut latencies = run.latencies.iter();
+        let found = latencies.find(|latency| latency.step == Step::Checkpoint);
+        found.map_or(0, |latency| latency.histogram.count())
+    };
+    let of_part = |run: &Run| {
+        let is_counted = run.state == RunState::Complete && run.device.is_some();
+        is_counted && !figures::saw_a_cycle(checkpoints(run))
+    };
+    let is_checkpointed = job.journal.is_log()
+        && job.checkpoint != CheckpointPolicy::Never
+        && job.operation != SqliteOperation::Read
+        && syncs(&document.job);
+    let is_part = is_checkpointed && document.runs.iter().any(of_part);
+    is_part.then_some(Warning::WithoutCheckpoint)
 }
 
 fn unsteady(runs: &[RunSummary]) -> impl Iterator<Item = Warning> + '_ {
@@ -104,6 +185,79 @@ mod tests {
         assert!(matches!(others, Warning::BusyMachine { .. }));
         assert!(matches!(steal, Warning::Steal { .. }));
         assert!(matches!(unsteady, Warning::NotSteady { run: 2, .. }));
+    }
+
+    #[test]
+    fn a_log_that_was_not_checkpointed_within_a_run_is_warned_of() {
+        let mut document = fixture::sqlite_wal(2);
+        let warned = |document: &Document| {
+            let warnings = Summary::of(document).warnings;
+            warnings.contains(&Warning::WithoutCheckpoint)
+        };
+        assert!(!warned(&document));
+        let latencies = &mut document.runs[1].latencies;
+        latencies.retain(|latency| latency.step != Step::Checkpoint);
+        assert!(warned(&document));
+        let Job::Sqlite(job) = &mut document.job else {
+            panic!("a SQLite job")
+        };
+        job.checkpoint = CheckpointPolicy::Never;
+        assert!(!warned(&document));
+    }
+
+    #[test]
+    fn what_stayed_in_memory_is_warned_of_unless_it_was_synced() {
+        let mut document = fixture::write_fdatasync(1);
+        let run = &mut document.runs[0];
+        let written = run.bytes / 80;
+        run.device.as_mut().expect("a device").write.bytes = written;
+        let stayed = |document: &Document| {
+            let mut warnings = Summary::of(document).warnings.into_iter();
+            warnings.find(|warning| matches!(warning, Warning::StayedInMemory { .. }))
+        };
+        assert_eq!(stayed(&document), None);
+        let iostep_model::bench::Job::File(job) = &mut document.job else {
+            panic!("a file job")
+        };
+        job.sync = iostep_model::bench::Sync::None;
+        let expected = Warning::StayedInMemory {
+            payload_bytes: document.runs[0].bytes,
+            written_bytes: written,
+        };
+        assert_eq!(stayed(&document), Some(expected));
+    }
+
+    #[test]
+    fn whose_io_it_was_is_warned_of_by_name() {
+        use iostep_model::bench::{OtherProcess, OthersIo};
+        let mut document = fixture::write_fdatasync(2);
+        let done = ReadWritten {
+            written_bytes: 10 << 20,
+            ..ReadWritten::default()
+        };
+        let process = |name: &str| OtherProcess {
+            pid: 7,
+            name: name.into(),
+            done,
+        };
+        document.runs[1].others = Some(OthersIo {
+            here: done,
+            processes: vec![process("dd")],
+            ..OthersIo::default()
+        });
+        let warnings = Summary::of(&document).warnings;
+        let [
+            Warning::BusyDevice {
+                others, processes, ..
+            },
+        ] = &warnings[..]
+        else {
+            panic!("{warnings:?}");
+        };
+        assert_eq!(
+            (*others, processes.as_slice()),
+            (done, &["dd".to_owned()][..])
+        );
     }
 
     #[test]

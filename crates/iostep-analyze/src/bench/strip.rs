@@ -62,6 +62,12 @@ pub fn strip(document: &mut Document) {
     }
     if let Some(device) = &mut environment.device {
         hide_unless(&mut device.name, is_kernels_name);
+        if let Some(disk) = &mut device.part_of {
+            hide_unless(disk, is_kernels_name);
+        }
+    }
+    for disk in &mut environment.flushes_of {
+        hide_unless(disk, is_kernels_name);
     }
     for disk in &mut environment.disks {
         hide_unless(&mut disk.name, is_kernels_name);
@@ -91,6 +97,13 @@ fn strip_job(job: &mut Job) {
 }
 
 fn strip_run(run: &mut Run) {
+    if let Some(others) = &mut run.others {
+        // What else runs on a machine is nobody's business.
+        others.processes.clear();
+        for disk in &mut others.flushes_not_counted {
+            hide_unless(disk, is_kernels_name);
+        }
+    }
     for failure in &mut run.failures {
         // The system's and SQLite's words name files.
         failure.attempt.clear();
@@ -123,7 +136,10 @@ fn strip_warning(warning: &mut Warning) {
         | Warning::CpuGovernor { governor: text, .. } => {
             hide_unless(text, |text| !text.contains('/'));
         }
+        Warning::BusyDevice { processes, .. } => processes.clear(),
         Warning::OnBattery
+        | Warning::StayedInMemory { .. }
+        | Warning::WithoutCheckpoint
         | Warning::BatterySaver
         | Warning::Hot { .. }
         | Warning::CallsRefused { .. }

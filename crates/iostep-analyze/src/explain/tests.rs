@@ -102,6 +102,7 @@ impl Recorder {
             file: Some(file),
             result: Some(0),
             commit: None,
+            volume: None,
         });
         during(self, index as u32);
         self.trace.syncs[index].exit_ns = Some(self.tick());
@@ -177,6 +178,8 @@ fn file(path: &str, file_type: FileType) -> File {
         file_type,
         birth_wall_ns: None,
         deleted_ns: None,
+        volume: None,
+        first_path: None,
     }
 }
 

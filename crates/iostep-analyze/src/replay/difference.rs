@@ -20,11 +20,17 @@ pub enum Reason {
     Signal,
     /// Locks of several processes are one process's in a replay.
     Locks,
+    /// The file was open before the recording, and where its position was then is not known.
+    Position,
     /// The file's first size is only concluded from the recorded calls.
     InitialSize,
-    /// Whether the path was there is only concluded from the recorded calls, or something that
-    /// was not recorded made or removed it.
+    /// What was at the path first is only concluded from the recorded calls.
     InitialState,
+    /// What was at the path first is known: something that was not recorded made, changed or removed
+    /// it.
+    Unrecorded,
+    /// Mounts, running programs and limits are the recorded machine's.
+    Machine,
     /// The replay lost or interrupted other calls before this one.
     Earlier,
     /// Sizes of directories and of inodes are the filesystem's own.
@@ -42,8 +48,11 @@ impl Reason {
             Reason::Permissions => "permissions are not rebuilt",
             Reason::Signal => "a signal ended the recorded call",
             Reason::Locks => "locks of several processes are one's in a replay",
+            Reason::Position => "the position of a file that was open before is not known",
             Reason::InitialSize => "the file's first size is only concluded from calls",
-            Reason::InitialState => "something that was not recorded made or removed the path",
+            Reason::InitialState => "what was at the path first is only concluded from calls",
+            Reason::Unrecorded => "something that was not recorded made or removed the path",
+            Reason::Machine => "mounts, running programs and limits are not rebuilt",
             Reason::Earlier => "it follows from a call that was not made",
             Reason::Filesystem => "the filesystem's own sizes",
             Reason::Unexplained => "not explained",
@@ -75,9 +84,19 @@ pub(super) enum Compared {
     Differs(Reason),
 }
 
-/// Compares a call's result with the recorded one. `concluded` is true if something of the initial
-/// state was concluded and not seen.
-pub(super) fn compare(call: &Call, returned: i64, concluded: bool) -> Compared {
+/// What a recording knows of the state before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// Something of it was concluded and not seen.
+    pub(super) concluded: bool,
+    /// What was at the call's path was seen.
+    pub(super) seen: bool,
+    /// The position of a file that the call uses is not known.
+    pub(super) unplaced: bool,
+}
+
+/// Compares a call's result with the recorded one.
+pub(super) fn compare(call: &Call, returned: i64, known: impl FnOnce() -> Known) -> Compared {
     let recorded = match call.outcome {
         Outcome::Unknown | Outcome::Unfinished => return Compared::Unknown,
         Outcome::Handle(_) => Ok(0),
@@ -95,7 +114,7 @@ pub(super) fn compare(call: &Call, returned: i64, concluded: bool) -> Compared {
     };
     match same {
         true => Compared::Same,
-        false => Compared::Differs(reason(call, recorded, replayed, concluded)),
+        false => Compared::Differs(reason(call, recorded, replayed, known())),
     }
 }
 
@@ -112,7 +131,7 @@ fn reason(
     call: &Call,
     recorded: Result<i64, Errno>,
     replayed: Result<i64, Errno>,
-    concluded: bool,
+    known: Known,
 ) -> Reason {
     if let Err(errno) = replayed
         && let Some(reason) = reason_of_replayed(call, errno, recorded.is_ok())
@@ -130,37 +149,39 @@ fn reason(
         }
         // A file takes part of a write if there is no room for more (write(2)).
         (Ok(recorded), Ok(replayed)) if replayed < recorded && writes(call) => Reason::Target,
-        (Ok(_), Ok(_)) if concluded => Reason::InitialSize,
-        (Err(_), Ok(_)) | (Ok(_), Err(_)) if concluded && by_name(call) => Reason::InitialState,
+        (Ok(_), Ok(_)) if known.unplaced && at_position(call) => Reason::Position,
+        (Ok(_), Ok(_)) if known.concluded => Reason::InitialSize,
+        _ if by_name(call) && known.seen => Reason::Unrecorded,
+        _ if by_name(call) && known.concluded => Reason::InitialState,
         _ => Reason::Unexplained,
     }
 }
 
-const EPERM: Errno = Errno(1);
 const EINTR: Errno = Errno(4);
 const EIO: Errno = Errno(5);
 const EAGAIN: Errno = Errno(11);
-const EACCES: Errno = Errno(13);
-const EINVAL: Errno = Errno(22);
+const ENOMEM: Errno = Errno(12);
+const ENFILE: Errno = Errno(23);
 const EMFILE: Errno = Errno(24);
 const EFBIG: Errno = Errno(27);
 const ENOSPC: Errno = Errno(28);
-const EROFS: Errno = Errno(30);
 const ENAMETOOLONG: Errno = Errno(36);
-const EOPNOTSUPP: Errno = Errno(95);
 const EDQUOT: Errno = Errno(122);
 
 fn reason_of_replayed(call: &Call, errno: Errno, succeeded: bool) -> Option<Reason> {
     let direct = matches!(
         call.operation,
-        Operation::Open { flags, .. } if flags.has(OpenFlags::O_DIRECT)
+        Operation::Open { flags, .. } | Operation::Reopen { flags, .. }
+            if flags.has(OpenFlags::O_DIRECT)
     );
     match errno {
-        ENOSPC | EDQUOT | EIO | EROFS | EFBIG | EMFILE => Some(Reason::Target),
-        EOPNOTSUPP | ENAMETOOLONG => Some(Reason::Unsupported),
+        ENOSPC | EDQUOT | EIO | Errno::EROFS | EFBIG | EMFILE => Some(Reason::Target),
+        Errno::EOPNOTSUPP | ENAMETOOLONG => Some(Reason::Unsupported),
         // O_DIRECT that the filesystem has not, or whose blocks are larger.
-        EINVAL if direct || is_transfer(call) => Some(Reason::Unsupported),
+        Errno::EINVAL if direct || is_transfer(call) => Some(Reason::Unsupported),
         EAGAIN if is_lock(call) && succeeded => Some(Reason::Locks),
+        // Whoever replays is not who was recorded, and what may be executed is not always told.
+        Errno::EPERM | Errno::EACCES => Some(Reason::Permissions),
         _ => None,
     }
 }
@@ -168,10 +189,13 @@ fn reason_of_replayed(call: &Call, errno: Errno, succeeded: bool) -> Option<Reas
 fn reason_of_recorded(call: &Call, errno: Errno) -> Option<Reason> {
     match errno {
         EINTR | Errno(512..=516) => Some(Reason::Signal),
-        EAGAIN | EACCES if is_lock(call) => Some(Reason::Locks),
-        EPERM | EACCES | EROFS => Some(Reason::Permissions),
+        EAGAIN | Errno::EACCES if is_lock(call) => Some(Reason::Locks),
+        Errno::EPERM | Errno::EACCES | Errno::EROFS => Some(Reason::Permissions),
         ENOSPC | EDQUOT | EIO => Some(Reason::Target),
-        EOPNOTSUPP => Some(Reason::Unsupported),
+        Errno::EOPNOTSUPP => Some(Reason::Unsupported),
+        Errno::EBUSY | Errno::ETXTBSY | Errno::EXDEV | ENFILE | EMFILE | ENOMEM => {
+            Some(Reason::Machine)
+        }
         _ => None,
     }
 }
@@ -189,6 +213,20 @@ fn writes(call: &Call) -> bool {
         }
     );
     to_file || matches!(call.operation, Operation::Copy { .. })
+}
+
+/// True for a call on what lies at an open file's own position.
+fn at_position(call: &Call) -> bool {
+    match call.operation {
+        Operation::Transfer { offset, .. } => offset.is_none(),
+        Operation::Copy {
+            from_offset,
+            to_offset,
+            ..
+        } => from_offset.is_none() || to_offset.is_none(),
+        Operation::Seek { whence, .. } => whence == Whence::Current,
+        _ => false,
+    }
 }
 
 fn is_lock(call: &Call) -> bool {

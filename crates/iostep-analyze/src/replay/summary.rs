@@ -1,12 +1,14 @@
 //! Every number of a replay's report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use iostep_model::replay::{Performed, Prepared, Replay, Settings, Skip, State};
-use iostep_model::syscall::{Call, Direction, Operation, Outcome, Recording, Syscall};
+use iostep_model::syscall::{
+    Call, Direction, HandleId, Operation, Outcome, PathId, Recording, Syscall, Whence,
+};
 use serde::{Deserialize, Serialize};
 
-use super::difference::{Compared, compare, recorded_text, replayed_text};
+use super::difference::{Compared, Known, compare, recorded_text, replayed_text};
 use super::{Difference, Lateness, Quantiles, Reason};
 
 /// Points of the progress of a replay.
@@ -65,10 +67,14 @@ pub struct Totals {
     pub differing: u64,
     /// The recording does not say what they returned.
     pub unknown: u64,
-    /// Calls that a replay has to issue: all but bookkeeping, which is no call.
+    /// Calls that a replay has to issue: all but bookkeeping, which is no call, and those that the
+    /// recorded filesystems refused.
     pub expected: u64,
-    /// Transferred, recorded.
+    /// Transferred by all calls of the recording, whether they were issued here or not.
     pub recorded: Amounts,
+    /// Of these, by calls that were not issued here: bytes that the replay lost.
+    #[serde(default)]
+    pub not_issued: Amounts,
     /// Transferred here.
     pub replayed: Amounts,
     /// Time in calls that were issued, as recorded; calls of unknown length count for nothing.
@@ -188,6 +194,12 @@ impl Summary {
         }
     }
 
+    /// Bytes that the recording moved in calls which could not be issued here.
+    pub fn lost_bytes(&self) -> u64 {
+        let lost = self.totals.not_issued;
+        lost.read_bytes + lost.written_bytes
+    }
+
     /// Results that differ and are not explained.
     pub fn unexplained(&self) -> u64 {
         let unexplained = |d: &&Difference| d.reason == Reason::Unexplained;
@@ -214,6 +226,12 @@ struct Times {
 
 struct Adder {
     concluded: bool,
+    /// Paths of which was seen what was there first.
+    seen: HashSet<PathId>,
+    /// The recorder saw the positions of files that were open before.
+    sees_positions: bool,
+    /// Open files whose position is not known.
+    unplaced: HashSet<HandleId>,
     /// A call was skipped that may have made what later ones use.
     broken: bool,
     totals: Totals,
@@ -232,6 +250,14 @@ impl Adder {
         });
         Adder {
             concluded: recording.initial.iter().any(|file| !file.seen),
+            seen: recording
+                .initial
+                .iter()
+                .filter(|file| file.seen)
+                .map(|file| file.path)
+                .collect(),
+            sees_positions: recording.header.sees_positions(),
+            unplaced: HashSet::new(),
             broken: recording.ledger.lost > 0,
             totals: Totals::default(),
             skips: BTreeMap::new(),
@@ -241,16 +267,50 @@ impl Adder {
         }
     }
 
+    fn is_unplaced(&self, call: &Call) -> bool {
+        let handles = call.operation.handles();
+        handles.iter().any(|handle| self.unplaced.contains(handle))
+    }
+
+    /// Follows which open files have a position that is not known.
+    fn place(&mut self, call: &Call) {
+        match (call.syscall, &call.operation, call.outcome) {
+            (Syscall::Present, Operation::Open { .. }, Outcome::Handle(handle))
+                if !self.sees_positions =>
+            {
+                self.unplaced.insert(handle);
+            }
+            // From here on it is known.
+            (Syscall::Present, Operation::Seek { handle, .. }, _)
+            | (
+                _,
+                Operation::Seek {
+                    handle,
+                    whence: Whence::Start | Whence::End,
+                    ..
+                },
+                Outcome::Value(_),
+            ) => drop(self.unplaced.remove(handle)),
+            _ => {}
+        }
+    }
+
     fn add(&mut self, number: u64, call: &Call, performed: &Performed) {
         self.totals.calls += 1;
+        self.place(call);
         let times = self.by_call.entry(call.syscall).or_default();
         times.calls += 1;
+        let recorded = i64::try_from(call.moved_bytes()).unwrap_or(i64::MAX);
         let returned = match performed.state {
             State::Skipped(skip) => {
                 *self.skips.entry(skip).or_default() += 1;
-                self.totals.expected += u64::from(skip != Skip::Bookkeeping);
+                let due = !matches!(skip, Skip::Bookkeeping | Skip::Refused);
+                self.totals.expected += u64::from(due);
                 // The ioctls that are left out are mostly questions to terminals.
-                self.broken |= !matches!(skip, Skip::Bookkeeping | Skip::Control);
+                let harmless = matches!(skip, Skip::Bookkeeping | Skip::Control | Skip::Refused);
+                self.broken |= !harmless;
+                self.totals.recorded.add(call, recorded);
+                self.totals.not_issued.add(call, recorded);
                 self.thread(call, |thread| thread.calls += 1);
                 return;
             }
@@ -266,10 +326,6 @@ impl Adder {
         totals.done += 1;
         totals.recorded_io_ns += recorded_ns;
         totals.replayed_io_ns += took_ns;
-        let recorded = match call.outcome {
-            Outcome::Value(value) => value,
-            _ => 0,
-        };
         totals.recorded.add(call, recorded);
         totals.replayed.add(call, returned);
         let behind_ns = performed.issued_ns.saturating_sub(performed.due_ns);
@@ -292,7 +348,15 @@ impl Adder {
 
     /// Counts a result; true if it differs.
     fn compare(&mut self, number: u64, call: &Call, performed: &Performed, returned: i64) -> bool {
-        let reason = match compare(call, returned, self.concluded) {
+        let known = || {
+            let paths = call.operation.paths();
+            Known {
+                concluded: self.concluded,
+                seen: !paths.is_empty() && paths.iter().all(|path| self.seen.contains(path)),
+                unplaced: self.is_unplaced(call),
+            }
+        };
+        let reason = match compare(call, returned, known) {
             Compared::Same => {
                 self.totals.same += 1;
                 return false;

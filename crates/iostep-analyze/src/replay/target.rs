@@ -33,11 +33,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// True if every call was issued in order, each difference is explained, and block I/O was
-    /// recorded without holes.
+    /// True if every call was issued in order, no byte of the recording was left out, each difference
+    /// is explained, and block I/O was recorded without holes.
     pub fn is_good(&self) -> bool {
         let summary = &self.summary;
         let whole = self.block.as_ref().is_none_or(|block| block.whole);
-        !summary.interrupted && summary.order_violations == 0 && summary.unexplained() == 0 && whole
+        let lost = summary.order_violations + summary.lost_bytes() + summary.unexplained();
+        !summary.interrupted && lost == 0 && whole
     }
 }

@@ -162,6 +162,7 @@ fn a_difference_has_its_reason() {
     recording.initial.push(InitialFile {
         path,
         kind,
+        mode: None,
         seen: false,
     });
     assert_eq!(reasons(&recording), [short(Reason::InitialSize), denied]);
@@ -172,6 +173,33 @@ fn a_difference_has_its_reason() {
         }
     }
     assert_eq!(reasons(&recording)[0], short(Reason::Target));
+}
+
+/// Where a file was at that was open before is known to a recorder, and not from a text.
+#[test]
+fn a_position_that_nobody_told_is_the_reason_of_what_lies_there() {
+    let (mut recording, mut replay) = example();
+    let path = recording.paths.intern(b"/a");
+    let present = |call: &mut Call, operation| {
+        call.syscall = Syscall::Present;
+        call.operation = operation;
+        call.outcome = Outcome::Handle(HandleId(1));
+    };
+    let (flags, mode) = (OpenFlags::O_RDWR, 0);
+    present(
+        &mut recording.calls[0],
+        Operation::Open { path, flags, mode },
+    );
+    replay.calls[0].state = State::Done(0);
+    let reason = |recording: &Recording| {
+        let differences = Summary::of(recording, &replay).differences;
+        let read = differences.iter().find(|found| found.syscall == "read");
+        read.map(|found| found.reason)
+    };
+    recording.header.recorder = "strace".into();
+    assert_eq!(reason(&recording), Some(Reason::Position));
+    recording.header.recorder = "iostep 0.1.0 bpf".into();
+    assert_eq!(reason(&recording), Some(Reason::Unexplained));
 }
 
 #[test]
@@ -203,4 +231,87 @@ fn quantiles_are_those_of_the_nearest_rank() {
     );
     assert_eq!(found.mean_ns, 50.5);
     assert_eq!(Quantiles::of(&mut []), None);
+}
+
+#[test]
+fn sums_are_the_recordings_and_what_was_not_issued_is_a_loss() {
+    let (recording, mut replay) = example();
+    let run = |replay: &Replay| Run {
+        summary: Summary::of(&recording, replay),
+        block: None,
+    };
+    for skip in [Skip::NotOpen, Skip::Bounds] {
+        replay.calls[0].state = State::Done(-2);
+        replay.calls[1].state = State::Skipped(skip);
+        replay.calls[2].state = State::Skipped(skip);
+        let run = run(&replay);
+        let totals = run.summary.totals;
+        assert_eq!(totals.recorded.read_bytes, 200);
+        assert_eq!(totals.replayed.read_bytes, 0);
+        assert_eq!(totals.not_issued.read_bytes, 200);
+        assert_eq!(run.summary.lost_bytes(), 200);
+        assert!(!run.is_good());
+    }
+}
+
+#[test]
+fn a_call_that_did_nothing_there_is_no_loss_here() {
+    let (mut recording, mut replay) = example();
+    recording.calls[1].outcome = Outcome::Failed(Errno::EXDEV);
+    replay.calls[1].state = State::Skipped(Skip::Refused);
+    replay.calls[2].state = State::Done(100);
+    let run = Run {
+        summary: Summary::of(&recording, &replay),
+        block: None,
+    };
+    let totals = run.summary.totals;
+    assert_eq!((totals.expected, totals.done), (4, 4));
+    assert_eq!(
+        (totals.recorded.read_bytes, totals.replayed.read_bytes),
+        (100, 100)
+    );
+    assert!(run.is_good());
+}
+
+#[test]
+fn a_reason_is_never_the_wrong_way_round() {
+    let mut paths = Paths::default();
+    let path = paths.intern(b"/bin/x");
+    let target = Target::Path(path);
+    let access = Operation::Access { target, mode: 1 };
+    let readlink = Operation::ReadLink { path, size: 99 };
+    let failed = |errno| Outcome::Failed(errno);
+    let ok = Outcome::Value(0);
+    let of = |operation: &Operation<HandleId, PathId>, recorded, replayed, seen| {
+        let call = call(0, Syscall::Access, operation.clone(), recorded);
+        let known = difference::Known {
+            concluded: true,
+            seen,
+            unplaced: false,
+        };
+        match difference::compare(&call, replayed, || known) {
+            difference::Compared::Differs(reason) => reason,
+            _ => panic!("{operation:?} is the same"),
+        }
+    };
+    // Who may execute it was not told, whatever else is known of it.
+    for seen in [false, true] {
+        assert_eq!(of(&access, ok, -13, seen), Reason::Permissions);
+        assert_eq!(
+            of(&access, failed(Errno::ETXTBSY), 0, seen),
+            Reason::Machine
+        );
+        assert_eq!(of(&access, failed(Errno::EBUSY), 0, seen), Reason::Machine);
+    }
+    assert_eq!(of(&access, ok, -2, false), Reason::InitialState);
+    assert_eq!(of(&access, ok, -2, true), Reason::Unrecorded);
+    // Two errors differ for the same reasons as an error and none.
+    assert_eq!(
+        of(&readlink, failed(Errno::EINVAL), -2, false),
+        Reason::InitialState
+    );
+    assert_eq!(
+        of(&readlink, failed(Errno::EINVAL), -2, true),
+        Reason::Unrecorded
+    );
 }

@@ -1,23 +1,28 @@
 //! The advice as a report.
 
+mod verdict;
+
 use iostep_model::database::DatabaseFacts;
+use iostep_model::goal::Goal;
 use iostep_model::unit::Unit;
-use iostep_report::document::{Block, Cell, Detail, Document, Item, Section, Table};
+use iostep_report::document::{Block, Cell, Document, Item, Section, Table};
 use iostep_report::quantity::{bytes, count, duration};
 
 use super::bench::{advice as warning_advice, job};
 use crate::advise::{Advice, Gain, Row, Situation, State, Verdict};
 
-/// The whole advice. That it is not all comes first; then what was asked and where it was
-/// measured, the ranking, what to do, and what each setting can lose.
+/// The whole advice. That it is not all comes first; then what to do, what was asked and where it
+/// was measured, the ranking, and what each setting can lose.
 pub fn document(advice: &Advice) -> Document {
-    let mut body = head(advice);
+    let verdict = verdict::of(advice);
+    let mut body = Section::new(title(advice));
+    body.headline = verdict.sentence;
     body.alarms = complaints(advice);
+    body.push(Block::Lines(verdict.besides));
+    body.push(Block::Lines(head(advice)));
     let warnings = advice.warnings.iter().map(warning_advice::of);
     body.push(Block::Warnings(warnings.collect()));
     body.push(Block::Table(ranking(advice)));
-    body.blocks
-        .push((Detail::Brief, Block::Section(recommendation(advice))));
     body.push(Block::Table(what_can_be_lost(advice)));
     body.push(Block::Section(lines(advice)));
     body.push(Block::Table(not_measured(advice)));
@@ -41,12 +46,17 @@ fn complaints(advice: &Advice) -> Vec<String> {
     complaints
 }
 
-fn head(advice: &Advice) -> Section {
+fn title(advice: &Advice) -> String {
     let place = &advice.place;
-    let title = match &place.database {
+    let about = match &place.database {
         Some(facts) => format!("advice for {}", facts.path.display()),
         None => format!("advice for databases in {}", place.directory.display()),
     };
+    format!("{about}; goal: {}", place.goal)
+}
+
+fn head(advice: &Advice) -> Vec<String> {
+    let place = &advice.place;
     let mut lines = Vec::new();
     lines.extend(place.database.iter().flat_map(database));
     lines.extend(
@@ -66,9 +76,7 @@ fn head(advice: &Advice) -> Section {
         lines.push(job::place(&place.directory, environment));
         lines.push(job::machine(environment));
     }
-    let mut head = Section::new(title);
-    head.push(Block::Lines(lines));
-    head
+    lines
 }
 
 fn database(facts: &DatabaseFacts) -> Vec<String> {
@@ -130,12 +138,19 @@ const COLUMNS: [&str; 9] = [
 fn ranking(advice: &Advice) -> Table {
     let measured = |row: &&Row| row.state == State::Measured;
     let rows = std::iter::once(&advice.present).chain(&advice.rows);
-    let mut without_checkpoint = false;
-    let mut alike = false;
+    let (mut at_most, mut unsynced, mut alike) = (false, false, false);
     let mut above = "";
-    let mut table = Table::new("Ranking: first what gives nothing up", COLUMNS);
+    let mut table = Table::new(
+        match advice.place.goal {
+            Goal::Speed => "Ranking: first what gives nothing up",
+            Goal::Wear => "Ranking by what is written: first what gives nothing up",
+            Goal::Durability => "Ranking by what can be lost",
+        },
+        COLUMNS,
+    );
     for row in rows.filter(measured) {
-        without_checkpoint |= row.device.without_checkpoint;
+        at_most |= row.device.at_most && row.device.written_bytes.is_some();
+        unsynced |= !row.setting.syncs() && row.device.flushes.is_some();
         let like_above = row.not_told_from.iter().any(|key| key == above);
         alike |= like_above;
         table.rows.push(cells(row, like_above));
@@ -145,19 +160,23 @@ fn ranking(advice: &Advice) -> Table {
         let line = "~ the turns do not tell it from the row above";
         table.lines.push(line.to_owned());
     }
-    if without_checkpoint {
+    if at_most {
         table.lines.push(
-            "* without the checkpoint, which came after the runs only; the commits/s are with it. \
-             A longer --time has some"
+            "* at most: the log was not checkpointed within a run, and the checkpoint after it is \
+             shared by fewer commits than in an application. A longer --time tells more"
                 .to_owned(),
         );
+    }
+    if unsynced {
+        let line = "written - : nothing is synced, so what a commit writes comes after the runs";
+        table.lines.push(line.to_owned());
     }
     table
 }
 
 fn cells(row: &Row, like_above: bool) -> Vec<Cell> {
     let rate = row.commits_per_second.as_ref();
-    let mark = match row.device.without_checkpoint {
+    let mark = match row.device.at_most {
         true => " *",
         false => "",
     };
@@ -178,14 +197,14 @@ fn cells(row: &Row, like_above: bool) -> Vec<Cell> {
         Cell::share(rate.and_then(|rate| rate.spread)),
         Cell::number(Unit::Factor, row.gain.map(|gain| gain.ratio)),
         Cell::text(interval.as_deref().unwrap_or("-")),
-        Cell::text(verdict(row.gain).to_owned() + if like_above { " ~" } else { "" }),
+        Cell::text(word(row.gain).to_owned() + if like_above { " ~" } else { "" }),
         marked(Unit::Bytes, row.device.written_bytes),
         marked(Unit::Mean, row.device.flushes),
         Cell::text(row.durability.power_loss.words()),
     ]
 }
 
-fn verdict(gain: Option<Gain>) -> &'static str {
+fn word(gain: Option<Gain>) -> &'static str {
     match gain.map(|gain| gain.verdict) {
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "slower",
@@ -193,85 +212,6 @@ fn verdict(gain: Option<Gain>) -> &'static str {
         Some(Verdict::TooFewTurns) => "too few turns",
         None => "",
     }
-}
-
-/// What to do: the best that gives nothing up, and what else may be wanted.
-fn recommendation(advice: &Advice) -> Section {
-    let is_best = |row: &&Row| Some(&row.key) == advice.recommended.as_ref();
-    let best = advice.rows.iter().find(is_best);
-    let title = match best {
-        Some(row) => format!(
-            "Take {}: {}; it gives nothing up",
-            row.name,
-            gain_words(row.gain)
-        ),
-        None => format!(
-            "Keep {}: nothing that gives no more up is faster for certain",
-            advice.present.name
-        ),
-    };
-    let faster = |row: &&Row| {
-        row.gives_up && !row.only_shown && row.gain.is_some_and(|g| g.verdict == Verdict::Faster)
-    };
-    let beyond = best
-        .and_then(|row| row.gain)
-        .map_or(1.0, |gain| gain.at_least());
-    let other = advice.rows.iter().find(faster);
-    let other = other.filter(|row| row.gain.is_some_and(|gain| gain.at_least() > beyond));
-    let other = other.map(|row| {
-        format!(
-            "Or {}: {}, if a power loss may cost {}",
-            row.name,
-            gain_words(row.gain),
-            row.durability.power_loss.words()
-        )
-    });
-    let alike = best.and_then(|row| alike(advice, row));
-    let lines = [alike, other, least_written(advice)];
-    let mut section = Section::new(title);
-    section.push(Block::Lines(lines.into_iter().flatten().collect()));
-    section
-}
-
-/// What is as good as the best one, as far as the turns tell.
-fn alike(advice: &Advice, best: &Row) -> Option<String> {
-    let is_alike = |row: &&Row| best.not_told_from.contains(&row.key);
-    let alike = advice.rows.iter().filter(is_alike);
-    let names: Vec<&str> = alike.map(|row| row.name.as_str()).collect();
-    let names = Some(names.join("; ")).filter(|names| !names.is_empty());
-    names.map(|names| format!("The turns do not tell it from: {names}"))
-}
-
-/// The setting that gives nothing up and wears the device least, if that is a tenth less. Figures
-/// with and without a checkpoint are not compared.
-fn least_written(advice: &Advice) -> Option<String> {
-    let present = advice.present.device;
-    let now = present.written_bytes?;
-    let comparable =
-        |row: &&Row| !row.gives_up && row.device.without_checkpoint == present.without_checkpoint;
-    let rows = advice.rows.iter().filter(comparable);
-    let written = rows.filter_map(|row| Some((row, row.device.written_bytes?)));
-    let (row, least) = written.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let [shown, shown_now] = [least, now].map(|amount| bytes(amount.round() as u64));
-    (least < 0.9 * now).then(|| {
-        format!(
-            "Least written: {}, {shown} a commit instead of {shown_now}",
-            row.name
-        )
-    })
-}
-
-fn gain_words(gain: Option<Gain>) -> String {
-    let Some(gain) = gain else {
-        return "not measured".into();
-    };
-    let sure = gain.interval.map_or_else(String::new, |interval| {
-        format!(
-            ", 95 % sure between {:.2} and {:.2}",
-            interval.low, interval.high
-        )
-    });
-    format!("{:.2} times as many commits/s{sure}", gain.ratio)
 }
 
 fn what_can_be_lost(advice: &Advice) -> Table {
@@ -325,6 +265,7 @@ fn not_measured(advice: &Advice) -> Table {
 mod tests {
     use super::*;
     use crate::advise::fixture;
+    use iostep_report::document::Detail;
     use iostep_report::text::Style;
 
     fn text(advice: &Advice) -> String {
@@ -350,21 +291,6 @@ mod tests {
     }
 
     #[test]
-    fn what_wears_the_device_less_is_named() {
-        let mut advice = fixture::advice();
-        assert!(!self::text(&advice).contains("Least written"));
-        let row = |advice: &mut Advice, key: &str, written_bytes| {
-            let row = advice.rows.iter_mut().find(|row| row.key == key);
-            row.expect("a row").device.written_bytes = Some(written_bytes);
-        };
-        row(&mut advice, "waldio-full", 4096.0);
-        row(&mut advice, "wal-off", 10.0);
-        let text = self::text(&advice);
-        let expected = "\n Least written: waldio, full, 4 KiB a commit instead of 8 KiB\n";
-        assert!(text.contains(expected), "{text}");
-    }
-
-    #[test]
     fn rows_that_cannot_be_told_apart_are_marked() {
         let text = self::text(&fixture::advice_of(&|_, _| 3.0));
         assert!(text.contains("faster ~"), "{text}");
@@ -377,7 +303,7 @@ mod tests {
         let best = &mut advice.rows[0];
         best.not_told_from = vec!["wal-normal".into()];
         let text = self::text(&advice);
-        let expected = "gives nothing up\n The turns do not tell it from: wal, normal\n";
+        let expected = "\n The turns do not tell it from: wal, normal\n";
         assert!(text.contains(expected), "{text}");
     }
 

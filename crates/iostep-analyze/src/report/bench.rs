@@ -62,7 +62,11 @@ fn section(result: &Result, summary: &Summary, verbose: bool) -> Section {
     section.push(Block::Drawing(title, drawing.unwrap_or_default()));
     section.push(Block::Table(tables::cost(summary)));
     let mut totals = Section::new(title_of(summary, shown, "Totals"));
-    totals.push(Block::Lines(totals::lines(summary, shown)));
+    totals.push(Block::Lines(totals::lines(
+        &result.environment,
+        summary,
+        shown,
+    )));
     section.push(Block::Section(totals));
     if summary.runs.len() > 1 {
         section.push_from(Detail::Page, Block::Table(tables::estimates(summary)));
@@ -183,6 +187,15 @@ fn headline(summary: &Summary, shown: &RunSummary) -> String {
         .collect();
     if !each.is_empty() {
         text.push_str(&format!("; each {}", each.join(", ")));
+    }
+    if let Some(device) = shown.device.as_ref().filter(|device| !device.is_own) {
+        let whose = match device.others.written_bytes {
+            0 => "reads",
+            _ => "writes",
+        };
+        text.push_str(&format!(
+            "; what each {whose} is not known: others used the device"
+        ));
     }
     if let Some(rate) = summary.estimate(Measure::OperationsPerSecond)
         && rate.runs > 1

@@ -54,6 +54,14 @@ fn complaints(summary: &Summary) -> Vec<String> {
         let (done, all) = (count(summary.totals.done), count(summary.totals.expected));
         complaints.push(format!("INTERRUPTED: {done} of {all} calls were issued"));
     }
+    let lost = summary.totals.not_issued;
+    if !summary.interrupted && summary.lost_bytes() > 0 {
+        complaints.push(format!(
+            "LOST: calls that read {} and wrote {} in the recording could not be issued",
+            bytes(lost.read_bytes),
+            bytes(lost.written_bytes)
+        ));
+    }
     if summary.order_violations > 0 {
         let many = count(summary.order_violations);
         complaints.push(format!("OUT OF ORDER: {many} calls; please report this"));

@@ -18,7 +18,7 @@ use iostep_report::quantity::{self, bytes, count, percent};
 use iostep_report::text::Style;
 
 use crate::stats::amount::ratio;
-use crate::stats::{Amount, Split, Stage, Summary, overview};
+use crate::stats::{Amount, PassthroughRow, Split, Stage, Summary, overview};
 
 pub use comparison::document as comparison;
 
@@ -65,6 +65,9 @@ pub(super) fn document(summary: &Summary, detail: Detail, trace: Option<&Trace>)
         Detail::Full,
         Block::Tables(requests::distributions(summary).into()),
     );
+    if !summary.volumes.is_empty() {
+        body.push(Block::Table(volumes(summary)));
+    }
     body.push(Block::Table(owners::files(summary)));
     body.push(Block::Table(owners::processes(summary)));
     body.push(Block::Table(owners::sync_kinds(summary)));
@@ -140,6 +143,46 @@ fn sums(summary: &Summary) -> Table {
     table
 }
 
+/// Where there are several filesystems: each, and what is in none.
+fn volumes(summary: &Summary) -> Table {
+    let columns = [
+        "~device",
+        "filesystem",
+        "mounted at",
+        "+reads",
+        "+read",
+        "+writes",
+        "+written",
+        "+data",
+        "+journal",
+        "+metadata",
+        "+unknown",
+        "+discarded",
+        "+syncs",
+    ];
+    let rows = summary.volumes.iter().map(|row| {
+        let or_none = |text: &Option<String>| Cell::text(text.as_deref().unwrap_or("-"));
+        vec![
+            Cell::text(row.name.as_deref().unwrap_or("in none of them")),
+            or_none(&row.filesystem),
+            or_none(&row.mount_point),
+            Cell::count(row.amounts.read.requests),
+            Cell::bytes(row.amounts.read.bytes),
+            Cell::count(row.amounts.write.requests),
+            Cell::bytes(row.amounts.write.bytes),
+            Cell::bytes(row.data_bytes),
+            Cell::bytes(row.journal_bytes),
+            Cell::bytes(row.metadata_bytes),
+            Cell::bytes(row.unknown_bytes),
+            Cell::bytes(row.discarded_bytes),
+            Cell::count(row.syncs),
+        ]
+    });
+    Table::new("Filesystems", columns)
+        .note("Layers are of bytes read and written.")
+        .rows(rows)
+}
+
 fn headline(summary: &Summary) -> String {
     let overview = &summary.overview;
     format!(
@@ -174,8 +217,16 @@ fn facts(summary: &Summary) -> Vec<Fact> {
             Some(_) => "no event lost, no sum disagrees",
             None => "no event lost; the device has no counters to compare with",
         };
-        facts.push(Fact::of("check passed", compared));
+        facts.push(match overview.check.unrecorded.is_empty() {
+            true => Fact::of("check passed", compared),
+            false => Fact::of(
+                "check incomplete",
+                "no event lost, but not all were recorded",
+            ),
+        });
     }
+    let unrecorded = overview.check.unrecorded.iter();
+    facts.extend(unrecorded.map(|what| Fact::of("not recorded", what.clone())));
     let notes = notes(summary).into_iter();
     facts.extend(notes.map(|note| Fact::of("note", note)));
     facts
@@ -209,6 +260,15 @@ fn notes(summary: &Summary) -> Vec<String> {
         ));
     }
     notes.extend(overview.check.notes.iter().cloned());
+    notes.extend(passthrough(&summary.passthrough));
+    if summary.dirtied_by_inode_bytes > 0 {
+        let written = summary.all().write.bytes;
+        notes.push(format!(
+            "written bytes that are the file's last writer's, for want of the page's: {} ({})",
+            bytes(summary.dirtied_by_inode_bytes),
+            percent(ratio(summary.dirtied_by_inode_bytes, written)),
+        ));
+    }
     if !summary.tracer.is_empty() {
         notes.push(format!(
             "the tracer's own I/O, counted nowhere below: {} read, {} written",
@@ -217,4 +277,35 @@ fn notes(summary: &Summary) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How many threads a note names.
+const NAMED: usize = 3;
+
+/// That there were commands past the block layer, and whose.
+fn passthrough(rows: &[PassthroughRow]) -> Option<String> {
+    let [mut read, mut write] = [Amount::default(); 2];
+    for row in rows {
+        for (sum, part) in [(&mut read, row.read), (&mut write, row.write)] {
+            sum.requests += part.requests;
+            sum.bytes += part.bytes;
+        }
+    }
+    let requests = read.requests + write.requests;
+    if requests == 0 {
+        return None;
+    }
+    let name = |row: &PassthroughRow| row.process.clone().unwrap_or_else(|| "unknown".into());
+    let mut names: Vec<String> = rows.iter().take(NAMED).map(name).collect();
+    if rows.len() > NAMED {
+        names.push(format!("{} more", rows.len() - NAMED));
+    }
+    Some(format!(
+        "passthrough requests (SG_IO, NVMe ioctls, the driver's own), which name no sectors and are in \
+         no sum of reads and writes: {}; {} read, {} written; by {}",
+        count(requests),
+        bytes(read.bytes),
+        bytes(write.bytes),
+        names.join(", "),
+    ))
 }

@@ -10,15 +10,20 @@ use super::{Summary, joj, owners};
 
 impl Summary {
     /// [`Summary::files`] with one row for each path and type; the row's `file` and `inode` are
-    /// those of the file with the most bytes.
+    /// those of the file with the most bytes, and so is the first path if it has one.
     pub fn files_by_path(&self) -> Vec<FileRow> {
         let mut rows = merged(
             &self.files,
-            |row| (&row.path, row.file_type),
+            |row| (&row.path, &row.user_path, row.file_type),
             |row, other| {
                 row.files += other.files;
                 row.deleted &= other.deleted;
+                row.deleted_files += other.deleted_files;
                 row.syncs += other.syncs;
+                if row.first_path.is_none() {
+                    row.first_path.clone_from(&other.first_path);
+                    row.user_first_path.clone_from(&other.user_first_path);
+                }
                 add(&mut row.amounts.read, other.amounts.read);
                 add(&mut row.amounts.write, other.amounts.write);
             },
@@ -34,7 +39,7 @@ impl Joj {
     pub fn by_path(&self) -> Vec<JojRow> {
         let mut rows = merged(
             &self.files,
-            |row| (&row.path, row.file_type),
+            |row| (&row.path, &row.user_path, row.file_type),
             |row, other| {
                 row.files += other.files;
                 row.syncs += other.syncs;
@@ -56,7 +61,7 @@ fn add(amount: &mut Amount, other: Amount) {
 
 fn merged<T: Clone>(
     rows: &[T],
-    key: impl Fn(&T) -> (&String, FileType),
+    key: impl for<'a> Fn(&'a T) -> (&'a String, &'a String, FileType),
     add: impl Fn(&mut T, &T),
 ) -> Vec<T> {
     let mut merged: Vec<T> = Vec::new();

@@ -36,6 +36,12 @@ pub struct JojRow {
     pub path: String,
     /// The path as users have it, below the mount point.
     pub user_path: String,
+    /// Its first path below the filesystem's root, if it has another name now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_path: Option<String>,
+    /// The same as users have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_first_path: Option<String>,
     pub file_type: FileType,
     /// Files that the row is about: 1, but in [`Joj::by_path`].
     pub files: u64,
@@ -111,6 +117,8 @@ impl JojRow {
             file,
             path: trace.file_path(file),
             user_path: trace.file_name(file),
+            first_path: trace.files[file as usize].first_path.clone(),
+            user_first_path: trace.first_name(file),
             file_type: trace.files[file as usize].file_type,
             files: 1,
             syncs: 0,

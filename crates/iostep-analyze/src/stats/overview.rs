@@ -1,6 +1,6 @@
 //! What was traced, and whether the trace is whole.
 
-use iostep_model::manifest::{Backend, Check, State};
+use iostep_model::manifest::{Backend, Check, Manifest, State};
 use iostep_model::table::Trace;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ impl Overview {
                 .device
                 .sectors
                 .saturating_mul(iostep_model::SECTOR_BYTES),
-            filesystem: filesystem.map(|f| f.kind.clone()),
+            filesystem: kinds(manifest),
             mount_options: filesystem.map(|f| f.options.clone()),
             command: command.map(|c| c.argv.clone()),
             exit_status: command.and_then(|c| c.exit_status),
@@ -80,6 +80,17 @@ impl Overview {
             check: manifest.check.clone(),
         }
     }
+}
+
+/// The filesystem, or all of several.
+fn kinds(manifest: &Manifest) -> Option<String> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for (_, filesystem) in manifest.filesystems() {
+        if !kinds.contains(&&filesystem.kind[..]) {
+            kinds.push(&filesystem.kind);
+        }
+    }
+    (!kinds.is_empty()).then(|| kinds.join(", "))
 }
 
 fn last_ns(trace: &Trace) -> u64 {

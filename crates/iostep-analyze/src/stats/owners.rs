@@ -16,6 +16,12 @@ pub struct FileRow {
     pub path: String,
     /// The path as users have it, below the mount point.
     pub user_path: String,
+    /// Its first path below the filesystem's root, if it has another name now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_path: Option<String>,
+    /// The same as users have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_first_path: Option<String>,
     pub file_type: FileType,
     /// Inode number.
     pub inode: u64,
@@ -23,6 +29,9 @@ pub struct FileRow {
     pub files: u64,
     /// True if it was seen to be deleted.
     pub deleted: bool,
+    /// How many of `files` were.
+    #[serde(skip)]
+    pub deleted_files: u64,
     /// Its requests and bytes; a logged copy of its data is the journal's, not its own.
     #[serde(flatten)]
     pub amounts: Split,
@@ -148,10 +157,13 @@ impl Collector {
             file: index as u32,
             path: trace.file_path(index as u32),
             user_path: trace.file_name(index as u32),
+            first_path: file.first_path.clone(),
+            user_first_path: trace.first_name(index as u32),
             file_type: file.file_type,
             inode: file.key.inode,
             files: 1,
             deleted: file.deleted_ns.is_some(),
+            deleted_files: file.deleted_ns.is_some().into(),
             amounts: self.files[index].split,
             syncs: syncs[index],
         });

@@ -246,6 +246,7 @@ fn files_of_one_path_are_one_row_by_path() {
     let other = trace.files.len() as u32;
     let mut copy = trace.files[0].clone();
     copy.key.inode = 99;
+    copy.deleted_ns = Some(1);
     trace.files.push(copy);
     for segment in trace
         .segments
@@ -276,7 +277,9 @@ fn files_of_one_path_are_one_row_by_path() {
         .files_by_path()
         .into_iter()
         .find(|row| row.path == "/app/app.db");
-    assert_eq!(database.expect("the database").files, 2);
+    let database = database.expect("the database");
+    assert_eq!((database.files, database.deleted_files), (2, 1));
+    assert!(!database.deleted);
     let bytes = |rows: Vec<FileRow>| -> u64 { rows.iter().map(|r| r.amounts.sum().bytes).sum() };
     assert_eq!(bytes(after.files_by_path()), bytes(before.files_by_path()));
 }

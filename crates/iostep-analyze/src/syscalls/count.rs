@@ -83,12 +83,15 @@ impl Count {
 
     /// Adds the call to the rows of its files; one that names a file twice is one of its calls.
     fn on_files(&mut self, call: &Call, duration_ns: u64) {
-        let opens = matches!(call.operation, Operation::Open { .. });
-        if let (Operation::Open { path, .. }, Outcome::Handle(handle)) =
-            (&call.operation, call.outcome)
-        {
+        let path = match call.operation {
+            Operation::Open { path, .. } => Some(path),
+            Operation::Reopen { handle, .. } => self.opened.get(&handle).map(|of| of.path),
+            _ => None,
+        };
+        let opens = path.is_some();
+        if let (Some(path), Outcome::Handle(handle)) = (path, call.outcome) {
             let opened = Opened {
-                path: *path,
+                path,
                 references: 1,
             };
             self.opened.insert(handle, opened);
@@ -207,11 +210,7 @@ fn named(files: FxHashMap<PathId, FileInfo>, paths: &Paths) -> Vec<FileInfo> {
 
 /// What was read and written; none where the call is of another kind.
 fn moved(call: &Call) -> Moved {
-    let done = match call.outcome {
-        Outcome::Value(bytes) => bytes.unsigned_abs(),
-        _ => 0,
-    };
-    let done = Some(done);
+    let done = Some(call.moved_bytes());
     match call.operation {
         Operation::Transfer {
             direction: Direction::Read,
@@ -272,6 +271,7 @@ fn before(reader: &Reader) -> Before {
             InitialKind::Absent => before.absent += 1,
             InitialKind::Directory => before.directories += 1,
             InitialKind::Symlink { .. } | InitialKind::HardLink { .. } => before.links += 1,
+            InitialKind::Fifo | InitialKind::Socket | InitialKind::Device => before.files += 1,
             InitialKind::File { size, .. } => {
                 before.files += 1;
                 before.bytes = before.bytes.saturating_add(size);

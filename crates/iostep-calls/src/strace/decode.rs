@@ -1,7 +1,9 @@
 //! What a call's text asks for, by the call's name.
 
+mod aio;
 mod arguments;
 mod others;
+mod told;
 
 use iostep_model::syscall::raw::{Action, DescriptorKind as Kind, Returned};
 use iostep_model::syscall::{Arguments, Operation, Reason, Syscall};
@@ -12,6 +14,7 @@ use arguments::Text;
 
 pub(super) use arguments::link_says;
 pub(super) use others::child_of;
+pub(super) use told::{entries, seen};
 
 /// It is about files, and a trace has no operation for it.
 pub(super) const OTHER_FILE_CALL: &str = "other call on files";
@@ -72,6 +75,11 @@ impl Table {
         }
         Table(table)
     }
+
+    /// True for the name of a call that is read.
+    pub(super) fn knows(&self, name: &[u8]) -> bool {
+        self.0.contains_key(name)
+    }
 }
 
 /// Calls that are read otherwise, with a blank between names, as strace's tables
@@ -84,6 +92,9 @@ const OTHERS: &[(&str, Decoder)] = &[
     ),
     ("arm_fadvise64_64", Decoder::FlagsSecond(Syscall::Fadvise64)),
     ("chdir", Decoder::By(others::change_directory)),
+    ("chroot", Decoder::By(others::change_root)),
+    // With flags (Linux 6.6).
+    ("fchmodat2", Decoder::As(Syscall::Fchmodat)),
     ("fchdir", Decoder::By(others::change_directory_to)),
     ("getcwd", Decoder::By(others::current_directory)),
     (
@@ -91,6 +102,12 @@ const OTHERS: &[(&str, Decoder)] = &[
         Decoder::By(others::clone),
     ),
     ("execve execveat", Decoder::By(others::execute)),
+    ("io_submit", Decoder::By(aio::submit)),
+    (
+        "io_getevents io_pgetevents io_pgetevents_time64",
+        Decoder::By(aio::complete),
+    ),
+    ("io_destroy", Decoder::By(aio::destroy)),
     ("pipe pipe2", Decoder::Makes(Kind::Pipe)),
     (
         "socket socketpair accept accept4",
@@ -106,8 +123,8 @@ const OTHERS: &[(&str, Decoder)] = &[
     ("bpf mq_open", Decoder::Makes(Kind::Kernel)),
     (
         "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr \
-         flistxattr removexattr lremovexattr fremovexattr mknod mknodat splice tee vmsplice \
-         io_submit io_uring_enter name_to_handle_at open_by_handle_at chroot pivot_root fchmodat2 \
+         flistxattr removexattr lremovexattr fremovexattr tee vmsplice \
+         io_uring_enter name_to_handle_at open_by_handle_at pivot_root \
          mount umount umount2 quotactl uselib swapon swapoff inotify_add_watch cachestat",
         Decoder::LeftOut(OTHER_FILE_CALL),
     ),

@@ -8,6 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::clock::Clock;
 use super::decode::{self, Table};
 use super::line::{self, Body};
+use super::mixed;
+use super::namespaces::Namespaces;
 use super::prefix::skip_blanks;
 use super::split::{self, CANNOT_BE_READ, Call};
 use super::value;
@@ -19,10 +21,14 @@ pub(super) type Each<'e> = &'e mut dyn FnMut(Event<'_>) -> Result<()>;
 /// A line that was used and is no call.
 const HALF: &str = "half of a call";
 const FOLLOWED: &str = "followed";
+/// What the program itself wrote, where strace wrote too.
+const OUTPUT: &str = "output of the program";
 /// Lines that cannot be read and are told with their text; the others are only counted.
 const SHOWN: u64 = 10;
 /// Of such a line, bytes that are told.
 const SHOWN_BYTES: usize = 80;
+/// What the times of several texts are exact to, at least: -t writes seconds.
+const COARSE_NS: u64 = 1_000_000_000;
 /// The thread of lines without a number before any with one.
 const NO_NUMBER: u32 = 0;
 
@@ -42,8 +48,35 @@ pub(super) struct SourceLine<'p> {
 struct Pending {
     text: Vec<u8>,
     start_ns: u64,
+    begun: Moment,
     /// The child that this clone made, as its first line shows.
     born: Option<u32>,
+    /// No other clone can have made that.
+    surely: bool,
+}
+
+/// Where in the texts something is.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// Of all lines, in their order.
+    line: u64,
+    at_ns: u64,
+}
+
+/// A thread that was told or made a line.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    since: Moment,
+    /// A clone returned its number.
+    cloned: bool,
+}
+
+/// A write of which only its own output is left to read.
+struct Mixed {
+    tid: u32,
+    text: Vec<u8>,
+    start_ns: u64,
+    begun: Moment,
 }
 
 /// A call of exit or exit_group.
@@ -58,27 +91,43 @@ struct Leaving {
 pub(super) struct Follow {
     table: Table,
     pending: FxHashMap<u32, Pending>,
-    known: FxHashSet<u32>,
+    known: FxHashMap<u32, Known>,
+    namespaces: Namespaces,
+    /// There is one text, whose order is that of what happened.
+    one_text: bool,
+    /// strace says when a thread ends.
+    says_ends: bool,
+    now: Moment,
     /// Threads that called exit and of which strace has not said the end.
     leaving: FxHashMap<u32, Leaving>,
     /// The number of the thread whose first lines have none.
     unnumbered: Option<u32>,
     /// Whose line a message tore in two; the next line is its rest.
     torn: Option<u32>,
+    /// Whose line before this one was half of a call.
+    halved: Option<u32>,
+    mixed: Option<Mixed>,
     /// Threads that live, to tell whose line has no number.
     alive: FxHashSet<u32>,
     unreadable: u64,
 }
 
 impl Follow {
-    pub(super) fn new() -> Follow {
+    /// `one_text`: there are no others to be put in order. `whole`: it begins with the command.
+    pub(super) fn new(one_text: bool, whole: bool) -> Follow {
         Follow {
+            namespaces: Namespaces::new(whole),
+            one_text,
+            says_ends: false,
+            now: Moment { line: 0, at_ns: 0 },
             table: Table::new(),
             pending: FxHashMap::default(),
-            known: FxHashSet::default(),
+            known: FxHashMap::default(),
             leaving: FxHashMap::default(),
             unnumbered: None,
             torn: None,
+            halved: None,
+            mixed: None,
             alive: FxHashSet::default(),
             unreadable: 0,
         }
@@ -92,6 +141,20 @@ impl Follow {
         clock: &mut Clock,
         each: Each<'_>,
     ) -> Result<()> {
+        self.now = Moment {
+            line: self.now.line + 1,
+            at_ns: place.at_ns,
+        };
+        let halved = self.halved.take();
+        if self.is_output(&body, place, clock, each)? {
+            return Ok(());
+        }
+        // With -z and its like strace may write a call with its first half's mark and, in the next line
+        // and without anything in front, its end.
+        if let (Some(tid), Body::Unreadable(text @ [b')', ..])) = (halved, &body) {
+            clock.is_in_whole_calls();
+            return self.resumed(tid, (b"", text), place, clock, each);
+        }
         if let Body::Unreadable(text) = body {
             return self.rest_of_torn(text, place, clock, each);
         }
@@ -103,12 +166,75 @@ impl Follow {
             Body::Ended => self.ended(tid, place.at_ns, each),
             Body::Superseded(by) => self.superseded(tid, by, place.at_ns, each),
             Body::Attached(child) => {
-                self.first_line(child, place.at_ns, each)?;
+                if !self.first_line(child, place.at_ns, each)? && self.stranger(child, each)? {
+                    self.learn(child, false);
+                }
                 each(left_out(tid, place.at_ns, b"", "message of strace"))
             }
             Body::Other(reason) => each(left_out(tid, place.at_ns, b"", reason)),
             Body::Unreadable(text) => self.unreadable(text, place, each),
         }
+    }
+
+    /// True if the next line may be the rest of another.
+    pub(super) fn waits(&self) -> bool {
+        self.mixed.is_some() || self.torn.is_some()
+    }
+
+    /// True if lines were there that are none of strace's.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.unreadable > 0
+    }
+
+    /// True for the name of a call.
+    pub(super) fn knows(&self, name: &[u8]) -> bool {
+        self.table.knows(name)
+    }
+
+    /// Takes a line of the output of the write under way, or that write's end. False for another.
+    fn is_output(
+        &mut self,
+        body: &Body<'_>,
+        place: SourceLine<'_>,
+        clock: &mut Clock,
+        each: Each<'_>,
+    ) -> Result<bool> {
+        let Some(mixed) = self.mixed.take() else {
+            return Ok(false);
+        };
+        let text = match body {
+            Body::Unreadable(text) => *text,
+            Body::Call(text) if split::call(text).is_none() && mixed::torn(text).is_none() => text,
+            Body::Other("empty line") => b"",
+            _ => {
+                each(left_out(mixed.tid, mixed.start_ns, b"", CANNOT_BE_READ))?;
+                return Ok(false);
+            }
+        };
+        let torn = mixed::torn(&mixed.text);
+        if let (Some(end), Some(torn)) = (mixed::end_of_call(text), &torn) {
+            let text = torn.whole(end);
+            let Some(mut call) = split::call(&text) else {
+                return Ok(false);
+            };
+            let end_ns = mixed.start_ns.saturating_add(call.duration_ns.unwrap_or(0));
+            clock.end(end_ns);
+            self.whole(mixed.tid, &mut call, (mixed.start_ns, mixed.begun), each)?;
+            return self
+                .counted(mixed.tid, place.at_ns, HALF, each)
+                .map(|()| true);
+        }
+        each(left_out(NO_NUMBER, place.at_ns, b"", OUTPUT))?;
+        match torn.filter(|_| mixed::goes_on(text)) {
+            Some(torn) => {
+                let half = torn.half();
+                self.begin(mixed.tid, half, mixed.start_ns, each)?;
+            }
+            None => {
+                self.mixed = Some(mixed);
+            }
+        }
+        Ok(true)
     }
 
     /// A line that is longer than any that is read.
@@ -173,7 +299,8 @@ impl Follow {
         if self.unnumbered == Some(tid) {
             return Ok(NO_NUMBER);
         }
-        if self.known.contains(&tid) {
+        if self.known.contains_key(&tid) {
+            self.namespaces.seen(tid);
             return Ok(tid);
         }
         let resumes = matches!(body, Body::Resumed(..));
@@ -182,20 +309,46 @@ impl Follow {
             self.unnumbered = Some(tid);
             return Ok(NO_NUMBER);
         }
-        if !had_no_number && !resumes {
-            self.first_line(tid, at_ns, each)?;
+        if !had_no_number && !resumes && !self.first_line(tid, at_ns, each)? {
+            self.stranger(tid, each)?;
         }
-        self.known.insert(tid);
-        self.alive.insert(tid);
+        self.learn(tid, false);
         Ok(tid)
+    }
+
+    fn learn(&mut self, tid: u32, cloned: bool) {
+        let since = self.now;
+        self.known.entry(tid).or_insert(Known { since, cloned });
+        self.alive.insert(tid);
+    }
+
+    /// A thread of which no clone told makes its first line: it is the child of one that returned
+    /// the number of another PID namespace. True if there is such.
+    fn stranger(&mut self, tid: u32, each: Each<'_>) -> Result<bool> {
+        if self.known.contains_key(&tid) {
+            return Ok(false);
+        }
+        let Some(child) = self.namespaces.stranger(tid) else {
+            return Ok(false);
+        };
+        let note = |action| Event {
+            action,
+            ..exit(tid, self.now.at_ns, false)
+        };
+        each(note(Action::Renumbered { from: child.told }))?;
+        each(note(Action::KnownAs(child.returned)))?;
+        self.known.remove(&child.told);
+        self.alive.remove(&child.told);
+        Ok(true)
     }
 
     /// A thread shows up. If one clone has not returned yet, it is that one's child, which has to be
     /// known before what the child does. True if it was.
     fn first_line(&mut self, child: u32, at_ns: u64, each: Each<'_>) -> Result<bool> {
-        if self.known.contains(&child) {
+        if self.known.contains_key(&child) {
             return Ok(true);
         }
+        let surely = self.namespaces.all_seen();
         let mut clones = self
             .pending
             .iter_mut()
@@ -220,8 +373,8 @@ impl Follow {
             seen: None,
         })?;
         pending.born = Some(child);
-        self.known.insert(child);
-        self.alive.insert(child);
+        pending.surely = surely;
+        self.learn(child, false);
         Ok(true)
     }
 
@@ -234,7 +387,19 @@ impl Follow {
         each: Each<'_>,
     ) -> Result<()> {
         let start_ns = clock.begin(place.at_ns, place.resolution_ns);
+        let torn = mixed::torn(text).filter(|_| line::torn(text).is_none());
+        let mended = torn.as_ref().and_then(|torn| Some(torn.whole(torn.end?)));
+        let text = mended.as_deref().unwrap_or(text);
         let Some(mut call) = split::call(text) else {
+            if torn.is_some() {
+                self.mixed = Some(Mixed {
+                    tid,
+                    text: text.to_vec(),
+                    start_ns,
+                    begun: self.now,
+                });
+                return Ok(());
+            }
             let Some((begin, child)) = line::torn(text) else {
                 return self.unreadable(text, place, each);
             };
@@ -245,20 +410,22 @@ impl Follow {
             return Ok(());
         };
         if call.goes_on {
+            self.halved = Some(tid);
             return self.begin(tid, text.to_vec(), start_ns, each);
         }
         clock.end(start_ns.saturating_add(call.duration_ns.unwrap_or(0)));
-        self.whole(tid, &mut call, start_ns, each)
+        self.whole(tid, &mut call, (start_ns, self.now), each)
     }
 
     /// The first half of a call. One that was there never came back.
     fn begin(&mut self, tid: u32, text: Vec<u8>, start_ns: u64, each: Each<'_>) -> Result<()> {
         self.give_up(tid, each)?;
-        let born = None;
         let pending = Pending {
             text,
             start_ns,
-            born,
+            begun: self.now,
+            born: None,
+            surely: false,
         };
         self.pending.insert(tid, pending);
         Ok(())
@@ -272,7 +439,7 @@ impl Follow {
         match split::call(&pending.text) {
             // Its line was told with the child.
             _ if pending.born.is_some() => Ok(()),
-            Some(mut call) => self.whole(tid, &mut call, pending.start_ns, each),
+            Some(mut call) => self.whole(tid, &mut call, (pending.start_ns, pending.begun), each),
             None => each(left_out(tid, pending.start_ns, b"", CANNOT_BE_READ)),
         }
     }
@@ -315,22 +482,45 @@ impl Follow {
                 .start_ns
                 .saturating_add(call.duration_ns.unwrap_or(0)),
         );
-        match (pending.born, call.returned) {
-            (Some(born), Returned::Value(child)) if u64::from(born) != child => {
-                // The guess was wrong; the line is told with it.
-                self.counted(tid, pending.start_ns, HALF, each)?;
-                let mut action = decode::child_of(&call, child as u32);
-                if let Action::Clone { name, .. } = &mut action {
-                    *name = "".into();
-                }
-                each(event(tid, &call, pending.start_ns, action))
-            }
-            (Some(_), _) => self.counted(tid, pending.start_ns, HALF, each),
-            (None, _) => {
-                self.counted(tid, pending.start_ns, HALF, each)?;
-                self.whole(tid, &mut call, pending.start_ns, each)
-            }
+        self.counted(tid, pending.start_ns, HALF, each)?;
+        match pending.born {
+            Some(born) => self.born(tid, (&call, &pending), born, each),
+            None => self.whole(tid, &mut call, (pending.start_ns, pending.begun), each),
         }
+    }
+
+    /// A clone returned whose child was told by its first line.
+    fn born(
+        &mut self,
+        tid: u32,
+        (call, pending): (&Call<'_>, &Pending),
+        born: u32,
+        each: Each<'_>,
+    ) -> Result<()> {
+        let Returned::Value(returned) = call.returned else {
+            return Ok(());
+        };
+        let returned = returned as u32;
+        let child = call.translated.unwrap_or(returned);
+        let known = self.known.get(&child);
+        let is_other = known.is_none_or(|known| self.is_other_thread(child, known, pending.begun))
+            && self.namespaces.is_other(tid, returned);
+        if child == born || call.translated.is_none() && pending.surely && is_other {
+            if returned != born {
+                self.namespaces.translated();
+                each(Event {
+                    action: Action::KnownAs(returned),
+                    ..exit(born, pending.start_ns, false)
+                })?;
+            }
+            return Ok(());
+        }
+        // The guess was wrong; the line is told with it.
+        let mut action = decode::child_of(call, child);
+        if let Action::Clone { name, .. } = &mut action {
+            *name = "".into();
+        }
+        each(event(tid, call, pending.start_ns, action))
     }
 
     /// A call with all that strace says of it.
@@ -338,7 +528,7 @@ impl Follow {
         &mut self,
         tid: u32,
         call: &mut Call<'_>,
-        start_ns: u64,
+        (start_ns, begun): (u64, Moment),
         each: Each<'_>,
     ) -> Result<()> {
         match call.name {
@@ -359,26 +549,88 @@ impl Follow {
                 }
                 return self.counted(tid, start_ns, FOLLOWED, each);
             }
+            // getpid gives the number of the process's first thread.
+            b"gettid" | b"getpid" if call.name == b"gettid" || self.known.len() == 1 => {
+                if let Returned::Value(number) = call.returned
+                    && number as u32 != tid
+                    && tid != NO_NUMBER
+                {
+                    let known_as = Action::KnownAs(number as u32);
+                    each(event(tid, call, start_ns, known_as))?;
+                }
+            }
             b"readlink" | b"readlinkat" => {
                 if let Some(told) = decode::link_says(call) {
                     each(event(tid, call, start_ns, told))?;
                 }
             }
+            b"getdents" | b"getdents64" => {
+                for (path, seen) in decode::entries(call) {
+                    each(event(tid, call, start_ns, Action::Tells { path, seen }))?;
+                }
+            }
             _ => {}
         }
-        let action = decode::action(&self.table, call);
-        if let Action::Clone { child, .. } = action {
+        let mut action = decode::action(&self.table, call);
+        let mut known_as = None;
+        if let Action::Clone { child, .. } = &mut action {
+            known_as = self.cloned(tid, call, child, begun);
             // Its number is used again, so it is gone.
-            if let Some(left) = self.leaving.remove(&child) {
-                each(exit(child, left.at_ns, left.process))?;
+            if let Some(left) = self.leaving.remove(child) {
+                each(exit(*child, left.at_ns, left.process))?;
             }
-            self.known.insert(child);
-            self.alive.insert(child);
+            self.learn(*child, true);
         }
-        each(event(tid, call, start_ns, action))
+        each(Event {
+            seen: decode::seen(call),
+            ..event(tid, call, start_ns, action)
+        })?;
+        match known_as {
+            Some((child, number)) => each(Event {
+                action: Action::KnownAs(number),
+                ..exit(child, start_ns, false)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// A clone returned: makes `child` the number that the new thread is told by. Gives that, and its
+    /// own number if it has another.
+    fn cloned(
+        &mut self,
+        parent: u32,
+        call: &Call<'_>,
+        child: &mut u32,
+        begun: Moment,
+    ) -> Option<(u32, u32)> {
+        if let (Some(_), Returned::Value(returned)) = (call.translated, call.returned) {
+            self.namespaces.translated();
+            return Some((*child, returned as u32));
+        }
+        let returned = *child;
+        match self.known.get(child) {
+            None => self.namespaces.returned(parent, returned),
+            Some(known) if self.is_other_thread(*child, known, begun) => {
+                *child = self.namespaces.collided(parent, returned);
+                return Some((*child, returned));
+            }
+            Some(_) => {}
+        }
+        None
+    }
+
+    /// A thread that was there before a clone began cannot be its child, unless it ended.
+    fn is_other_thread(&self, tid: u32, known: &Known, begun: Moment) -> bool {
+        let before = match self.one_text {
+            true => known.since.line < begun.line,
+            false => known.since.at_ns.saturating_add(COARSE_NS) < begun.at_ns,
+        };
+        let ended = self.leaving.contains_key(&tid) || known.cloned && !self.says_ends;
+        before && !ended && !self.namespaces.is_unseen(tid)
     }
 
     fn ended(&mut self, tid: u32, at_ns: u64, each: Each<'_>) -> Result<()> {
+        self.says_ends = true;
         self.give_up(tid, each)?;
         if let Some(left) = self.leaving.remove(&tid) {
             self.counted(tid, left.at_ns, FOLLOWED, each)?;
@@ -408,6 +660,9 @@ impl Follow {
 
     /// The texts are at their end: tells what was not finished.
     pub(super) fn finish(&mut self, each: Each<'_>) -> Result<()> {
+        if let Some(mixed) = self.mixed.take() {
+            each(left_out(mixed.tid, mixed.start_ns, b"", CANNOT_BE_READ))?;
+        }
         let mut unfinished: Vec<_> = self.pending.iter().map(|(t, p)| (p.start_ns, *t)).collect();
         unfinished.sort_unstable();
         for (_, tid) in unfinished {

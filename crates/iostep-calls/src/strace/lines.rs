@@ -4,6 +4,8 @@ use std::io::{BufRead, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use iostep_model::printable::BYTE_ORDER_MARK;
+
 use crate::error::{Error, Result};
 use crate::input::Input;
 
@@ -69,6 +71,9 @@ impl<'a> Lines<'a> {
         };
         while is_little(&self.buffer[self.rest.clone()], self.read_bytes) && !self.ended {
             self.fill()?;
+        }
+        if self.number == 0 && self.buffer[self.rest.clone()].starts_with(BYTE_ORDER_MARK) {
+            self.rest.start += BYTE_ORDER_MARK.len();
         }
         Ok(&self.buffer[self.rest.clone()])
     }

@@ -3,7 +3,8 @@
 //! strace's `printleader` (src/strace.c) writes them: `[pid N] ` to a terminal, `N ` to a file,
 //! either with the thread's name in `<>` (`--decode-pids=comm`); then the time, in the form of `-t`
 //! (`HH:MM:SS`), `-tt` (with a fraction), `-ttt` (seconds since 1970) or `-r` (seconds since the line
-//! before), or of two of them: `HH:MM:SS (+     0.000012)`; then numbers in brackets (`-n`, `-i`).
+//! before), or of two of them: `HH:MM:SS (+     0.000012)`; then numbers in brackets (`-n`, `-i`), and
+//! the thread's security context in such (`--secontext`).
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// A number alone is a time from here on and a thread below: threads are numbered up to 4194304
@@ -44,6 +45,7 @@ pub(super) fn split(line: &[u8]) -> Option<(Prefix, &[u8])> {
         let after = skip_name(after);
         rest = skip_blanks(after.strip_prefix(b"]")?);
     }
+    rest = skip_contexts(rest);
     while let Some((number, after)) = leading(rest) {
         let number = number?;
         match after.first() {
@@ -83,11 +85,32 @@ pub(super) fn split(line: &[u8]) -> Option<(Prefix, &[u8])> {
             let end = after.iter().position(|byte| *byte == b')')?;
             rest = skip_blanks(&after[end + 1..]);
         }
+        rest = skip_contexts(rest);
     }
     while let Some(after) = skip_number(rest) {
-        rest = skip_blanks(after);
+        rest = skip_contexts(skip_blanks(after));
     }
     Some((prefix, rest))
+}
+
+/// A security context, or such (--secontext).
+fn skip_contexts(text: &[u8]) -> &[u8] {
+    let inside = text.strip_prefix(b"[");
+    let end = inside.and_then(|inside| memchr::memchr(b']', inside));
+    match (inside, end) {
+        (Some(inside), Some(end)) if is_context(&inside[..end]) => skip_blanks(&inside[end + 1..]),
+        _ => text,
+    }
+}
+
+/// True for `user:role:type`, with or without a level behind it, and with `full,mismatch` also
+/// `one!!other` (src/selinux.c). With --secontext=type it is the type alone, which could be anything
+/// else but for its ending.
+pub(super) fn is_context(text: &[u8]) -> bool {
+    let parts = text.iter().filter(|byte| **byte == b':').count();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_:.,-!".contains(b);
+    let name = |text: &[u8]| text.ends_with(b"_t") && !text.contains(&b' ');
+    text.iter().all(plain) && (parts >= 2 || name(text))
 }
 
 /// The call's number (`-n`) or the program's address (`-i`) in brackets.

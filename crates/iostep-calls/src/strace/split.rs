@@ -19,6 +19,8 @@ pub(super) struct Call<'a> {
     pub(super) arguments: [&'a [u8]; MAX_ARGUMENTS],
     count: usize,
     pub(super) returned: Returned,
+    /// What the number that it returned is in strace's PID namespace, where it says so.
+    pub(super) translated: Option<u32>,
     pub(super) duration_ns: Option<u64>,
     /// The text ends with `<unfinished ...>`: the rest comes in another line, or never.
     pub(super) goes_on: bool,
@@ -80,6 +82,7 @@ pub(super) fn call(text: &[u8]) -> Option<Call<'_>> {
         arguments: [&[]; MAX_ARGUMENTS],
         count: 0,
         returned: Returned::Unfinished,
+        translated: None,
         duration_ns: None,
         goes_on: false,
     };
@@ -183,14 +186,18 @@ fn angle(text: &[u8], at: usize) -> Option<Angle> {
     }
 }
 
+/// How long a call took, as the end of its text says; none if it does not.
+pub(super) fn duration(text: &[u8]) -> Option<u64> {
+    let begin = memchr::memrchr(b'<', text)?;
+    seconds(text[begin + 1..].strip_suffix(b">")?)
+}
+
 /// Reads what follows the `=`.
 fn outcome(text: &[u8], call: &mut Call<'_>) -> Option<()> {
     let mut text = text.trim_ascii();
-    if text.last() == Some(&b'>')
-        && let Some(begin) = memchr::memrchr(b'<', text)
-        && let Some(duration) = seconds(&text[begin + 1..text.len() - 1])
-    {
-        call.duration_ns = Some(duration);
+    if let Some(took_ns) = duration(text) {
+        call.duration_ns = Some(took_ns);
+        let begin = memchr::memrchr(b'<', text).unwrap_or(text.len());
         text = text[..begin].trim_ascii_end();
     }
     let blank = text.iter().position(|b| matches!(b, b' ' | b'<'));
@@ -208,7 +215,15 @@ fn outcome(text: &[u8], call: &mut Call<'_>) -> Option<()> {
         },
         _ => Returned::Value(value::number(number)? as u64),
     };
+    call.translated = translation(remark);
     Some(())
+}
+
+/// `/* 501 in strace's PID NS */`, behind a thread's name with --decode-pids=comm.
+fn translation(remark: &[u8]) -> Option<u32> {
+    let inside = remark.strip_suffix(b" in strace's PID NS */")?;
+    let begin = memchr::memmem::rfind(inside, b"/* ")?;
+    value::number32(&inside[begin + 3..])
 }
 
 /// `ENOENT (No such file or directory)`.

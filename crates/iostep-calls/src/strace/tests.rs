@@ -6,8 +6,14 @@ use super::*;
 use crate::fixture::lines;
 use crate::{Finished, Tracker};
 
+mod aio;
+mod clocks;
 mod files;
 mod hostile;
+mod initial;
+mod mixed;
+mod namespaces;
+mod proc_links;
 mod versions;
 
 fn clean_all(texts: &[(&str, &[u8])]) -> Finished<Recording> {
@@ -58,6 +64,23 @@ fn every_call_is_read_in_its_forms() {
     while let (Some(line), Some(expected)) = (forms.next(), forms.next()) {
         assert_eq!(one(line), expected.trim_start(), "{line}");
     }
+}
+
+#[test]
+fn what_moved_nothing_between_a_file_and_a_pipe_is_left_out() {
+    let finished = clean(
+        "open(\"/f\", O_RDWR) = 3\nsocket(AF_INET, SOCK_STREAM, 0) = 5\npipe([6, 7]) = 0\n\
+         sendfile(5, 3, NULL, 100) = -1 EAGAIN (Resource temporarily unavailable)\n\
+         sendfile(5, 6, NULL, 100) = 100\nsplice(6, NULL, 3, NULL, 100, 0) = 0\n\
+         splice(6, NULL, 5, NULL, 100, 0) = 100\nsplice(0, NULL, 1, NULL, 100, 0) = 100\n\
+         splice(8, NULL, 9, NULL, 100, 0) = 100\ntee(6, 7, 100, 0) = 100\n",
+    );
+    assert_eq!(finished.sink.calls.len(), 1, "{:?}", lines(&finished));
+    let left_out = reasons(&finished.ledger, false);
+    let count = |reason| left_out.iter().find(|(r, _)| *r == reason).map(|r| r.1);
+    assert_eq!(count("socket"), Some(4), "{left_out:?}");
+    assert_eq!(count("pipe"), Some(4), "{left_out:?}");
+    assert_eq!(count("other call on files"), Some(1), "{left_out:?}");
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use iostep_model::syscall::raw::{CURRENT_DIRECTORY, Descriptor, DescriptorKind, Known};
 
+use super::prefix::is_context;
+
 /// Where the quoted text ends that begins at `at`; none if it does not.
 pub(super) fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
@@ -189,12 +191,23 @@ fn known(remark: &[u8]) -> Option<Known<'_>> {
     let inside = &remark[1..end - 1];
     let device = inside.ends_with(b">").then(|| device(inside)).flatten();
     let name = &inside[..device.unwrap_or(inside.len())];
+    let name = without_context(name);
     // Older versions have it inside.
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
     let name = unescape(name);
     let kind = kind(&name, device.is_some());
     let path = name.starts_with(b"/").then_some(name);
     Some(Known { kind, path })
+}
+
+/// A name without the security context behind it (--secontext).
+fn without_context(name: &[u8]) -> &[u8] {
+    let inside = name.strip_suffix(b"]");
+    let begin = inside.and_then(|inside| memchr::memmem::rfind(inside, b" ["));
+    match (inside, begin) {
+        (Some(inside), Some(begin)) if is_context(&inside[begin + 2..]) => &name[..begin],
+        _ => name,
+    }
 }
 
 /// What a name in `<>` is of.

@@ -6,6 +6,8 @@
 //! or it holds an inode, which knows whether and where it was at the beginning.
 
 mod conclude;
+mod errors;
+mod told;
 mod tree;
 
 pub(super) use conclude::{Conclusions, Ended};

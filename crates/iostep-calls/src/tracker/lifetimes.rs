@@ -91,7 +91,9 @@ impl<S: Sink> Tracker<S> {
 
     /// A successful exec: the other threads are gone, and mappings with the old program.
     pub(super) fn execute(&mut self, at: &At, name: &str) -> Step {
-        self.task(at.tid);
+        // The kernel waits for them before the old program is gone.
+        let process = self.task(at.tid).process;
+        self.end_requests(process)?;
         let siblings = self.tasks.siblings(at.tid);
         let mut closed = self.take_away(&siblings).into_vec();
         let task = self.tasks.get(at.tid, UNKNOWN_DIRECTORY);
@@ -118,6 +120,9 @@ impl<S: Sink> Tracker<S> {
         let mut ended = vec![at.tid];
         if process {
             ended.extend(self.tasks.siblings(at.tid));
+        }
+        if process || self.tasks.siblings(at.tid).is_empty() {
+            self.end_requests(self.tasks.by_tid[&at.tid].process)?;
         }
         let table = self.tasks.by_tid[&at.tid].descriptors;
         if ended.len() == 1 && self.tasks.descriptors.is_shared(table) {

@@ -1,18 +1,18 @@
 //! Calls on files: what they mean, what they change, what they tell of the beginning.
 
+use iostep_model::syscall::constants::AT_SYMLINK_FOLLOW;
 use iostep_model::syscall::raw::{Action, Descriptor, Path, Returned, Seen};
 use iostep_model::syscall::{
-    Direction, Errno, HandleId, OpenFlags, Operation, Outcome, PathId, Syscall, Target, Whence,
+    Errno, HandleId, OpenFlags, Operation, Outcome, PathId, Syscall, Target,
 };
 
 use super::descriptors::{Entry, Opened};
 use super::initial::Ended;
 use super::mapping::Part;
-use super::resolve::{Found, Resolve, Wanted, no_file};
-use super::{At, Kept, MOST_HANDLES, Stop, Tracker, place, plain};
+use super::pool::Slot;
+use super::resolve::{Found, Lead, Resolve, Wanted, no_file};
+use super::{At, Kept, MOST_HANDLES, Step, Stop, Tracker, place, plain};
 use crate::sink::Sink;
-
-type Step = std::result::Result<Kept, Stop>;
 
 impl<S: Sink> Tracker<S> {
     pub(super) fn operation(
@@ -27,19 +27,26 @@ impl<S: Sink> Tracker<S> {
                 return self.open(at, syscall, &path, (flags, mode), seen);
             }
             Operation::Close { handle } => return self.close(at, syscall, &handle),
+            copy @ Operation::Copy { .. } => return self.copied(at, syscall, copy),
             other => by_handle(other),
         };
         let wanted = match operation {
             Operation::ReadDirectory { .. } => Wanted::Directory,
             _ => Wanted::File,
         };
+        let follow = match operation {
+            Operation::Stat { follow, .. } => follow,
+            Operation::Link { flags, .. } => flags & AT_SYMLINK_FOLLOW != 0,
+            _ => syscall != Syscall::Lchown,
+        };
         let mut resolve = Resolve {
             tracker: self,
             at: *at,
             wanted,
+            follow,
         };
         let operation = operation.translate(&mut resolve)?;
-        self.conclude(at, &operation, seen);
+        self.conclude(at, &operation, seen)?;
         let outcome = match operation {
             Operation::Map { .. } if matches!(at.returned, Returned::Value(_)) => Outcome::Value(0),
             _ => plain(at.returned),
@@ -61,8 +68,11 @@ impl<S: Sink> Tracker<S> {
             _ => None,
         };
         let close_on_exec = flags.has(OpenFlags::O_CLOEXEC);
-        let path = match self.path(at, path) {
-            Ok(path) => path,
+        // One that shall make the file takes no link for it (open(2), `O_EXCL`).
+        let exclusive = flags.has(OpenFlags::O_CREAT) && flags.has(OpenFlags::O_EXCL);
+        let follow = !flags.has(OpenFlags::O_NOFOLLOW) && !exclusive;
+        let target = match self.target(at, path, follow) {
+            Ok(target) => target,
             Err(Stop::LeftOut(reason)) => {
                 if let Some(number) = number {
                     self.insert_left_out(at, number, reason, close_on_exec);
@@ -72,7 +82,26 @@ impl<S: Sink> Tracker<S> {
             Err(failed) => return Err(failed),
         };
         let ended = Ended::from(at.returned);
-        let inode = self.initial.open(self.paths.get(path), flags, ended, seen);
+        self.has_data(
+            at,
+            target,
+            follow,
+            number.map(|number| (number, close_on_exec)),
+        )?;
+        let (path, inode) = match target {
+            Target::Path(path) => {
+                let initial = &mut self.initial;
+                let inode = initial.open(self.paths.get(path), flags, ended, seen);
+                (path, inode)
+            }
+            Target::Handle(of) => {
+                let inode = self.files.get(&of).and_then(|file| file.inode);
+                (
+                    self.path_of(of)?,
+                    self.initial.reopen(inode, flags, ended, seen),
+                )
+            }
+        };
         let outcome = match number {
             Some(number) => {
                 let handle = self.add_file(path, inode, flags.has(OpenFlags::O_APPEND))?;
@@ -90,9 +119,37 @@ impl<S: Sink> Tracker<S> {
             }
             None => plain(at.returned),
         };
-        let operation = Operation::Open { path, flags, mode };
+        let operation = match target {
+            Target::Path(path) => Operation::Open { path, flags, mode },
+            Target::Handle(handle) => Operation::Reopen {
+                handle,
+                flags,
+                mode,
+            },
+        };
         self.call(at, syscall, operation, outcome)?;
         Ok(Kept::Call)
+    }
+
+    /// Leaves out an open of what a call said is no file, with the descriptor that it gave.
+    fn has_data(
+        &mut self,
+        at: &At,
+        target: Target<HandleId, PathId>,
+        follow: bool,
+        opened: Option<(i32, bool)>,
+    ) -> std::result::Result<(), Stop> {
+        let Target::Path(path) = target else {
+            return Ok(());
+        };
+        let kind = self.initial.is_without_data(self.paths.get(path), follow);
+        let Some(reason) = kind.map(place::reason) else {
+            return Ok(());
+        };
+        if let Some((number, close_on_exec)) = opened {
+            self.insert_left_out(at, number, reason, close_on_exec);
+        }
+        Err(Stop::LeftOut(reason))
     }
 
     /// A close takes the descriptor away, whatever it returned (close(2)), `EBADF` apart.
@@ -352,16 +409,59 @@ impl<S: Sink> Tracker<S> {
     }
 
     pub(super) fn change_directory(&mut self, at: &At, path: Path<'_>) -> Step {
-        if matches!(at.returned, Returned::Failed(_)) {
+        let Some(slot) = self.enter(at, &path)? else {
             return Ok(Kept::Followed);
+        };
+        self.tasks.directories[slot].current = self.text.as_slice().into();
+        Ok(Kept::Followed)
+    }
+
+    /// chroot: absolute paths begin there from now on.
+    pub(super) fn change_root(&mut self, at: &At, path: Path<'_>) -> Step {
+        let Some(slot) = self.enter(at, &path)? else {
+            return Ok(Kept::Followed);
+        };
+        let root = trimmed(&self.text);
+        self.tasks.directories[slot].root = match root {
+            b"/." => Box::default(),
+            root => root.into(),
+        };
+        Ok(Kept::Followed)
+    }
+
+    /// Follows a path to a directory, which `text` then is. The slot of the task's own directories;
+    /// `None` if the call failed.
+    fn enter(&mut self, at: &At, path: &Path<'_>) -> std::result::Result<Option<Slot>, Stop> {
+        if let Returned::Failed(errno) = at.returned {
+            self.failed_to_enter(at, path, errno)?;
+            return Ok(None);
         }
-        self.absolute(at, &path)?;
+        if let Lead::Open(handle) = self.lead(at, path, true)? {
+            self.text = self.paths.get(self.path_of(handle)?).to_vec();
+        }
         if place::left_out(&self.text).is_none() {
             self.initial.is_directory(&self.text);
         }
-        let slot = self.task(at.tid).directory;
-        self.tasks.directories[slot] = self.text.as_slice().into();
-        Ok(Kept::Followed)
+        Ok(Some(self.task(at.tid).directory))
+    }
+
+    fn failed_to_enter(
+        &mut self,
+        at: &At,
+        path: &Path<'_>,
+        errno: Errno,
+    ) -> std::result::Result<(), Stop> {
+        match self.lead(at, path, false).map(drop) {
+            Err(Stop::LeftOut(_)) => return Ok(()),
+            other => other?,
+        }
+        if place::left_out(&self.text).is_none() {
+            match errno {
+                Errno::ENOTDIR => self.initial.is_no_directory(&self.text),
+                errno => self.initial.failed(&self.text, true, errno),
+            }
+        }
+        Ok(())
     }
 
     /// The recorder read a symbolic link, as a call does that comes now.
@@ -371,7 +471,7 @@ impl<S: Sink> Tracker<S> {
         path: &Path<'_>,
         content: &[u8],
     ) -> std::result::Result<(), Stop> {
-        match self.absolute(at, path) {
+        match self.lead(at, path, false).map(drop) {
             // The call itself is left out then, and says so.
             Err(Stop::LeftOut(_)) => return Ok(()),
             other => other?,
@@ -382,101 +482,26 @@ impl<S: Sink> Tracker<S> {
         Ok(())
     }
 
-    /// What a call tells of the beginning, and what it changes for later ones.
-    fn conclude(&mut self, at: &At, operation: &Operation<HandleId, PathId>, seen: Option<&Seen>) {
-        let ended = Ended::from(at.returned);
-        let done = match at.returned {
-            Returned::Value(value) => value,
-            _ => 0,
-        };
-        match *operation {
-            Operation::Transfer {
-                direction,
-                handle,
-                offset,
-                ..
-            } => self.transferred(handle, direction, offset, done),
-            Operation::Copy {
-                from,
-                from_offset,
-                to,
-                to_offset,
-                ..
-            } => {
-                self.transferred(from, Direction::Read, from_offset, done);
-                self.transferred(to, Direction::Write, to_offset, done);
-            }
-            Operation::Seek {
-                handle,
-                offset,
-                whence,
-            } if ended == Ended::Worked => {
-                if let Some(file) = self.files.get_mut(&handle) {
-                    file.position = done;
-                    let end = i64::try_from(done).unwrap_or(i64::MAX);
-                    let end = u64::try_from(end.saturating_sub(offset)).unwrap_or(0);
-                    if let (Some(inode), Whence::End) = (file.inode, whence) {
-                        self.initial.reached(inode, end);
-                    }
-                }
-            }
-            Operation::Map {
-                handle,
-                offset,
-                size,
-                ..
-            } if ended == Ended::Worked => {
-                let process = self.task(at.tid).process;
-                let part = Part {
-                    handle,
-                    offset,
-                    size,
-                };
-                self.tasks.processes[process].mappings.add(done, part);
-            }
-            _ => {
-                let files = &self.files;
-                let inode_of = |handle| files.get(&handle).and_then(|file| file.inode);
-                let initial = &mut self.initial;
-                initial.call(operation, ended, &self.paths, seen, inode_of);
-                if let (Operation::Rename { from, to, .. }, Ended::Worked) = (operation, ended) {
-                    self.move_directory(*from, *to);
-                }
-            }
-        }
-    }
-
-    /// `done` bytes were read or written.
-    fn transferred(
+    /// A file is so, as an answer said that a call is still to be told of.
+    pub(super) fn tells(
         &mut self,
-        handle: HandleId,
-        direction: Direction,
-        offset: Option<i64>,
-        done: u64,
-    ) {
-        let Some(file) = self.files.get_mut(&handle) else {
-            return;
-        };
-        let mut from = match offset {
-            Some(offset) => u64::try_from(offset).unwrap_or(0),
-            None => file.position,
-        };
-        if let (Direction::Write, true, Some(inode)) = (direction, file.appends, file.inode) {
-            from = self.initial.end(inode);
+        at: &At,
+        path: &Path<'_>,
+        seen: &Seen,
+    ) -> std::result::Result<(), Stop> {
+        match self.lead(at, path, false).map(drop) {
+            // The call itself is left out then, and says so.
+            Err(Stop::LeftOut(_)) => return Ok(()),
+            other => other?,
         }
-        let end = from.saturating_add(done);
-        if offset.is_none() {
-            file.position = end;
+        if place::left_out(&self.text).is_none() {
+            self.initial.seen(&self.text, false, seen);
         }
-        match (file.inode, direction) {
-            (Some(inode), Direction::Read) if done > 0 => self.initial.reached(inode, end),
-            (Some(inode), Direction::Write) if done > 0 => self.initial.wrote(inode, end),
-            _ => {}
-        }
+        Ok(())
     }
 
     /// Open directories below a renamed one, and current ones, have other paths now.
-    fn move_directory(&mut self, from: PathId, to: PathId) {
+    pub(super) fn move_directory(&mut self, from: PathId, to: PathId) {
         let (from, to) = (self.paths.get(from).to_vec(), self.paths.get(to).to_vec());
         if !self.initial.leads_to_directory(&to) {
             return;
@@ -486,9 +511,11 @@ impl<S: Sink> Tracker<S> {
                 file.path = self.paths.intern(&moved);
             }
         }
-        for directory in self.tasks.directories.iter_mut() {
-            if let Some(moved) = moved(directory, &from, &to) {
-                *directory = moved.into();
+        for directories in self.tasks.directories.iter_mut() {
+            for directory in [&mut directories.current, &mut directories.root] {
+                if let Some(moved) = moved(directory, &from, &to) {
+                    *directory = moved.into();
+                }
             }
         }
     }
@@ -534,6 +561,15 @@ fn by_handle<'a>(
         },
         O::SetTimes { target } => O::SetTimes {
             target: own(target),
+        },
+        O::Access { target, mode } => O::Access {
+            target: own(target),
+            mode,
+        },
+        O::Link { from, to, flags } => O::Link {
+            from: own(from),
+            to,
+            flags,
         },
         other => other,
     }

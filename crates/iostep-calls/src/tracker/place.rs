@@ -30,6 +30,39 @@ pub(super) fn join(directory: &[u8], text: &[u8], absolute: &mut Vec<u8>) {
     }
 }
 
+/// The absolute path of one that begins with `/` at a changed root, which `..` does not leave.
+pub(super) fn join_below(root: &[u8], text: &[u8], absolute: &mut Vec<u8>) {
+    let mut rest = text;
+    loop {
+        let begin = rest.iter().position(|byte| *byte != b'/');
+        let Some(begin) = begin else {
+            rest = b"";
+            break;
+        };
+        rest = &rest[begin..];
+        match rest.strip_prefix(b"..") {
+            Some(above) if above.is_empty() || above.starts_with(b"/") => rest = above,
+            _ => break,
+        }
+    }
+    match rest.is_empty() {
+        true => *absolute = root.to_vec(),
+        false => join(root, rest, absolute),
+    }
+}
+
+/// What a changed root has as /proc, /sys and /dev are the machine's, mounted there.
+pub(super) fn without_root(root: &[u8], absolute: &mut Vec<u8>) {
+    if root.is_empty() {
+        return;
+    }
+    let inside = absolute.strip_prefix(root);
+    let inside = inside.filter(|inside| inside.starts_with(b"/") && left_out(inside).is_some());
+    if let Some(inside) = inside.map(<[u8]>::to_vec) {
+        *absolute = inside;
+    }
+}
+
 /// Why calls on an absolute path are left out, if they are: it is in a filesystem without data, or a
 /// device. /dev/shm holds ordinary files.
 pub(super) fn left_out(absolute: &[u8]) -> Option<&'static str> {
@@ -81,6 +114,27 @@ mod tests {
         assert_eq!(joined("/a", "/"), "/");
         assert_eq!(joined("/a", "//."), "/");
         assert_eq!(joined("/a/", "./"), "/a/");
+    }
+
+    #[test]
+    fn a_changed_root_is_where_absolute_paths_begin() {
+        for (text, absolute) in [
+            ("/", "/jail"),
+            ("//", "/jail"),
+            ("/a//b", "/jail/a/b"),
+            ("/../../a", "/jail/a"),
+            ("/..", "/jail"),
+            ("/..a", "/jail/..a"),
+            ("/a/", "/jail/a/"),
+            ("/proc/self/fd/3", "/proc/self/fd/3"),
+            ("/dev/null", "/dev/null"),
+            ("/dev/shm/a", "/jail/dev/shm/a"),
+        ] {
+            let mut found = Vec::new();
+            join_below(b"/jail", text.as_bytes(), &mut found);
+            without_root(b"/jail", &mut found);
+            assert_eq!(found, absolute.as_bytes(), "{text}");
+        }
     }
 
     #[test]

@@ -65,6 +65,13 @@ impl<T> Pool<T> {
         matches!(&self.slots[slot.0], Some((_, owners)) if *owners > 1)
     }
 
+    /// The numbers of everything that has an owner.
+    pub(super) fn slots(&self) -> Vec<Slot> {
+        let slots = self.slots.iter().enumerate();
+        let owned = slots.filter(|(_, held)| held.is_some());
+        owned.map(|(index, _)| Slot(index)).collect()
+    }
+
     /// Everything that has an owner.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten().map(|(thing, _)| thing)

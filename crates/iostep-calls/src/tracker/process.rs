@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use super::descriptors::Table;
 use super::mapping::Mappings;
 use super::pool::{Pool, Slot};
+use super::requests::Request;
 
 /// A thread that lives.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Task {
     pub(super) directory: Slot,
     /// Its clone was seen, so it shares what that said.
     pub(super) born: bool,
+    /// Its number in its own PID namespace, if that was told.
+    pub(super) own_number: Option<u32>,
 }
 
 /// What the threads of a process have in common, whatever clone was told.
@@ -27,6 +30,26 @@ pub(super) struct Process {
     pub(super) id: Option<ProcessId>,
     pub(super) tids: Vec<u32>,
     pub(super) mappings: Mappings,
+    /// Of io_submit, in the order in which they were handed in.
+    pub(super) requests: Vec<Request>,
+}
+
+/// Where paths of a thread begin, absolute.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directories {
+    /// Those that are relative.
+    pub(super) current: Box<[u8]>,
+    /// The others (chroot(2)); empty for the root of the machine.
+    pub(super) root: Box<[u8]>,
+}
+
+impl Directories {
+    pub(super) fn root_or_slash(&self) -> &[u8] {
+        match self.root.is_empty() {
+            true => b"/",
+            false => &self.root,
+        }
+    }
 }
 
 /// Every thread that lives.
@@ -35,8 +58,7 @@ pub(super) struct Tasks {
     pub(super) by_tid: FxHashMap<u32, Task>,
     pub(super) processes: Pool<Process>,
     pub(super) descriptors: Pool<Table>,
-    /// Current directories, absolute.
-    pub(super) directories: Pool<Box<[u8]>>,
+    pub(super) directories: Pool<Directories>,
 }
 
 /// What a new thread shares with the one that made it.
@@ -65,8 +87,12 @@ impl Tasks {
                 ..Process::default()
             }),
             descriptors: descriptors.add(Table::default()),
-            directory: directories.add(directory.into()),
+            directory: directories.add(Directories {
+                current: directory.into(),
+                root: Box::default(),
+            }),
             born: false,
+            own_number: None,
         })
     }
 
@@ -101,6 +127,7 @@ impl Tasks {
             descriptors,
             directory,
             born: true,
+            own_number: None,
         };
         self.processes[process].tids.push(child);
         self.by_tid.insert(child, task);
@@ -126,6 +153,7 @@ impl Tasks {
         };
         let task = task.get_mut();
         task.id = orphan.id;
+        task.own_number = orphan.own_number;
         let mut own = own.unwrap_or_default();
         if shares.descriptors {
             let table = &mut self.descriptors[task.descriptors];
@@ -133,7 +161,7 @@ impl Tasks {
             return Box::default();
         }
         self.processes[task.process].id = process_id;
-        if &*directory != super::UNKNOWN_DIRECTORY {
+        if &*directory.current != super::UNKNOWN_DIRECTORY {
             self.directories[task.directory] = directory;
         }
         let adopted = own.adopt(&given);
@@ -149,6 +177,41 @@ impl Tasks {
         self.processes.release(task.process);
         self.directories.release(task.directory);
         self.descriptors.release(task.descriptors)
+    }
+
+    /// Gives a thread another number, which nobody has yet. False if that is not so.
+    pub(super) fn renumber(&mut self, from: u32, to: u32) -> bool {
+        if self.by_tid.contains_key(&to) {
+            return false;
+        }
+        let Some(task) = self.by_tid.remove(&from) else {
+            return false;
+        };
+        for tid in &mut self.processes[task.process].tids {
+            if *tid == from {
+                *tid = to;
+            }
+        }
+        self.by_tid.insert(to, task);
+        true
+    }
+
+    /// The thread that `caller` means by a number: where it is in a PID namespace of its own, that
+    /// is the number there.
+    pub(super) fn named_by(&self, caller: u32, number: u32) -> Option<u32> {
+        let own = |tid: u32| self.by_tid.get(&tid).and_then(|task| task.own_number);
+        let inside = own(caller).is_some_and(|own| own != caller);
+        let known = self.by_tid.contains_key(&number).then_some(number);
+        if !inside && known.is_some() {
+            return known;
+        }
+        let mut same = self.by_tid.keys().filter(|tid| own(**tid) == Some(number));
+        match (same.next(), same.next()) {
+            (Some(tid), None) => Some(*tid),
+            (None, _) => known,
+            // Several namespaces have such a number.
+            (Some(_), Some(_)) => None,
+        }
     }
 
     /// The other threads of a thread's process.

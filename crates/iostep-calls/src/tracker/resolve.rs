@@ -4,7 +4,7 @@ use iostep_model::syscall::raw::{
     CURRENT_DIRECTORY, Descriptor, DescriptorKind, Known, Path, Returned, Seen,
 };
 use iostep_model::syscall::{
-    Errno, HandleId, OpenFlags, Operation, Outcome, PathId, Syscall, Translate, Whence,
+    Errno, HandleId, OpenFlags, Operation, Outcome, PathId, Syscall, Target, Translate,
 };
 
 use super::descriptors::{Entry, Lookup, Opened};
@@ -25,6 +25,15 @@ pub(super) enum Wanted {
     Directory,
 }
 
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// To a name: `Tracker::text`.
+    Name,
+    /// To what is open.
+    Open(HandleId),
+}
+
 /// A descriptor that is there without an open in the recording.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
@@ -40,6 +49,8 @@ pub(super) struct Resolve<'t, S> {
     pub(super) tracker: &'t mut Tracker<S>,
     pub(super) at: At,
     pub(super) wanted: Wanted,
+    /// A link at the end of the path that the call is about is followed.
+    pub(super) follow: bool,
 }
 
 impl<S: Sink> Translate<Descriptor<'_>, Path<'_>, HandleId, PathId> for Resolve<'_, S> {
@@ -49,8 +60,22 @@ impl<S: Sink> Translate<Descriptor<'_>, Path<'_>, HandleId, PathId> for Resolve<
         self.tracker.descriptor(&self.at, &descriptor, self.wanted)
     }
 
+    /// No call on names follows a link at the end.
     fn path(&mut self, path: Path<'_>) -> std::result::Result<PathId, Stop> {
-        self.tracker.path(&self.at, &path)
+        match self.tracker.target(&self.at, &path, false)? {
+            Target::Path(path) => Ok(path),
+            Target::Handle(handle) => self.tracker.path_of(handle),
+        }
+    }
+
+    fn target(
+        &mut self,
+        target: Target<Descriptor<'_>, Path<'_>>,
+    ) -> std::result::Result<Target<HandleId, PathId>, Stop> {
+        match target {
+            Target::Handle(handle) => self.handle(handle).map(Target::Handle),
+            Target::Path(path) => self.tracker.target(&self.at, &path, self.follow),
+        }
     }
 
     fn content(&mut self, content: Path<'_>) -> std::result::Result<PathId, Stop> {
@@ -130,7 +155,12 @@ impl<S: Sink> Tracker<S> {
             flags,
             position: 0,
         };
-        self.open_found(at, &found, None)
+        let handle = self.open_found(at, &found, None)?;
+        if let Some(file) = self.files.get_mut(&handle) {
+            file.sure = false;
+            file.position_unknown = true;
+        }
+        Ok(handle)
     }
 
     /// Records the open of something that is open already.
@@ -177,17 +207,8 @@ impl<S: Sink> Tracker<S> {
             mode: 0,
         };
         self.call(&at, Syscall::Present, open, Outcome::Handle(handle))?;
-        if found.position > 0 {
-            let seek = Operation::Seek {
-                handle,
-                offset: found.position,
-                whence: Whence::Start,
-            };
-            if let Some(file) = self.files.get_mut(&handle) {
-                file.position = found.position.unsigned_abs();
-            }
-            let outcome = Outcome::Value(found.position);
-            self.call(&at, Syscall::Present, seek, outcome)?;
+        if let Ok(position @ 1..) = u64::try_from(found.position) {
+            self.present_at(&at, handle, position)?;
         }
         Ok(handle)
     }
@@ -209,16 +230,23 @@ impl<S: Sink> Tracker<S> {
         self.tasks.descriptors[table].insert(number, entry);
     }
 
-    /// The number of a call's path. Left out: what is in no filesystem with data.
-    pub(super) fn path(&mut self, at: &At, path: &Path<'_>) -> std::result::Result<PathId, Stop> {
-        self.absolute(at, path)?;
+    /// What a call's path leads to. Left out: what is in no filesystem with data.
+    pub(super) fn target(
+        &mut self,
+        at: &At,
+        path: &Path<'_>,
+        follow: bool,
+    ) -> std::result::Result<Target<HandleId, PathId>, Stop> {
+        if let Lead::Open(handle) = self.lead(at, path, follow)? {
+            return Ok(Target::Handle(handle));
+        }
         match place::left_out(&self.text) {
             Some(reason) => Err(Stop::LeftOut(reason)),
-            None => Ok(self.paths.intern(&self.text)),
+            None => Ok(Target::Path(self.paths.intern(&self.text))),
         }
     }
 
-    /// Puts the absolute form of a call's path into `self.text`.
+    /// Puts the absolute form of a call's path into `self.text`, no link followed.
     pub(super) fn absolute(&mut self, at: &At, path: &Path<'_>) -> std::result::Result<(), Stop> {
         if path.truncated {
             return Err(Stop::LeftOut(CUT_OFF));
@@ -235,11 +263,16 @@ impl<S: Sink> Tracker<S> {
             }
             _ if path.text.is_empty() => return Err(Stop::LeftOut("empty path")),
             _ => {
-                let directory = self.task(at.tid).directory;
-                let directory = &self.tasks.directories[directory];
-                place::join(directory, &path.text, &mut text);
+                let slot = self.task(at.tid).directory;
+                let directories = &self.tasks.directories[slot];
+                match relative || directories.root.is_empty() {
+                    true => place::join(&directories.current, &path.text, &mut text),
+                    false => place::join_below(&directories.root, &path.text, &mut text),
+                }
             }
         }
+        let slot = self.task(at.tid).directory;
+        place::without_root(&self.tasks.directories[slot].root, &mut text);
         self.text = text;
         if self.text.len() > place::MAX_PATH_BYTES {
             return Err(Stop::LeftOut("path too long"));
@@ -251,7 +284,9 @@ impl<S: Sink> Tracker<S> {
     /// name that the program knows, and this one may be behind a symbolic link.
     fn is_at(&mut self, at: &At, directory: &[u8]) {
         let slot = self.task(at.tid).directory;
-        let known = !self.tasks.directories[slot].starts_with(UNKNOWN_DIRECTORY);
+        let known = !self.tasks.directories[slot]
+            .current
+            .starts_with(UNKNOWN_DIRECTORY);
         let usable = directory.starts_with(b"/") && directory.len() <= place::MAX_PATH_BYTES;
         if known || !usable {
             return;
@@ -259,7 +294,7 @@ impl<S: Sink> Tracker<S> {
         if place::left_out(directory).is_none() {
             self.initial.is_directory(directory);
         }
-        self.tasks.directories[slot] = directory.into();
+        self.tasks.directories[slot].current = directory.into();
     }
 
     /// The path of the directory that a descriptor points to.
@@ -269,10 +304,7 @@ impl<S: Sink> Tracker<S> {
         directory: &Descriptor<'_>,
     ) -> std::result::Result<PathId, Stop> {
         let handle = self.descriptor(at, directory, Wanted::Directory)?;
-        match self.files.get(&handle) {
-            Some(file) => Ok(file.path),
-            None => Err(Stop::LeftOut("closed descriptor")),
-        }
+        self.path_of(handle)
     }
 }
 

@@ -187,6 +187,9 @@ fn beginning(finished: &Finished<Recording>) -> Vec<String> {
             InitialKind::Absent => "absent".to_owned(),
             InitialKind::File { size, .. } => format!("file {size}"),
             InitialKind::Directory => "directory".to_owned(),
+            InitialKind::Fifo => "fifo".to_owned(),
+            InitialKind::Socket => "socket".to_owned(),
+            InitialKind::Device => "device".to_owned(),
             InitialKind::Symlink { .. } => "symlink".to_owned(),
             InitialKind::HardLink { of } => {
                 format!("link {}", String::from_utf8_lossy(finished.paths.get(*of)))

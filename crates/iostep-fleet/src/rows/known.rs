@@ -1,12 +1,14 @@
 //! What the rows of a trace share: names, made once and not for every row.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use iostep_model::class::{FileType, Layer};
 use iostep_model::error::Result;
-use iostep_model::manifest::Clocks;
+use iostep_model::manifest::{Clocks, Manifest};
 use iostep_model::store::Stream;
 use iostep_model::sync::SyncKind;
-use iostep_model::table::{self, Request, Segment, Sync};
+use iostep_model::table::{self, File, Request, Segment, Sync};
 
 use super::origin::{Origin, Surroundings, text};
 use crate::column::int;
@@ -32,8 +34,8 @@ static EMPTY: Bytes = Bytes::new();
 pub(crate) struct Known {
     pub id: Bytes,
     clocks: Clocks,
-    /// By device of a request.
-    origins: Vec<Origin>,
+    /// By device of a request, and for each of what is in no volume and of what is in each.
+    origins: Vec<Vec<Origin>>,
     /// By row of `processes`.
     programs: Vec<Bytes>,
     /// By row of `files`.
@@ -71,22 +73,31 @@ impl Known {
     /// Errors: those of reading the trace's sync calls.
     pub(crate) fn of(stream: &Stream, id: &str, options: &Options, key: &Key) -> Result<Known> {
         let manifest = &stream.manifest;
-        let place = Surroundings {
-            host: &manifest.host,
-            filesystem: manifest.filesystem.as_ref().map(|fs| fs.kind.as_str()),
-            options,
-            key,
-        };
+        let volumes = (0..manifest.volumes.len()).map(|volume| Some(volume as u16));
+        let places = std::iter::once(None).chain(volumes);
+        let places: Vec<_> = places
+            .map(|volume| Surroundings {
+                host: &manifest.host,
+                filesystem: manifest.filesystem_of(volume).map(|fs| fs.kind.as_str()),
+                options,
+                key,
+            })
+            .collect();
         let origins = (0..manifest.device_count()).map(|device| {
             let name = &manifest.device_at(device as u8).name;
             let is_below = |disk: &&iostep_model::disk::Disk| name.starts_with(&disk.name);
             let mut disks = manifest.disks.iter();
-            Origin::of(&place, disks.find(is_below).or(manifest.disks.first()))
+            let disk = disks.find(is_below).or(manifest.disks.first());
+            places.iter().map(|place| Origin::of(place, disk)).collect()
         });
         let files = stream.files.iter().map(|file| KnownFile {
-            name: match &file.path {
-                Some(path) if options.keep_paths => text(Some(path)),
-                Some(path) => key.hide("path", path),
+            name: match file
+                .path
+                .as_deref()
+                .map(|path| path_of(manifest, file, path))
+            {
+                Some(path) if options.keep_paths => text(Some(&path)),
+                Some(path) => key.hide("path", &path),
                 None => Bytes::new(),
             },
             app: file
@@ -117,10 +128,12 @@ impl Known {
         })
     }
 
-    pub(crate) fn origin(&self, device: u8) -> &Origin {
-        self.origins
-            .get(usize::from(device))
-            .unwrap_or(&self.origins[0])
+    /// Where what is on a device, in a volume, comes from.
+    pub(crate) fn origin(&self, device: u8, volume: Option<u16>) -> &Origin {
+        let origins = self.origins.get(usize::from(device));
+        let origins = origins.unwrap_or(&self.origins[0]);
+        let place = volume.map_or(0, |volume| usize::from(volume) + 1);
+        origins.get(place).unwrap_or(&origins[0])
     }
 
     /// A moment, in ns since 1970.
@@ -219,6 +232,14 @@ impl Known {
 
     pub(crate) fn wait_ns(request: &Request) -> i64 {
         int(request.issue_ns.saturating_sub(request.queue_ns))
+    }
+}
+
+/// A path below the filesystem's root; behind the filesystem's name where there are several.
+fn path_of<'a>(manifest: &Manifest, file: &File, path: &'a str) -> Cow<'a, str> {
+    match manifest.volume_title(file.volume) {
+        "" => Cow::Borrowed(path),
+        title => Cow::Owned(format!("{title}:{path}")),
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct RequestRow<'a> {
     /// Row of the trace's requests.
     pub row: u32,
     pub request: &'a Request,
+    /// That of its first part.
+    pub volume: Option<u16>,
     pub app: &'a Bytes,
 }
 
@@ -46,4 +48,4 @@ table!(RequestRow<'_>, |row| {
     segments: i64 = row.request.segments.into(),
     wait_ns: i64 = Known::wait_ns(row.request),
     device_ns: Option<i64> = Known::device_ns(row.request),
-} with row.known.origin(row.request.device));
+} with row.known.origin(row.request.device, row.volume));

@@ -1,6 +1,7 @@
 //! `results`.
 
 use bytes::Bytes;
+use iostep_model::bench::figures;
 use iostep_model::bench::{Document, Job, LatencyHistogram, Run, RunState, Step};
 use serde_json::Value;
 
@@ -98,5 +99,6 @@ table!(ResultRow<'_>, |row| {
     latency_p99_ns: Option<i64> = row.quantile_ns(0.99),
     latency_max_ns: Option<i64> = row.latencies().and_then(LatencyHistogram::max_ns).map(int),
     device_write_bytes: Option<i64> = row.device(|device| device.write.bytes),
-    device_flushes: Option<i64> = row.device(|device| device.flush.ios),
+    device_flushes: Option<i64> =
+        row.device(|device| device.flush.ios).filter(|_| figures::flushes_are_counted(row.run())),
 } with row.origin);

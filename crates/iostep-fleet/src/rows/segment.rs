@@ -57,4 +57,4 @@ table!(SegmentRow<'_>, |row| {
     cause_is_database_log: i64 = row.known.is_database_log(row.cause_file()),
     wait_ns: i64 = Known::wait_ns(row.request),
     device_ns: Option<i64> = Known::device_ns(row.request),
-} with row.known.origin(row.request.device));
+} with row.known.origin(row.request.device, row.segment.volume));

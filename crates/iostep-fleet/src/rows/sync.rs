@@ -43,4 +43,4 @@ table!(SyncRow<'_>, |row| {
     metadata_bytes: i64 = int(row.caused.metadata_bytes),
     writes: i64 = int(row.caused.writes),
     flushes: i64 = int(row.caused.flushes),
-} with row.known.origin(0));
+} with row.known.origin(0, row.sync.volume));

@@ -97,4 +97,4 @@ table!(TraceRow<'_>, |row| {
     life_time_a: Option<i64> = row.health(|health| health.life_time_a),
     life_time_b: Option<i64> = row.health(|health| health.life_time_b),
     pre_eol: Option<i64> = row.health(|health| health.pre_eol),
-} with row.known.origin(0));
+} with row.known.origin(0, None));

@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use iostep_model::bench::{Failure, MachineTime, Measurement, Pace, Run, RunState, ThreadRun};
+use iostep_model::bench::{
+    Failure, MachineTime, Measurement, OthersIo, Pace, Run, RunState, ThreadRun,
+};
 use iostep_model::manifest::Counters;
 
 use super::record::{Operation, Record};
@@ -40,6 +42,14 @@ pub trait Worker: Send {
 pub trait Observer {
     /// The device's counters now; `None` where nothing counts.
     fn device(&mut self) -> Option<Counters>;
+
+    /// Notice right before the counters are read from which a run is measured.
+    fn begin(&mut self) {}
+
+    /// What others did since [`Observer::begin`]; `None` where nobody looked.
+    fn others(&mut self) -> Option<OthersIo> {
+        None
+    }
 
     /// Notice about ten times a second.
     fn progress(&mut self, progress: Progress);
@@ -181,6 +191,7 @@ impl Pool<'_> {
                 .iter()
                 .filter(|_| notices.recv() == Ok(Notice::Ready))
                 .count();
+            observer.begin();
             let before = Reading::take(observer);
             let start_ns = mono_ns();
             let start_wall_ns = wall_ns() + self.measurement.limits.ramp_ns;
@@ -329,6 +340,7 @@ impl Pool<'_> {
             if now_ns >= next_second_ns {
                 if !watched.ramped {
                     watched.ramped = true;
+                    observer.begin();
                     watched.before = Reading::take(observer);
                     watched.samples.push(watched.before.device);
                 } else {
@@ -352,6 +364,7 @@ impl Pool<'_> {
             }
         }
         watched.after = Reading::take(observer);
+        watched.others = observer.others();
         if !watched.ramped {
             watched.before = watched.after;
         }
@@ -385,6 +398,7 @@ impl Pool<'_> {
             () => RunState::Complete,
         };
         finish_seconds(&mut run, &watched.samples);
+        run.others = watched.others;
         let Watched { before, after, .. } = watched;
         let machine = after.machine.zip(before.machine);
         let machine = machine.map(|(after, before)| usage::between(before, after));
@@ -400,6 +414,7 @@ impl Pool<'_> {
 struct Watched {
     before: Reading,
     after: Reading,
+    others: Option<OthersIo>,
     /// The device at the start of each second, and at the end.
     samples: Vec<Option<Counters>>,
     ramped: bool,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use iostep_model::bench::figures::is_too_short;
 use iostep_model::bench::off_device::fits_in_page_cache;
 use iostep_model::bench::{Engine, Environment, Job, Pace, Run, RunState, Warning};
 
@@ -12,8 +13,6 @@ const OTHERS: f64 = 0.05;
 const STEAL: f64 = 0.01;
 /// A rate is missed by more than what a last operation on its way explains.
 const RATE: f64 = 0.95;
-/// CPU time is counted in ticks of 10 ms, and a device's cache hides its first second.
-const SHORT_NS: u64 = 1_000_000_000;
 
 /// Counters of the machine that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,7 +174,7 @@ pub fn warn_of_job(
     }
     let complete = || runs.iter().filter(|run| run.state == RunState::Complete);
     if let Some(elapsed_ns) = complete().map(|run| run.elapsed_ns).min()
-        && elapsed_ns < SHORT_NS
+        && is_too_short(elapsed_ns)
     {
         warnings.push(Warning::TooShort { elapsed_ns });
     }

@@ -16,12 +16,7 @@ const KNOWN: ABI = ABI::V5;
 
 /// What no replay does, not beneath its root either.
 fn never() -> BitFlags<AccessFs> {
-    AccessFs::Execute
-        | AccessFs::MakeChar
-        | AccessFs::MakeBlock
-        | AccessFs::MakeSock
-        | AccessFs::MakeFifo
-        | AccessFs::IoctlDev
+    AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev
 }
 
 /// Allows this thread, and those that it starts from now on, to open and change files beneath the

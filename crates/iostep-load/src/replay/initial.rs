@@ -10,16 +10,18 @@ use iostep_model::replay::Prepared;
 use iostep_model::syscall::{
     Content, InitialFile, InitialKind, OpenFlags, PathId, Recording, kept,
 };
-use rustix::fs::{Advice, AtFlags, Mode};
+use rustix::fs::{Advice, AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use super::Watch;
-use super::root::{RecordedPath, Root};
+use super::root::{RecordedPath, Root, permissions};
 use super::transfer::Buffer;
 use crate::error::{Error, Result};
 
 /// Bytes written at once.
 const PIECE_BYTES: u64 = 1 << 20;
+/// Permissions of a file of which they are not known.
+const DEFAULT_MODE: u32 = 0o644;
 /// Space that is left free.
 const SPARE_BYTES: u64 = 1 << 20;
 
@@ -51,6 +53,12 @@ pub(super) fn make(
     for file in of_kind(|kind| matches!(kind, InitialKind::File { .. })) {
         maker.file(file)?;
     }
+    for file in of_kind(|kind| {
+        use InitialKind as K;
+        matches!(kind, K::Fifo | K::Socket | K::Device)
+    }) {
+        maker.other(file)?;
+    }
     // Links come when what they may name is there.
     for file in of_kind(|kind| matches!(kind, InitialKind::Symlink { .. })) {
         maker.symbolic_link(file)?;
@@ -66,11 +74,11 @@ pub(super) fn make(
 
 fn check_space(recording: &Recording, root: &Root) -> Result<()> {
     let data = recording.initial.iter().map(|file| match &file.kind {
-        InitialKind::File {
-            content: Content::Hole,
-            ..
-        } => 0,
-        InitialKind::File { size, .. } => *size,
+        InitialKind::File { size, content } => match content {
+            Content::Hole => 0,
+            Content::Sparse(data) => *data.min(size),
+            Content::Data | Content::Kept(_) => *size,
+        },
         _ => 0,
     });
     let wanted = data.fold(SPARE_BYTES, u64::saturating_add);
@@ -132,7 +140,9 @@ impl Maker<'_> {
         let flags = OpenFlags::O_WRONLY
             .with(OpenFlags::O_CREAT)
             .with(OpenFlags::O_EXCL);
-        let opened = match self.root.open_file(&place.whole, flags, 0o644) {
+        // Whoever replays may read and write it.
+        let mode = file.mode.unwrap_or(DEFAULT_MODE) | 0o600;
+        let opened = match self.root.open_file(&place.whole, flags, mode) {
             // The same file by two spellings of its path.
             Err(Errno::EXIST) => return Ok(()),
             Err(errno) => return Err(self.failed(path, "make the file", errno)),
@@ -141,6 +151,9 @@ impl Maker<'_> {
         let mut opened = File::from(opened);
         match content {
             Content::Hole => opened.set_len(*size),
+            Content::Sparse(data) => self
+                .fill(&mut opened, *data.min(size))
+                .and_then(|()| opened.set_len(*size)),
             Content::Data => self.fill(&mut opened, *size),
             Content::Kept(number) => self.copy_kept(&mut opened, *number, *size),
         }
@@ -152,7 +165,35 @@ impl Maker<'_> {
                 reason: error.to_string(),
             },
         })?;
+        if file.mode.is_some() {
+            // The umask took some away.
+            let set = rustix::fs::fchmod(&opened, permissions(mode));
+            set.map_err(|errno| self.failed(path, "set the permissions of the file", errno))?;
+        }
         self.prepared.files += 1;
+        Ok(())
+    }
+
+    /// A FIFO or a socket. An empty file stands for a device, of which a replay makes none.
+    fn other(&mut self, file: &InitialFile) -> Result<()> {
+        self.directories(file.path, false)?;
+        let path = self.recording.paths.get(file.path);
+        let kind = match file.kind {
+            InitialKind::Fifo => FileType::Fifo,
+            InitialKind::Socket => FileType::Socket,
+            _ => FileType::RegularFile,
+        };
+        let made = self
+            .root
+            .parent(&self.place(file.path)?)
+            .and_then(|(directory, name)| {
+                rustix::fs::mknodat(&directory, name, kind, permissions(DEFAULT_MODE), 0)
+            });
+        match made {
+            Ok(()) => self.prepared.files += 1,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(self.failed(path, "make what is no file", errno)),
+        }
         Ok(())
     }
 

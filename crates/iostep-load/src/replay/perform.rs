@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use iostep_model::replay::{Skip, State};
+use iostep_model::syscall::Errno as RecordedErrno;
 use iostep_model::syscall::{
-    Call, Direction, HandleId, LockKind, OpenFlags, Operation, Outcome, PathId, Recording, Syscall,
-    Target, Whence,
+    Call, Direction, HandleId, InitialKind, LockKind, OpenFlags, Operation, Outcome, PathId,
+    Recording, Syscall, Target, Whence,
 };
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
 use super::handles::{Handles, last_error};
-use super::root::{RecordedPath, Root, magic_link, permissions};
+use super::reflink::reflink;
+use super::root::{RecordedPath, Root, magic_link, native_open, permissions};
 use super::transfer::{Buffer, MOST_BYTES, Transfer};
 
 /// How long a call waits for a lock that the recorded one waited for. Longer means that nobody
@@ -49,6 +51,8 @@ pub(super) struct Performer<'a> {
     contents: Vec<Option<std::ffi::CString>>,
     /// All calls are one thread's: it must not wait for a lock that only itself can give back.
     alone: bool,
+    /// There are FIFOs in the initial state, or calls make some.
+    has_fifos: bool,
     /// Nobody waits any more.
     interrupted: &'a AtomicBool,
 }
@@ -84,6 +88,11 @@ impl<'a> Performer<'a> {
                 .map(|path| std::ffi::CString::new(*path).ok())
                 .collect(),
             alone,
+            has_fifos: recording
+                .initial
+                .iter()
+                .any(|file| file.kind == InitialKind::Fifo)
+                || recording.calls.iter().any(makes_fifo),
             interrupted,
         }
     }
@@ -91,6 +100,7 @@ impl<'a> Performer<'a> {
     pub(super) fn perform(&self, call: &Call, buffer: &mut Buffer) -> State {
         let tried = match call.outcome {
             Outcome::Unfinished => Err(Skip::Unfinished),
+            Outcome::Failed(errno) if refused_there(call, errno) => Err(Skip::Refused),
             _ => self.attempt(call, buffer),
         };
         match tried {
@@ -103,6 +113,14 @@ impl<'a> Performer<'a> {
     fn attempt(&self, call: &Call, buffer: &mut Buffer) -> Tried {
         match &call.operation {
             Operation::Open { path, flags, mode } => self.open(call, *path, *flags, *mode),
+            Operation::Reopen {
+                handle,
+                flags,
+                mode,
+            } => {
+                let file = self.file(*handle)?;
+                Ok(self.opened(call, reopen(&file, *flags, *mode)))
+            }
             Operation::Close { handle } => self
                 .handles
                 .close(*handle)
@@ -148,6 +166,7 @@ impl<'a> Performer<'a> {
             | Operation::Symlink { .. }
             | Operation::Unlink { .. }
             | Operation::MakeDirectory { .. }
+            | Operation::MakeNode { .. }
             | Operation::RemoveDirectory { .. } => self.names(&call.operation),
             Operation::Stat { .. }
             | Operation::StatFilesystem { .. }
@@ -162,14 +181,34 @@ impl<'a> Performer<'a> {
 
     fn open(&self, call: &Call, path: PathId, flags: OpenFlags, mode: u32) -> Tried {
         let place = self.place(path)?;
-        let opened = self.root.open_file(&place.whole, flags, mode);
-        Ok(opened.map(|descriptor| {
+        let flags = self.without_waiting(call, place, flags);
+        Ok(self.opened(call, self.root.open_file(&place.whole, flags, mode)))
+    }
+
+    fn opened(&self, call: &Call, opened: Result<OwnedFd, Errno>) -> Done {
+        opened.map(|descriptor| {
             // Where the recorded call failed there is no number to keep it under.
             if let Outcome::Handle(handle) = call.outcome {
                 self.handles.add(handle, descriptor);
             }
             0
-        }))
+        })
+    }
+
+    /// An open of a FIFO waits for the process that opens its other end, which may not come in a replay.
+    /// One that failed, as without a reader (ENXIO), fails again.
+    fn without_waiting(&self, call: &Call, place: &RecordedPath, flags: OpenFlags) -> OpenFlags {
+        if !self.has_fifos {
+            return flags;
+        }
+        let found = self.root.open_path(&place.whole, OFlags::empty());
+        let kind = found.and_then(|file| rustix::fs::fstat(&file));
+        let is_fifo = kind.is_ok_and(|file| FileType::from_raw_mode(file.st_mode).is_fifo());
+        match (is_fifo, call.outcome) {
+            (true, Outcome::Failed(_)) => flags.with(OpenFlags::O_NONBLOCK),
+            (true, _) => OpenFlags::O_RDWR.with(OpenFlags::O_NONBLOCK),
+            (false, _) => flags,
+        }
     }
 
     fn close_many(&self, call: &Call, handles: &[HandleId]) -> Tried {
@@ -235,7 +274,16 @@ impl<'a> Performer<'a> {
                     rustix::fs::renameat_with(from, old, to, new, flags)
                 })
             }
-            Operation::Link { from, to, flags } => {
+            Operation::Link {
+                from: Target::Handle(from),
+                to,
+                ..
+            } => link_open(&*self.file(from)?, self.root, self.place(to)?),
+            Operation::Link {
+                from: Target::Path(from),
+                to,
+                flags,
+            } => {
                 let (from, to) = (self.place(from)?, self.place(to)?);
                 if flags as i32 & libc::AT_SYMLINK_FOLLOW != 0 {
                     self.link_followed(from, to)
@@ -260,6 +308,13 @@ impl<'a> Performer<'a> {
             Operation::MakeDirectory { path, mode } => {
                 let mode = permissions(mode);
                 self.one(path, |at, name| rustix::fs::mkdirat(at, name, mode))?
+            }
+            Operation::MakeNode { path, mode } => {
+                let kind = node_kind(mode);
+                let mode = permissions(mode);
+                self.one(path, |at, name| {
+                    rustix::fs::mknodat(at, name, kind, mode, 0)
+                })?
             }
             _ => return Err(Skip::Bookkeeping),
         };
@@ -292,9 +347,7 @@ impl<'a> Performer<'a> {
     /// The link's end is found within the root and linked by its descriptor.
     fn link_followed(&self, from: &RecordedPath, to: &RecordedPath) -> Result<(), Errno> {
         let found = self.root.open_path(&from.whole, OFlags::empty())?;
-        let (to, new) = self.root.parent(to)?;
-        let link = magic_link(&found);
-        rustix::fs::linkat(rustix::fs::CWD, link, &to, new, AtFlags::SYMLINK_FOLLOW)
+        link_open(&found, self.root, to)
     }
 
     /// Calls that look at or change what an inode says.
@@ -306,8 +359,8 @@ impl<'a> Performer<'a> {
             Operation::StatFilesystem { target } => self
                 .found(target, true)?
                 .and_then(|file| rustix::fs::fstatfs(&*file).map(|_| 0)),
-            Operation::Access { path, mode } => self
-                .found(Target::Path(path), true)?
+            Operation::Access { target, mode } => self
+                .found(target, true)?
                 .and_then(|file| access(&file, mode)),
             Operation::ReadLink { path, size } => {
                 let place = self.place(path)?;
@@ -394,6 +447,16 @@ impl<'a> Performer<'a> {
             Operation::Control { request, .. } if !SAFE_REQUESTS.contains(&request) => {
                 Err(Skip::Control)
             }
+            Operation::Reflink {
+                to,
+                size,
+                from_offset,
+                to_offset,
+                ..
+            } => {
+                let to = self.file(to)?;
+                Ok(reflink(&file, &to, (from_offset, to_offset), size))
+            }
             // No size is too much: the kernel takes no memory for it, and copies what there is.
             Operation::Copy { to, .. } => {
                 let to = self.file(to)?;
@@ -452,6 +515,44 @@ impl<'a> Performer<'a> {
     }
 }
 
+/// True for a call that failed because of the filesystems that it was made on: one to another, or
+/// one that does not know it. Here it may work, and then what the program did instead, as copying
+/// the bytes, would be done a second time.
+fn refused_there(call: &Call, errno: RecordedErrno) -> bool {
+    use RecordedErrno as E;
+    let copies = matches!(call.operation, Operation::Copy { .. });
+    let flagged = matches!(call.operation, Operation::Rename { flags, .. } if flags != 0);
+    let changes = copies
+        || matches!(
+            call.operation,
+            Operation::Rename { .. }
+                | Operation::Link { .. }
+                | Operation::Allocate { .. }
+                | Operation::Reflink { .. }
+        );
+    let shares = matches!(call.operation, Operation::Reflink { .. });
+    match errno {
+        E::EXDEV => true,
+        E::ENOSYS | E::EOPNOTSUPP => changes,
+        E::ENOTTY => shares,
+        E::EINVAL => copies || flagged || shares,
+        _ => false,
+    }
+}
+
+/// Opens what is open once more.
+fn reopen(file: &OwnedFd, flags: OpenFlags, mode: u32) -> Result<OwnedFd, Errno> {
+    let (flags, mode) = native_open(flags, mode);
+    rustix::fs::open(magic_link(file), flags - OFlags::NOFOLLOW, mode)
+}
+
+/// Gives what is open a further name.
+fn link_open(file: &OwnedFd, root: &Root, to: &RecordedPath) -> Result<(), Errno> {
+    let (to, new) = root.parent(to)?;
+    let link = magic_link(file);
+    rustix::fs::linkat(rustix::fs::CWD, link, &to, new, AtFlags::SYMLINK_FOLLOW)
+}
+
 /// Calls on one open file with plain arguments.
 fn simple(call: &Call, file: &OwnedFd) -> Done {
     let fd = file.as_raw_fd();
@@ -476,7 +577,9 @@ fn simple(call: &Call, file: &OwnedFd) -> Done {
             from_libc(unsafe { libc::fallocate64(fd, mode as i32, offset, size) }.into())
         }
         Operation::Sync { .. } => match call.syscall {
-            Syscall::Fdatasync | Syscall::UringFdatasync => rustix::fs::fdatasync(file).map(|()| 0),
+            Syscall::Fdatasync | Syscall::UringFdatasync | Syscall::AioFdsync => {
+                rustix::fs::fdatasync(file).map(|()| 0)
+            }
             Syscall::Syncfs => rustix::fs::syncfs(file).map(|()| 0),
             _ => rustix::fs::fsync(file).map(|()| 0),
         },
@@ -620,6 +723,18 @@ fn try_lock(file: &OwnedFd, kind: LockKind, lock: u32, offset: i64, size: i64) -
     };
     // SAFETY: an open descriptor and a structure that lives through the call.
     from_libc(unsafe { libc::fcntl(fd, command, &mut asked) }.into())
+}
+
+/// What a node becomes. An empty file stands for a device, of which a replay makes none.
+fn node_kind(mode: u32) -> FileType {
+    match FileType::from_raw_mode(mode) {
+        kind @ (FileType::Fifo | FileType::Socket) => kind,
+        _ => FileType::RegularFile,
+    }
+}
+
+fn makes_fifo(call: &Call) -> bool {
+    matches!(call.operation, Operation::MakeNode { mode, .. } if node_kind(mode).is_fifo())
 }
 
 /// What a libc call returned.

@@ -54,19 +54,7 @@ impl Root {
 
     /// Opens a path for real, with the recording's flags and mode. No set-user-id file is made.
     pub(super) fn open_file(&self, path: &CStr, flags: OpenFlags, mode: u32) -> Looked<OwnedFd> {
-        let mut native = OFlags::from_bits_retain(flags.to_native() as u32);
-        native |= OFlags::CLOEXEC | OFlags::NOCTTY;
-        native -= OFlags::from_bits_retain(libc::O_ASYNC as u32);
-        if native.contains(OFlags::PATH) {
-            // openat2 refuses what open ignores.
-            native &= OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        }
-        let makes = native.contains(OFlags::CREATE) || native.contains(OFlags::TMPFILE);
-        let mode = if makes {
-            permissions(mode)
-        } else {
-            Mode::empty()
-        };
+        let (native, mode) = native_open(flags, mode);
         self.lookup(path, native, mode)
     }
 
@@ -110,6 +98,25 @@ impl Root {
         let found = rustix::fs::fstatvfs(&self.directory)?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
+}
+
+/// A recording's flags and mode of an open, as this machine's kernel takes them. No terminal becomes
+/// the replay's, and no set-user-id file is made.
+pub(super) fn native_open(flags: OpenFlags, mode: u32) -> (OFlags, Mode) {
+    let mut native = OFlags::from_bits_retain(flags.to_native() as u32);
+    native |= OFlags::CLOEXEC | OFlags::NOCTTY;
+    native -= OFlags::from_bits_retain(libc::O_ASYNC as u32);
+    if native.contains(OFlags::PATH) {
+        // openat2 refuses what open ignores.
+        native &= OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    }
+    let makes = native.contains(OFlags::CREATE) || native.contains(OFlags::TMPFILE);
+    let mode = if makes {
+        permissions(mode)
+    } else {
+        Mode::empty()
+    };
+    (native, mode)
 }
 
 /// Permissions without set-user-id, set-group-id and what lies above.

@@ -108,7 +108,7 @@ pub(super) fn run(
 /// The most descriptors that can be open at once.
 fn opened(recording: &Recording) -> u64 {
     let each = recording.calls.iter().map(|call| match &call.operation {
-        Operation::Open { .. } | Operation::Duplicate { .. } => 1,
+        Operation::Open { .. } | Operation::Reopen { .. } | Operation::Duplicate { .. } => 1,
         Operation::Inherit { handles, .. } => handles.len() as u64,
         _ => 0,
     });

@@ -7,6 +7,9 @@ use iostep_model::syscall::*;
 
 use super::*;
 
+mod open_files;
+mod refused;
+
 type Op = Operation<HandleId, PathId>;
 
 /// A recording that grows call by call, 1 µs each.
@@ -85,6 +88,7 @@ impl Script {
         self.recording.initial.push(InitialFile {
             path,
             kind,
+            mode: None,
             seen: true,
         });
     }
@@ -181,8 +185,8 @@ fn everyday() -> Script {
     script.transfer(1, Direction::Write, 1, 1, Some(0));
     let (from, to) = (script.path("/data/new"), script.path("/data/renamed"));
     script.ok(Syscall::Rename, Operation::Rename { from, to, flags: 0 });
-    let (path, mode) = (from, 0);
-    script.ok(Syscall::Access, Operation::Access { path, mode });
+    let (target, mode) = (Target::Path(from), 0);
+    script.ok(Syscall::Access, Operation::Access { target, mode });
     let (target, mode) = (Target::Path(to), 0o4600);
     script.ok(Syscall::Chmod, Operation::SetMode { target, mode });
     script.ok(Syscall::Truncate, Operation::Truncate { target, size: 77 });
@@ -218,7 +222,7 @@ fn try_everything(script: &mut Script, way: &str, handle: u32) {
     script.ok(Syscall::Truncate, Operation::Truncate { target, size: 0 });
     script.ok(Syscall::Chmod, Operation::SetMode { target, mode: 0 });
     script.ok(Syscall::Utimes, Operation::SetTimes { target });
-    let (from, to, flags) = (path, other, 0x400);
+    let (from, to, flags) = (target, other, 0x400);
     script.ok(Syscall::Link, Operation::Link { from, to, flags });
     for (from, to) in [(path, other), (other, path)] {
         script.ok(Syscall::Rename, Operation::Rename { from, to, flags: 0 });

@@ -45,17 +45,35 @@ pub fn copy(
     let lock = lock(original, &source)?;
     begin(original, &lock, timeout, interrupted)?;
     check_same(original, &source, &lock)?;
-    let name = original.file_name().unwrap_or_default();
-    let target = directory.join(name);
-    copy_file(original, &source, &target)?;
-    let wal = with_suffix(original, "-wal");
+    let target = copy_files(original, &source, directory)?;
+    drop(lock);
+    drop(source);
+    Ok(target)
+}
+
+/// The same of a database that nobody else uses, without SQLite: what it lies on may have neither
+/// locks nor memory that is shared.
+///
+/// Errors: `Io`.
+pub fn copy_unshared(original: &Path, directory: &Path) -> Result<PathBuf> {
+    let source = open(original).map_err(Error::io(original, "open"))?;
+    copy_files(original, &source, directory)
+}
+
+/// Where SQLite has a database's log.
+pub fn log_of(database: &Path) -> PathBuf {
+    with_suffix(database, "-wal")
+}
+
+fn copy_files(original: &Path, source: &File, directory: &Path) -> Result<PathBuf> {
+    let target = directory.join(original.file_name().unwrap_or_default());
+    copy_file(original, source, &target)?;
+    let wal = log_of(original);
     match open(&wal) {
-        Ok(source) => copy_file(&wal, &source, &with_suffix(&target, "-wal"))?,
+        Ok(source) => copy_file(&wal, &source, &log_of(&target))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io(&wal, "open")(error)),
     }
-    drop(lock);
-    drop(source);
     Ok(target)
 }
 

@@ -48,6 +48,12 @@ pub struct Environment {
     pub filesystem: Option<Filesystem>,
     /// The device; `None` where the filesystem has none of its own.
     pub device: Option<Device>,
+    /// The whole disks whose flushes are counted though only partitions of them are measured, by
+    /// their names below /dev: flushes that others ask for there are counted, too. The kernel counts
+    /// none for a partition. Empty where the counters are the devices' own, and in older results,
+    /// which have no flush of a partition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flushes_of: Vec<String>,
     /// The disks below it; empty where none is known, and in older results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Disk>,

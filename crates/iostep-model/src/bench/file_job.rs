@@ -117,8 +117,8 @@ pub struct FileJob {
 }
 
 impl FileJob {
-    /// What the command line does without a flag: each byte of a file of 64 MiB once, by buffered
-    /// writes of 4 KiB in order, by one thread, nothing synced.
+    /// Every flag's own default: each byte of a file of 64 MiB once, by buffered writes of 4 KiB in
+    /// order, by one thread, nothing synced.
     pub fn new(target: Target) -> FileJob {
         FileJob {
             target,

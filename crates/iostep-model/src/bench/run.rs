@@ -28,6 +28,14 @@ pub struct Run {
     pub cpu: Cpu,
     /// What the device counted; `None` where the filesystem has no device that counts.
     pub device: Option<Counters>,
+    /// What other processes read and wrote meanwhile, which is in `device` as far as it was there;
+    /// `None` where the device does not count, and in older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersIo>,
+    /// What the device counted during the checkpoint after the end, which is not in `device`; `None`
+    /// without one, or where no device counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_checkpoint: Option<Counters>,
     /// The page cache of the files at the start; `None` for SQLite and devices.
     pub page_cache: Option<PageCacheState>,
     /// What waldio said, if it was asked for.
@@ -59,6 +67,8 @@ impl Run {
             seconds: Vec::new(),
             cpu: Cpu::default(),
             device: None,
+            others: None,
+            last_checkpoint: None,
             page_cache: None,
             waldio: None,
             atomic_commits: None,
@@ -67,6 +77,51 @@ impl Run {
             verification: None,
         }
     }
+}
+
+/// What processes read and wrote during a run, by the kernel's accounts of each (`/proc/PID/io`): bytes
+/// that were made dirty or written directly, and bytes that were read from disks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OthersIo {
+    /// Of the generator itself.
+    pub own: ReadWritten,
+    /// Of others with a file of the measured disk open for writing, or a child that had.
+    pub here: ReadWritten,
+    /// Of others that were not seen to write to any disk: it may have been the measured one.
+    pub unplaced: ReadWritten,
+    /// The processes with the most, of both kinds.
+    pub processes: Vec<OtherProcess>,
+    /// Processes whose account this one may not read.
+    pub unseen_processes: u64,
+    /// What the whole disks counted beside the partitions that are measured. The kernel counts the
+    /// flushes of all partitions of a disk as one number.
+    #[serde(default, skip_serializing_if = "Counters::is_empty")]
+    pub beside: Counters,
+    /// Disks whose flushes the kernel does not count, as their bios complete without requests: their
+    /// names below /dev.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flushes_not_counted: Vec<String>,
+}
+
+/// Bytes read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadWritten {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// What another process did during a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// What it did, with children that ended meanwhile.
+    #[serde(flatten)]
+    pub done: ReadWritten,
 }
 
 /// Whether a run came to its end.

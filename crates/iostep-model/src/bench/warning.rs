@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::ReadWritten;
+
 /// Something that makes figures worth less, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -62,6 +64,25 @@ pub enum Warning {
     BusyMachine {
         /// Their share of the machine's CPU time, 0 to 1.
         others: f64,
+    },
+    /// Others used the device meanwhile, so its counts are not those of an operation.
+    BusyDevice {
+        /// Bytes that others read and wrote at most, as far as the device's counters have them.
+        others: ReadWritten,
+        /// Bytes that the device read and wrote.
+        device: ReadWritten,
+        /// Names of the processes with the most.
+        processes: Vec<String>,
+    },
+    /// A log was not checkpointed within a run, so what a transaction wrote is without its share of
+    /// that.
+    WithoutCheckpoint,
+    /// What was written is still in memory: the device has got less than half of it.
+    StayedInMemory {
+        /// Payload bytes of the run.
+        payload_bytes: u64,
+        /// Bytes that the device wrote meanwhile.
+        written_bytes: u64,
     },
     /// The hypervisor took CPU time away.
     Steal {

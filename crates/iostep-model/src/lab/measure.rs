@@ -27,6 +27,8 @@ pub enum Measure {
     Writes,
     /// Bytes that the device wrote for an operation.
     WrittenBytes,
+    /// Bytes that the device read for an operation.
+    ReadBytes,
     /// Mean length of the writes that move data, bytes; needs a trace.
     BytesPerWrite,
     /// Flushes of the device for an operation.
@@ -65,6 +67,7 @@ impl Measure {
             Measure::Ios => "I/Os each",
             Measure::Writes => "writes each",
             Measure::WrittenBytes => "written each",
+            Measure::ReadBytes => "read each",
             Measure::BytesPerWrite => "bytes a write",
             Measure::Flushes => "flushes each",
             Measure::TotalWrites => "writes",
@@ -88,6 +91,7 @@ impl Measure {
                 Unit::Nanoseconds
             }
             Measure::WrittenBytes
+            | Measure::ReadBytes
             | Measure::TotalWrittenBytes
             | Measure::BytesPerWrite
             | Measure::DataBytes
@@ -129,14 +133,15 @@ impl Measure {
             Measure::Ios => each(run, run.device?.write.ios),
             Measure::Writes => each(run, run.write_requests?),
             Measure::WrittenBytes => each(run, run.device?.write.bytes),
+            Measure::ReadBytes => each(run, run.device?.read.bytes),
             Measure::BytesPerWrite => {
                 let writes = run.write_requests?;
                 (writes > 0).then(|| run.device.map(|d| d.write.bytes as f64 / writes as f64))?
             }
-            Measure::Flushes => each(run, run.device?.flush.ios),
+            Measure::Flushes => each(run, run.own_flushes()?),
             Measure::TotalWrites => Some(run.device?.write.ios as f64),
             Measure::TotalWrittenBytes => Some(run.device?.write.bytes as f64),
-            Measure::TotalFlushes => Some(run.device?.flush.ios as f64),
+            Measure::TotalFlushes => Some(run.own_flushes()? as f64),
             Measure::DataBytes => each(run, written(run, Layer::Data)?),
             Measure::JournalBytes => each(run, written(run, Layer::Journal)?),
             Measure::MetadataBytes => each(run, written(run, Layer::Metadata)?),

@@ -172,6 +172,9 @@ pub struct Run {
     /// What the kernel counted for the device; with an external journal that of both together.
     /// `None` where the filesystem has no device that counts.
     pub device: Option<Counters>,
+    /// Others may have asked for some of the device's flushes, or the kernel does not count them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flushes_are_others: bool,
     /// Processor time and context switches of the workload's process; not known of a command.
     pub cpu: Option<Cpu>,
     /// What waldio said, if it ran.
@@ -197,6 +200,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// The device's flushes, if nobody else may have asked for some.
+    pub fn own_flushes(&self) -> Option<u64> {
+        let device = self.device.filter(|_| !self.flushes_are_others)?;
+        Some(device.flush.ios)
+    }
+
     /// Operations a second.
     pub fn per_second(&self) -> f64 {
         match self.elapsed_ns {

@@ -103,9 +103,10 @@ table!(Segment, "segments", |row| {
     commit: Option<u64> = row.commit,
     home: Option<u64> = row.home,
     home_class: Option<Class> = row.home_class,
+    volume: Option<u16> = row.volume,
 } => Segment {
     request, sector, bytes, class, evidence, file, file_offset_bytes, dirtier, dirtier_by_inode,
-    cause, commit, home, home_class,
+    cause, commit, home, home_class, volume,
 });
 
 table!(File, "files", |row| {
@@ -117,9 +118,11 @@ table!(File, "files", |row| {
     file_type: FileType = row.file_type,
     birth_wall_ns: Option<i64> = row.birth_wall_ns,
     deleted_ns: Option<u64> = row.deleted_ns,
+    volume: Option<u16> = row.volume,
+    first_path: Option<String> = row.first_path.clone(),
 } => File {
     key: FileKey { subvolume, inode, generation },
-    path, mode, file_type, birth_wall_ns, deleted_ns,
+    path, mode, file_type, birth_wall_ns, deleted_ns, volume, first_path,
 });
 
 table!(ProcessRow, "processes", |row| {
@@ -144,14 +147,16 @@ table!(Sync, "syncs", |row| {
     file: Option<u32> = row.file,
     result: Option<i64> = row.result,
     commit: Option<u64> = row.commit,
-} => Sync { enter_ns, exit_ns, kind, process, file, result, commit });
+    volume: Option<u16> = row.volume,
+} => Sync { enter_ns, exit_ns, kind, process, file, result, commit, volume });
 
 table!(Commit, "commits", |row| {
     id: u64 = row.id,
     start_ns: u64 = row.start_ns,
     end_ns: Option<u64> = row.end_ns,
     cause: Option<u32> = row.cause,
-} => Commit { id, start_ns, end_ns, cause });
+    volume: Option<u16> = row.volume,
+} => Commit { id, start_ns, end_ns, cause, volume });
 
 table!(MarkerRow, "markers", |row| {
     mono_ns: u64 = row.mono_ns,
@@ -195,7 +200,7 @@ table!(CellRow<'_>, "cells", |row| {
     write_ios: Option<u64> = row.of_device(|device| device.write.ios),
     write_bytes: Option<u64> = row.of_device(|device| device.write.bytes),
     discard_bytes: Option<u64> = row.of_device(|device| device.discard.bytes),
-    flushes: Option<u64> = row.of_device(|device| device.flush.ios),
+    flushes: Option<u64> = row.of_run(|run| run.own_flushes()).flatten(),
     user_ns: Option<u64> = row.of_run(|run| Some(run.cpu?.user_ns)).flatten(),
     system_ns: Option<u64> = row.of_run(|run| Some(run.cpu?.system_ns)).flatten(),
     voluntary_switches: Option<u64> = row.of_run(|run| Some(run.cpu?.voluntary_switches)).flatten(),

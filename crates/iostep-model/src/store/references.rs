@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use crate::SECTOR_BYTES;
 use crate::error::{Error, Result};
 use crate::table::{Commit, MarkerRow, Request, Segment, Sync};
-
-/// The first sector number whose byte offset would not fit 63 bits.
-const SECTORS_MAX: u64 = (i64::MAX as u64) / SECTOR_BYTES;
+use crate::{SECTOR_BYTES, SECTORS_MAX};
 
 /// How many rows the tables have that others refer to.
 #[derive(Clone, Copy)]

@@ -39,13 +39,14 @@ prop_compose! {
         commit in option::of(any::<u64>()),
         home in option::of(any::<u64>()),
         home_class in option::of(class()),
+        volume: Option<u16>,
     ) -> Segment {
         Segment {
             request: 0,
             sector: 0,
             bytes: sectors * 512,
             class, evidence, file, file_offset_bytes, dirtier, dirtier_by_inode, cause, commit,
-            home, home_class,
+            home, home_class, volume,
         }
     }
 }
@@ -87,9 +88,13 @@ prop_compose! {
         file_type in select(FileType::ALL.to_vec()),
         birth_wall_ns: Option<i64>,
         deleted_ns: Option<u64>,
+        volume: Option<u16>,
+        first_path in option::of(".{0,20}"),
     ) -> File {
         let key = FileKey { subvolume: key.0, inode: key.1, generation: key.2 };
-        File { key, path, mode, file_type, birth_wall_ns, deleted_ns }
+        File {
+            key, path, mode, file_type, birth_wall_ns, deleted_ns, volume, first_path,
+        }
     }
 }
 
@@ -117,8 +122,9 @@ prop_compose! {
         file in option::of(0..FILES),
         result: Option<i64>,
         commit: Option<u64>,
+        volume: Option<u16>,
     ) -> Sync {
-        Sync { enter_ns, exit_ns, kind, process, file, result, commit }
+        Sync { enter_ns, exit_ns, kind, process, file, result, commit, volume }
     }
 }
 
@@ -128,8 +134,9 @@ prop_compose! {
         start_ns: u64,
         end_ns: Option<u64>,
         cause in option::of(0..SYNCS),
+        volume: Option<u16>,
     ) -> Commit {
-        Commit { id, start_ns, end_ns, cause }
+        Commit { id, start_ns, end_ns, cause, volume }
     }
 }
 

@@ -42,6 +42,8 @@ pub trait Arguments<'a> {
     fn offset_at(&self, at: usize) -> Result<Option<i64>, Reason>;
     /// A request of ioctl.
     fn request(&self, at: usize) -> Result<u32, Reason>;
+    /// The other file, its offset, the size and the offset of a `struct file_clone_range`.
+    fn clone_range(&self, at: usize) -> Result<(Descriptor<'a>, [i64; 3]), Reason>;
     /// A command of fcntl.
     fn command(&self, at: usize) -> Result<u32, Reason>;
     /// Kind, offset and size of the lock in the third argument of fcntl.
@@ -140,6 +142,12 @@ pub trait Arguments<'a> {
         self.path_at(at).map(Target::Path)
     }
 
+    /// A file that gets a further name: by directory and path, or the directory's own with
+    /// `AT_EMPTY_PATH` in the argument `flags`.
+    fn linked(&self, at: usize, flags: usize) -> Result<FileTarget<'a>, Reason> {
+        self.path_or_directory(at, Some(flags)).map(Target::Path)
+    }
+
     /// The file of the first two arguments, with `AT_` flags at `flags`.
     fn target_with(&self, flags: usize) -> Result<FileTarget<'a>, Reason> {
         self.target_at(self.flags(flags, AT)?)
@@ -220,6 +228,27 @@ pub trait Arguments<'a> {
     fn control(&self) -> Result<Action<'a>, Reason> {
         let handle = self.descriptor(0)?;
         Ok(match self.request(1)? {
+            FICLONE => Action::Operation(
+                Syscall::Ioctl,
+                Operation::Reflink {
+                    from: self.descriptor(2)?,
+                    to: handle,
+                    size: 0,
+                    from_offset: 0,
+                    to_offset: 0,
+                },
+            ),
+            FICLONERANGE => {
+                let (from, [from_offset, size, to_offset]) = self.clone_range(2)?;
+                let operation = Operation::Reflink {
+                    from,
+                    to: handle,
+                    size: size as u64,
+                    from_offset,
+                    to_offset,
+                };
+                Action::Operation(Syscall::Ioctl, operation)
+            }
             request @ (FIOCLEX | FIONCLEX) => Action::CloseOnExec {
                 of: handle,
                 on: request == FIOCLEX,

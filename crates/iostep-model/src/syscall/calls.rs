@@ -69,14 +69,16 @@ macro_rules! calls {
             Rename = "rename" [old SYS_rename]: Rename { from: path(0), to: path(1), flags: is(0) };
             Renameat = "renameat" [SYS_renameat]: Rename { from: path_at(0), to: path_at(2), flags: is(0) };
             Renameat2 = "renameat2" [SYS_renameat2]: Rename { from: path_at(0), to: path_at(2), flags: late_flags(4, RENAME) };
-            Link = "link" [old SYS_link]: Link { from: path(0), to: path(1), flags: is(0) };
-            Linkat = "linkat" [SYS_linkat]: Link { from: path_or_directory(0, Some(4)), to: path_at(2), flags: flags(4, AT) };
+            Link = "link" [old SYS_link]: Link { from: named(0), to: path(1), flags: is(0) };
+            Linkat = "linkat" [SYS_linkat]: Link { from: linked(0, 4), to: path_at(2), flags: flags(4, AT) };
             Symlink = "symlink" [old SYS_symlink]: Symlink { content: path(0), path: path(1) };
             Symlinkat = "symlinkat" [SYS_symlinkat]: Symlink { content: path(0), path: path_at(1) };
             Unlink = "unlink" [old SYS_unlink]: Unlink { path: path(0) };
             Unlinkat = "unlinkat" [SYS_unlinkat]: Unlink = unlink_at();
             Mkdir = "mkdir" [old SYS_mkdir]: MakeDirectory { path: path(0), mode: flags(1, MODE) };
             Mkdirat = "mkdirat" [SYS_mkdirat]: MakeDirectory { path: path_at(0), mode: flags(2, MODE) };
+            Mknod = "mknod" [old SYS_mknod]: MakeNode { path: path(0), mode: flags(1, MODE) };
+            Mknodat = "mknodat" [SYS_mknodat]: MakeNode { path: path_at(0), mode: flags(2, MODE) };
             Rmdir = "rmdir" [old SYS_rmdir]: RemoveDirectory { path: path(0) };
             Stat = "stat" "stat64" "oldstat" [old SYS_stat]: Stat { target: named(0), follow: is(true) };
             Lstat = "lstat" "lstat64" "oldlstat" [old SYS_lstat]: Stat { target: named(0), follow: is(false) };
@@ -85,9 +87,9 @@ macro_rules! calls {
             Statx = "statx" [SYS_statx]: Stat { follow: follows(2), target: target_with(2) };
             Statfs = "statfs" "statfs64" [SYS_statfs]: StatFilesystem { target: named(0) };
             Fstatfs = "fstatfs" "fstatfs64" [SYS_fstatfs]: StatFilesystem { target: opened(0) };
-            Access = "access" [old SYS_access]: Access { path: path(0), mode: flags(1, ACCESS) };
-            Faccessat = "faccessat" [SYS_faccessat]: Access { path: path_at(0), mode: flags(2, ACCESS) };
-            Faccessat2 = "faccessat2" [SYS_faccessat2]: Access { path: path_at(0), mode: flags(2, ACCESS) };
+            Access = "access" [old SYS_access]: Access { target: named(0), mode: flags(1, ACCESS) };
+            Faccessat = "faccessat" [SYS_faccessat]: Access { target: named_at(0), mode: flags(2, ACCESS) };
+            Faccessat2 = "faccessat2" [SYS_faccessat2]: Access { target: named_at(0), mode: flags(2, ACCESS) };
             Readlink = "readlink" [old SYS_readlink]: ReadLink { path: path(0), size: answer(2) };
             Readlinkat = "readlinkat" [SYS_readlinkat]: ReadLink { path: path_or_directory(0, None), size: answer(3) };
             Getdents = "getdents" [old SYS_getdents]: ReadDirectory { handle: descriptor(0), size: size(2) };
@@ -108,6 +110,7 @@ macro_rules! calls {
             Readahead = "readahead" [SYS_readahead]: Advise { handle: descriptor(0), offset: number(1), size: number(2), advice: is(WILL_NEED) };
             Sendfile = "sendfile" "sendfile64" [SYS_sendfile]: Copy { from: descriptor(1), from_offset: offset_at(2), to: descriptor(0), to_offset: is(None), size: size(3) };
             CopyFileRange = "copy_file_range" [SYS_copy_file_range]: Copy { from: descriptor(0), from_offset: offset_at(1), to: descriptor(2), to_offset: offset_at(3), size: size(4) };
+            Splice = "splice" [SYS_splice]: Copy { from: descriptor(0), from_offset: offset_at(1), to: descriptor(2), to_offset: offset_at(3), size: size(4) };
             UringRead = "io_uring_read" []: Transfer;
             UringWrite = "io_uring_write" []: Transfer;
             UringReadv = "io_uring_readv" []: Transfer;
@@ -127,6 +130,18 @@ macro_rules! calls {
             UringUnlinkat = "io_uring_unlinkat" []: Unlink;
             UringMkdirat = "io_uring_mkdirat" []: MakeDirectory;
             UringOther = "io_uring_other" []: Other;
+            AioPread = "io_submit_pread" []: Transfer;
+            AioPwrite = "io_submit_pwrite" []: Transfer;
+            AioPreadv = "io_submit_preadv" []: Transfer;
+            AioPwritev = "io_submit_pwritev" []: Transfer;
+            AioFsync = "io_submit_fsync" []: Sync;
+            AioFdsync = "io_submit_fdsync" []: Sync;
+            /// What sendfile or splice moved from a file to a pipe, a socket or a device, or from there
+            /// to a file.
+            SendfileRead = "sendfile_read" []: Transfer;
+            SendfileWrite = "sendfile_write" []: Transfer;
+            SpliceRead = "splice_read" []: Transfer;
+            SpliceWrite = "splice_write" []: Transfer;
             /// No call: a file that was open before the recording began, or whose opening the source
             /// does not have, with [`super::Operation::Open`]; then its position, with
             /// [`super::Operation::Seek`].
@@ -143,7 +158,7 @@ macro_rules! define {
     ($($(#[$about:meta])* $call:ident = $name:literal $($other:literal)* [$($number:tt)*]:
         $operation:ident $(= $all:ident $all_arguments:tt)? $({ $($fields:tt)* })?;)+) => {
         /// A system call that touches files, by its name on 64-bit Linux, and what goes with one:
-        /// requests of io_uring, and what fork, exec and exit do to descriptors.
+        /// requests of io_uring and io_submit, and what fork, exec and exit do to descriptors.
         #[allow(missing_docs, reason = "the names are those of the system calls")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Syscall {
@@ -185,7 +200,8 @@ impl Syscall {
         use Syscall as S;
         match self {
             S::Write | S::Pwrite64 | S::Writev | S::Pwritev | S::Pwritev2 => Write,
-            S::UringWrite | S::UringWritev => Write,
+            S::UringWrite | S::UringWritev | S::AioPwrite | S::AioPwritev => Write,
+            S::SendfileWrite | S::SpliceWrite => Write,
             _ => Read,
         }
     }

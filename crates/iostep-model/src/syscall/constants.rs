@@ -8,7 +8,7 @@ pub const AT: Names = &[
     ("AT_SYMLINK_NOFOLLOW", AT_SYMLINK_NOFOLLOW),
     ("AT_REMOVEDIR", AT_REMOVEDIR),
     ("AT_EACCESS", 0x200),
-    ("AT_SYMLINK_FOLLOW", 0x400),
+    ("AT_SYMLINK_FOLLOW", AT_SYMLINK_FOLLOW),
     ("AT_NO_AUTOMOUNT", 0x800),
     ("AT_EMPTY_PATH", AT_EMPTY_PATH),
     ("AT_STATX_SYNC_AS_STAT", 0),
@@ -20,6 +20,8 @@ pub const AT: Names = &[
 pub const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 /// `AT_REMOVEDIR`.
 pub const AT_REMOVEDIR: u32 = 0x200;
+/// `AT_SYMLINK_FOLLOW`.
+pub const AT_SYMLINK_FOLLOW: u32 = 0x400;
 /// `AT_EMPTY_PATH`.
 pub const AT_EMPTY_PATH: u32 = 0x1000;
 
@@ -158,12 +160,18 @@ pub const LOCK: Names = &[("F_RDLCK", 0), ("F_WRLCK", F_WRLCK), ("F_UNLCK", 2)];
 /// `F_WRLCK`.
 pub const F_WRLCK: u32 = 1;
 
-/// Of mkdir, chmod and open.
+/// Of mkdir, chmod, open and stat.
 pub const MODE: Names = &[
     ("S_ISUID", 0o4000),
     ("S_ISGID", 0o2000),
     ("S_ISVTX", 0o1000),
+    ("S_IFSOCK", 0o140_000),
+    ("S_IFLNK", 0o120_000),
     ("S_IFREG", 0o100_000),
+    ("S_IFBLK", 0o060_000),
+    ("S_IFDIR", 0o040_000),
+    ("S_IFCHR", 0o020_000),
+    ("S_IFIFO", 0o010_000),
     ("S_IRWXU", 0o700),
     ("S_IRUSR", 0o400),
     ("S_IWUSR", 0o200),
@@ -182,3 +190,20 @@ pub const CLOSE_RANGE_CLOEXEC: u32 = 4;
 pub const FIOCLEX: u32 = 0x5451;
 /// `FIONCLEX`.
 pub const FIONCLEX: u32 = 0x5450;
+
+/// What io_submit's requests ask for: `IOCB_CMD_` (include/uapi/linux/aio_abi.h). POLL and NOOP touch no
+/// file.
+pub const IOCB_COMMAND: Names = &[
+    ("IOCB_CMD_PREAD", 0),
+    ("IOCB_CMD_PWRITE", 1),
+    ("IOCB_CMD_FSYNC", 2),
+    ("IOCB_CMD_FDSYNC", 3),
+    ("IOCB_CMD_POLL", 5),
+    ("IOCB_CMD_NOOP", 6),
+    ("IOCB_CMD_PREADV", 7),
+    ("IOCB_CMD_PWRITEV", 8),
+];
+/// `FICLONE` (include/uapi/linux/fs.h): all blocks of another file.
+pub const FICLONE: u32 = 0x4004_9409;
+/// `FICLONERANGE`: blocks of another file, as a `struct file_clone_range` says.
+pub const FICLONERANGE: u32 = 0x4020_940d;

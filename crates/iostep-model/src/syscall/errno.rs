@@ -3,12 +3,42 @@
 use super::Errno;
 
 impl Errno {
+    /// Not allowed.
+    pub const EPERM: Errno = Errno(1);
     /// No such file or directory.
     pub const ENOENT: Errno = Errno(2);
+    /// Nobody is at the other end of a FIFO, or it is a socket.
+    pub const ENXIO: Errno = Errno(6);
     /// Bad descriptor.
     pub const EBADF: Errno = Errno(9);
+    /// Permission denied.
+    pub const EACCES: Errno = Errno(13);
+    /// In use: mounted, or a program's.
+    pub const EBUSY: Errno = Errno(16);
     /// It is there already.
     pub const EEXIST: Errno = Errno(17);
+    /// From one filesystem to another.
+    pub const EXDEV: Errno = Errno(18);
+    /// No directory.
+    pub const ENOTDIR: Errno = Errno(20);
+    /// A directory.
+    pub const EISDIR: Errno = Errno(21);
+    /// Makes no sense.
+    pub const EINVAL: Errno = Errno(22);
+    /// No such request of ioctl here.
+    pub const ENOTTY: Errno = Errno(25);
+    /// A program that runs.
+    pub const ETXTBSY: Errno = Errno(26);
+    /// A filesystem that is only read.
+    pub const EROFS: Errno = Errno(30);
+    /// No such system call.
+    pub const ENOSYS: Errno = Errno(38);
+    /// A directory with something in it.
+    pub const ENOTEMPTY: Errno = Errno(39);
+    /// A symbolic link where none is followed, or too many.
+    pub const ELOOP: Errno = Errno(40);
+    /// Not known to this filesystem.
+    pub const EOPNOTSUPP: Errno = Errno(95);
 
     /// `ENOENT` and so on; none for a number that Linux does not use.
     pub fn name(self) -> Option<&'static str> {

@@ -75,6 +75,16 @@ pub trait Translate<H, P, H2, P2> {
 
     /// The words of a symbolic link, which are not a path of the caller's.
     fn content(&mut self, content: P) -> Result<P2, Self::Error>;
+
+    /// The file that a call is about.
+    ///
+    /// Errors: those of its handle or path.
+    fn target(&mut self, target: Target<H, P>) -> Result<Target<H2, P2>, Self::Error> {
+        Ok(match target {
+            Target::Handle(handle) => Target::Handle(self.handle(handle)?),
+            Target::Path(path) => Target::Path(self.path(path)?),
+        })
+    }
 }
 
 /// Every operation, in the order of its words in a trace. A field is `name: type as kind`, where the
@@ -88,6 +98,15 @@ macro_rules! operations {
                 /// Flags, access mode included.
                 flags: OpenFlags as open_flags,
                 /// Permissions of a new file.
+                mode: u32 as mode,
+            };
+            /// The same calls through a link of /proc to an open file (`/proc/self/fd/3`): another open
+            /// file of the same file or directory, whatever names that has.
+            Reopen {
+                handle: H as handle,
+                /// Flags, access mode included.
+                flags: OpenFlags as open_flags,
+                /// Permissions of what `O_TMPFILE` makes.
                 mode: u32 as mode,
             };
             /// close: one reference less to the open file.
@@ -216,7 +235,8 @@ macro_rules! operations {
             };
             /// link, linkat.
             Link {
-                from: P as path,
+                /// An open file with `AT_EMPTY_PATH`, or through a link of /proc to it.
+                from: Target<H, P> as source,
                 /// Its further name.
                 to: P as path,
                 /// `AT_` flags.
@@ -241,6 +261,13 @@ macro_rules! operations {
                 /// Its permissions.
                 mode: u32 as mode,
             };
+            /// mknod, mknodat: a FIFO, a socket, a device, or an empty file.
+            MakeNode {
+                /// The node.
+                path: P as path,
+                /// Its type (`S_IFIFO` and so on; 0 is a file's) and permissions.
+                mode: u32 as mode,
+            };
             /// rmdir, and unlinkat with `AT_REMOVEDIR`.
             RemoveDirectory {
                 /// The directory.
@@ -259,7 +286,7 @@ macro_rules! operations {
             };
             /// The access family.
             Access {
-                path: P as path,
+                target: Target<H, P> as target,
                 /// `R_OK` and so on.
                 mode: u32 as number,
             };
@@ -330,7 +357,7 @@ macro_rules! operations {
                 /// The request's number.
                 request: u32 as hex,
             };
-            /// copy_file_range, sendfile.
+            /// copy_file_range, sendfile, splice: from one file to another.
             Copy {
                 /// Read from.
                 from: H as handle,
@@ -342,6 +369,17 @@ macro_rules! operations {
                 from_offset: Option<i64> as offset,
                 /// Where; none: at its own position.
                 to_offset: Option<i64> as offset,
+            };
+            /// `FICLONE` and `FICLONERANGE` of ioctl: blocks of one file become those of another, too.
+            Reflink {
+                /// Whose they are.
+                from: H as handle,
+                /// Which has them, too.
+                to: H as handle,
+                /// How much; 0 for all from there on.
+                size: u64 as number,
+                from_offset: i64 as number,
+                to_offset: i64 as number,
             };
             /// A request of io_uring that has no operation here.
             Other {
@@ -375,10 +413,10 @@ macro_rules! translated {
         $by.content($value)?
     };
     ($by:ident $value:ident target) => {
-        match $value {
-            Target::Handle(handle) => Target::Handle($by.handle(handle)?),
-            Target::Path(path) => Target::Path($by.path(path)?),
-        }
+        $by.target($value)?
+    };
+    ($by:ident $value:ident source) => {
+        $by.target($value)?
     };
     ($by:ident $value:ident $other:ident) => {
         $value

@@ -6,15 +6,16 @@
 //! more, since a descriptor exists when the call that made it has returned.
 //!
 //! Every event is counted once in the ledger but for notes, which stand for no line or call of the
-//! source: [`Action::Name`], [`Action::LinkSays`], and an [`Action::Clone`] with an empty name,
-//! which says that a thread belongs to a process.
+//! source: [`Action::Name`], [`Action::LinkSays`], [`Action::Tells`], [`Action::KnownAs`],
+//! [`Action::Renumbered`], and an [`Action::Clone`] with an empty name, which says that a thread
+//! belongs to a process.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use super::operation::Operation;
-use super::recording::{Errno, InitialKind};
+use super::recording::{Content, Errno};
 use super::{OpenFlags, Syscall};
 
 /// `AT_FDCWD` (include/uapi/linux/fcntl.h).
@@ -50,15 +51,71 @@ pub enum Returned {
     Unknown,
 }
 
-/// What a recorder with a look into the kernel knows of the file of a call, as it was before it.
+/// What is known of the file of a call, as it was before it: by a recorder with a look into the
+/// kernel, or because the call is one that asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Device and inode: the identity by which hard links are found.
-    pub identity: (u64, u64),
+    /// Device and inode: the identity by which hard links are found. None if the source does not say.
+    pub identity: Option<(u64, u64)>,
+    /// How many names it has, if that is told.
+    #[serde(default)]
+    pub names: Option<u64>,
     /// What it was; `Absent` if the call made it.
-    pub kind: InitialKind,
+    pub kind: SeenKind,
+    /// Its permissions, where they are told.
+    #[serde(default)]
+    pub mode: Option<u32>,
     /// What tells open files apart while they are open; 0 if that is not known.
     pub open_file: u64,
+}
+
+/// What a file was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SeenKind {
+    /// Nothing was there.
+    Absent,
+    /// Something, of a type that is not told.
+    Something,
+    /// A regular file.
+    File {
+        /// Bytes, if told.
+        size: Option<u64>,
+        /// What it held.
+        content: Content,
+    },
+    Directory,
+    /// A symbolic link, whose words are not told.
+    Symlink {
+        /// How long they are.
+        bytes: u64,
+    },
+    Fifo,
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
+impl SeenKind {
+    /// What `st_mode`, `st_size` and `st_blocks` of stat(2) say; each is none if it is not told.
+    pub fn of_stat(mode: u32, size: Option<u64>, blocks: Option<u64>) -> SeenKind {
+        match mode & libc::S_IFMT {
+            libc::S_IFREG => SeenKind::File {
+                size,
+                content: match (size, blocks) {
+                    (Some(size), Some(blocks)) => Content::in_blocks(size, blocks),
+                    _ => Content::Data,
+                },
+            },
+            libc::S_IFDIR => SeenKind::Directory,
+            libc::S_IFLNK => SeenKind::Symlink {
+                bytes: size.unwrap_or(0),
+            },
+            libc::S_IFIFO => SeenKind::Fifo,
+            libc::S_IFSOCK => SeenKind::Socket,
+            libc::S_IFCHR | libc::S_IFBLK => SeenKind::Device,
+            _ => SeenKind::Something,
+        }
+    }
 }
 
 /// A descriptor of the calling process.
@@ -130,6 +187,59 @@ pub struct Path<'a> {
     pub truncated: bool,
 }
 
+/// A request of io_submit (`struct iocb`, include/uapi/linux/aio_abi.h).
+#[derive(Clone, Debug)]
+pub struct AioRequest<'a> {
+    pub key: AioKey,
+    /// What it asks for, or why it is left out.
+    pub what: Result<(Syscall, Operation<Descriptor<'a>, Path<'a>>), &'static str>,
+}
+
+/// What tells requests of io_submit apart while they are under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AioKey {
+    /// The address of its `struct iocb`; 0 where the source does not say it.
+    pub address: u64,
+    /// The program's own word, which need not tell them apart.
+    pub data: u64,
+}
+
+/// The end of a request of io_submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AioEnd {
+    pub key: AioKey,
+    /// As a call returns it: a negative error number if it failed.
+    pub result: i64,
+}
+
+impl AioRequest<'_> {
+    /// What a command (`IOCB_CMD_`) asks of a file. `size`: bytes of all buffers.
+    pub fn of(
+        command: u32,
+        handle: Descriptor<'_>,
+        (offset, size, buffers, flags): (i64, u64, u32, u32),
+    ) -> Option<(Syscall, Operation<Descriptor<'_>, Path<'_>>)> {
+        let syscall = match command {
+            0 => Syscall::AioPread,
+            1 => Syscall::AioPwrite,
+            2 => return Some((Syscall::AioFsync, Operation::Sync { handle })),
+            3 => return Some((Syscall::AioFdsync, Operation::Sync { handle })),
+            7 => Syscall::AioPreadv,
+            8 => Syscall::AioPwritev,
+            _ => return None,
+        };
+        let operation = Operation::Transfer {
+            direction: syscall.direction(),
+            handle,
+            size,
+            offset: Some(offset),
+            buffers,
+            flags,
+        };
+        Some((syscall, operation))
+    }
+}
+
 /// What a thread did, in the words of the source.
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
@@ -183,6 +293,21 @@ pub enum Action<'a> {
         /// `MS_` flags.
         flags: u32,
     },
+    /// io_submit: as many of the requests as it returned are under way.
+    Submit {
+        /// Of io_setup.
+        context: u64,
+        requests: Vec<AioRequest<'a>>,
+    },
+    /// io_getevents and its kin, io_destroy: requests that are complete.
+    Complete {
+        /// The call's name; a note without one.
+        name: Cow<'a, str>,
+        context: u64,
+        ends: Vec<AioEnd>,
+        /// All others of the context too; nobody is told how they ended.
+        all: bool,
+    },
     /// A call that made descriptors of something that is no file: pipe, socket, accept, eventfd.
     MakeOther {
         /// The call's name.
@@ -210,6 +335,8 @@ pub enum Action<'a> {
     },
     /// chdir, fchdir.
     ChangeDirectory(Path<'a>),
+    /// chroot.
+    ChangeRoot(Path<'a>),
     /// A new thread or process.
     Clone {
         /// The call's name.
@@ -235,6 +362,20 @@ pub enum Action<'a> {
         /// The link.
         path: Path<'a>,
         content: Cow<'a, [u8]>,
+    },
+    /// The thread's number in its own PID namespace, by which paths in /proc name it there.
+    KnownAs(u32),
+    /// The thread was told under another number until now: a clone returned that of another PID
+    /// namespace.
+    Renumbered {
+        /// The number before.
+        from: u32,
+    },
+    /// What a file was, told apart from a call and before it: an entry of a directory that was listed.
+    Tells {
+        /// The file.
+        path: Path<'a>,
+        seen: Seen,
     },
     /// A thread ended.
     Exit {

@@ -45,6 +45,18 @@ pub struct Call {
     pub outcome: Outcome,
 }
 
+impl Call {
+    /// Bytes that a read, write or copy moved: what it returned. Of a request of which nobody was told
+    /// how it ended, what it asked for.
+    pub fn moved_bytes(&self) -> u64 {
+        match (self.outcome, &self.operation) {
+            (Outcome::Value(bytes), _) => bytes.unsigned_abs(),
+            (Outcome::Unknown, Operation::Transfer { size, .. }) => *size,
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub id: ThreadId,
@@ -79,12 +91,22 @@ pub struct Header {
     pub clock: Clock,
 }
 
+impl Header {
+    /// True if the recorder saw the positions of files that were open before.
+    pub fn sees_positions(&self) -> bool {
+        self.recorder.starts_with("iostep ")
+    }
+}
+
 /// What a path was before the first call that touched it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitialFile {
     pub path: PathId,
     pub kind: InitialKind,
-    /// True if this was seen; false if it was concluded from what calls returned.
+    /// Permissions of a regular file, if a call told of them.
+    pub mode: Option<u32>,
+    /// True if this was seen, or a call that asks for it told; false if it was concluded from what
+    /// other calls returned.
     pub seen: bool,
 }
 
@@ -106,6 +128,12 @@ pub enum InitialKind {
         /// What it says.
         content: PathId,
     },
+    /// A FIFO.
+    Fifo,
+    /// A socket with a name.
+    Socket,
+    /// A character or block device.
+    Device,
     /// A further name of another path's file.
     HardLink {
         /// The name it was first seen by.
@@ -120,8 +148,25 @@ pub enum Content {
     Data,
     /// Nothing but holes.
     Hole,
+    /// So many bytes of such data, and a hole behind them: of a file that takes less room than its
+    /// size. Where its holes were is not known.
+    Sparse(u64),
     /// This data, kept beside the recording, by this number ([`super::kept`]).
     Kept(u32),
+}
+
+impl Content {
+    /// What a file of `size` bytes in `blocks` blocks of 512 bytes holds (stat(2)). A file of a page may
+    /// lie in its inode, and then takes none.
+    pub fn in_blocks(size: u64, blocks: u64) -> Content {
+        const PAGE_BYTES: u64 = 4096;
+        let held = blocks.saturating_mul(512);
+        match held {
+            _ if size <= PAGE_BYTES || held.saturating_add(PAGE_BYTES) > size => Content::Data,
+            0 => Content::Hole,
+            held => Content::Sparse(held),
+        }
+    }
 }
 
 /// Where every line or event of the source went. The sum of its lines is what the source had.

@@ -13,7 +13,7 @@ use crate::csv::cell;
 const COLUMNS: &str = "request,queue_ns,issue_ns,complete_ns,operation,rwbs,status,phase,\
                        by_tracer,submitter,submitter_pid,sector,bytes,class,layer,evidence,\
                        file,file_type,inode,file_offset_bytes,dirtier,dirtier_pid,\
-                       dirtier_by_inode,cause,cause_kind,commit,home,home_class";
+                       dirtier_by_inode,cause,cause_kind,commit,home,home_class,device,volume";
 
 /// Writes the trace as CSV, in the order of issue. Times are `CLOCK_MONOTONIC`.
 ///
@@ -25,12 +25,13 @@ pub fn write(out: &mut impl Write, trace: &Trace) -> io::Result<()> {
         if segments.is_empty() {
             request_columns(out, trace, index, request)?;
             write!(out, ",{},{}", request.sector, request.bytes)?;
-            out.write_all(b",,,,,,,,,,,,,,,\r\n")?;
+            out.write_all(b",,,,,,,,,,,,,,,")?;
+            place_columns(out, trace, request, None)?;
         }
         for segment in segments {
             request_columns(out, trace, index, request)?;
             segment_columns(out, trace, segment)?;
-            out.write_all(b"\r\n")?;
+            place_columns(out, trace, request, segment.volume)?;
         }
     }
     Ok(())
@@ -87,6 +88,18 @@ fn segment_columns(out: &mut impl Write, trace: &Trace, segment: &Segment) -> io
         number(segment.home),
         segment.home_class.map_or("", |class| class.name()),
     )
+}
+
+/// The disk that counts the sectors, and where there are several filesystems, which one it is.
+fn place_columns(
+    out: &mut impl Write,
+    trace: &Trace,
+    request: &Request,
+    volume: Option<u16>,
+) -> io::Result<()> {
+    let device = &trace.manifest.device_at(request.device).name;
+    let volume = trace.manifest.volume_title(volume);
+    write!(out, ",{},{}\r\n", cell(device), cell(volume))
 }
 
 fn number(value: Option<impl ToString>) -> String {

@@ -5,7 +5,8 @@
 //! types or files has a line for each run of them.
 //!
 //! Directories are data there (FI'13 section 3.2). What is not known is metadata without a file,
-//! as in MOST's own samples, and so is a flush, whose flags are those of an empty write.
+//! as in MOST's own samples, and so is a flush, whose flags are those of an empty write. The viewer
+//! knows reads, writes and `N`; a discard, an erase or a zone's management is an `N`.
 //!
 //! Source: github.com/ESOS-Lab/MOST, `README.md` and `Viewer/result3.po`.
 
@@ -85,10 +86,21 @@ fn line(
     )
 }
 
-/// The viewer knows `R`, `W` and `N` only.
+/// The viewer looks for an `R`, then for a `W`, and else knows `N` alone; any other letters it takes
+/// for those of the line before (`Viewer/test.py`). So what neither reads nor writes is `N`.
 fn flags_of(request: &Request) -> String {
+    let sync = Flags(request.flags.0 & Flags::SYNC.0);
     match request.operation {
-        Operation::Flush => rwbs(Operation::Write, Flags(request.flags.0 & Flags::SYNC.0)),
-        operation => rwbs(operation, request.flags),
+        Operation::Flush => rwbs(Operation::Write, sync),
+        Operation::WriteZeroes => rwbs(Operation::Write, request.flags),
+        Operation::Discard
+        | Operation::SecureErase
+        | Operation::Other
+        | Operation::ZoneManagement
+        | Operation::DriverIn
+        | Operation::DriverOut => "N".to_owned(),
+        operation @ (Operation::Read | Operation::Write | Operation::ZoneAppend) => {
+            rwbs(operation, request.flags)
+        }
     }
 }

@@ -1,9 +1,10 @@
-use iostep_model::class::Layer;
 use iostep_model::fixture;
 use iostep_model::operation::Operation;
 use iostep_model::table::Trace;
 
 use super::*;
+
+mod perfetto;
 
 fn exported(trace: &Trace, format: Format) -> String {
     let mut out = Vec::new();
@@ -60,6 +61,49 @@ fn most_text_is_as_most_writes_it() {
     insta::assert_snapshot!(exported(&fixture::sqlite_on_ext4(5), Format::Most));
 }
 
+/// What MOST's viewer takes the letters for (`Viewer/test.py`); `None` for those of the line before.
+fn viewer(letters: &str) -> Option<char> {
+    match letters {
+        letters if letters.contains('R') => Some('R'),
+        letters if letters.contains('W') => Some('W'),
+        "N" => Some('N'),
+        _ => None,
+    }
+}
+
+#[test]
+fn most_s_viewer_knows_the_letters_of_every_operation() {
+    let mut trace = fixture::sqlite_on_ext4(1);
+    let row = trace.requests[0].clone();
+    for operation in Operation::ALL {
+        let expected = match operation {
+            Operation::Read => 'R',
+            Operation::Discard
+            | Operation::SecureErase
+            | Operation::Other
+            | Operation::ZoneManagement
+            | Operation::DriverIn
+            | Operation::DriverOut => 'N',
+            _ => 'W',
+        };
+        for bits in 0..1u16 << 10 {
+            trace.requests = vec![row.clone()];
+            trace.requests[0].operation = operation;
+            trace.requests[0].flags = iostep_model::Flags(bits);
+            let text = exported(&trace, Format::Most);
+            for line in text.lines() {
+                let letters = line.split('\t').nth(2).expect("the flags");
+                assert_eq!(
+                    viewer(letters),
+                    Some(expected),
+                    "{operation:?} {bits:#x} {letters}"
+                );
+            }
+            assert!(!text.is_empty());
+        }
+    }
+}
+
 #[test]
 fn csv_has_the_same_columns_in_every_line() {
     let text = exported(&hostile(), Format::Csv);
@@ -70,7 +114,7 @@ fn csv_has_the_same_columns_in_every_line() {
             '"' => in_quotes = !in_quotes,
             ',' if !in_quotes => columns += 1,
             '\n' if !in_quotes => {
-                assert_eq!(columns, 28, "line {lines}");
+                assert_eq!(columns, 30, "line {lines}");
                 (columns, lines) = (1, lines + 1);
             }
             _ => {}
@@ -86,32 +130,42 @@ fn csv_reads_well() {
     insta::assert_snapshot!(exported(&fixture::sqlite_on_ext4(5), Format::Csv));
 }
 
+/// Two filesystems of one disk, on which the blocks of the database alternate.
+fn two_volumes() -> Trace {
+    let mut trace = fixture::sqlite_on_ext4(60);
+    let filesystem = trace.manifest.filesystem.clone();
+    let volume = |name| fixture::volume(name, filesystem.clone());
+    trace.manifest.volumes = vec![volume("sda1"), volume("sda2")];
+    for (index, segment) in trace.segments.iter_mut().enumerate() {
+        segment.volume = [Some(0), Some(1), None][index % 3];
+    }
+    trace
+}
+
 #[test]
-fn perfetto_slices_begin_and_end_and_lie_in_their_layers_group() {
-    let trace = hostile();
-    let text = exported(&trace, Format::Perfetto);
-    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let events = value["traceEvents"].as_array().expect("events");
-    let of = |phase: &str| events.iter().filter(|e| e["ph"] == phase).count();
-    assert_eq!(of("b"), of("e"));
-    assert_eq!(of("X"), trace.syncs.len());
-    let journal_group = (1u64 << 30) + Layer::Journal as u64;
-    let journal = events
-        .iter()
-        .filter(|e| e["ph"] == "b" && e["pid"] == journal_group);
-    let expected = trace
-        .segments
-        .iter()
-        .filter(|s| s.class.layer() == Layer::Journal);
-    assert_eq!(journal.count(), expected.count());
-    let flushes = events
-        .iter()
-        .filter(|e| e["ph"] == "b" && e["name"] == "flush");
-    let expected = trace
-        .requests
-        .iter()
-        .filter(|r| r.operation == Operation::Flush);
-    // Once among the device's, once among the submitter's.
-    let submitted = expected.clone().filter(|r| r.submitter.is_some()).count();
-    assert_eq!(flushes.count(), expected.count() + submitted);
+fn each_part_has_its_device_and_its_filesystem_in_csv() {
+    let trace = two_volumes();
+    let device = &trace.manifest.device.name;
+    let text = exported(&trace, Format::Csv);
+    for (volume, name) in [(Some(0), "sda1"), (Some(1), "sda2")] {
+        let parts = trace.segments.iter().filter(|part| part.volume == volume);
+        let end = format!(",{device},{name}");
+        let lines = text.lines().filter(|line| line.ends_with(&end));
+        assert_eq!(lines.count(), parts.count(), "{name}");
+    }
+}
+
+#[test]
+fn each_filesystem_has_tracks_of_its_own_in_perfettos_trace() {
+    let mut out = Vec::new();
+    write(&mut out, &two_volumes(), Format::Perfetto).expect("a vector takes it");
+    let has = |name: &str| out.windows(name.len()).any(|part| part == name.as_bytes());
+    for name in ["sda1: data", "sda2: data", "loop0: data"] {
+        assert!(has(name), "{name}");
+    }
+    let mut out = Vec::new();
+    let one = fixture::sqlite_on_ext4(60);
+    write(&mut out, &one, Format::Perfetto).expect("a vector takes it");
+    let has = |name: &str| out.windows(name.len()).any(|part| part == name.as_bytes());
+    assert!(has("loop0: data") && !has("sda1"));
 }

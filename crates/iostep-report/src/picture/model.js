@@ -16,7 +16,9 @@ class Model {
         const [first_ns, last_ns] = timeRange(data);
         this.syncs = buildSpans(sync.enter_ns, sync.duration_ns_or_0, last_ns, SYNC_TRACKS);
         this.commits = buildSpans(commit.start_ns, commit.duration_ns_or_0, last_ns, 1);
-        this.commitOfId = new Map(Array.from(commit.id, (id, i) => [id, i]));
+        // Each filesystem counts its own commits.
+        const keys = Array.from(commit.id, (id, i) => `${commit.volume_or_0[i]}:${id}`);
+        this.commitOfKey = new Map(keys.map((key, i) => [key, i]));
         this.time = new TimeAxis(request.issue_ns, first_ns, last_ns);
         this.address = new AddressAxis(this.marks);
         this.startsCompressed = this.address.usedShare < COMPRESS_BELOW;
@@ -121,8 +123,9 @@ class Model {
         if (!target) return null;
         if (spans === this.syncs) return target.sync;
         const s = target.mark === null ? -1 : this.marks.segment[target.mark];
-        const or0 = s < 0 ? 0 : this.data.segment.commit_or_0[s];
-        return or0 === 0 ? null : this.commitOfId.get(or0 - 1);
+        const { commit_or_0, volume_or_0 } = this.data.segment;
+        const or0 = s < 0 ? 0 : commit_or_0[s];
+        return or0 === 0 ? null : this.commitOfKey.get(`${volume_or_0[s]}:${or0 - 1}`);
     }
 
     fileName(/** @type {number} */ file) {

@@ -55,10 +55,11 @@ type Data = {
     >;
     segment: Record<
         | "distance_sectors" | "bytes" | "class" | "evidence" | "file_or_0" | "dirtier_or_0"
-        | "file_offset_bytes_or_0" | "dirtier_by_inode" | "cause_or_0" | "commit_or_0"
+        | "file_offset_bytes_or_0" | "dirtier_by_inode" | "cause_or_0" | "commit_or_0" | "volume_or_0"
         | "home_or_0" | "home_class_or_0",
         Column
     >;
     sync: Record<"enter_ns" | "duration_ns_or_0" | "kind" | "process_or_0" | "file_or_0", Column>;
-    commit: Record<"id" | "start_ns" | "duration_ns_or_0" | "cause_or_0", Column>;
+    commit: Record<
+        "id" | "start_ns" | "duration_ns_or_0" | "cause_or_0" | "volume_or_0", Column>;
 };

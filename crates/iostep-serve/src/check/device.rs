@@ -77,7 +77,7 @@ fn syncs(job: &Job, run: &Run) -> Option<u64> {
 }
 
 /// True where a flush means something, nobody turned it off, and the kernel counts it: for disks,
-/// not for what is made of them.
+/// not for what is made of them, and not for partitions, whose disk's are in no older result.
 fn flushes_are_counted(document: &Document) -> bool {
     let environment = &document.environment;
     let Some(device) = &environment.device else {
@@ -89,7 +89,9 @@ fn flushes_are_counted(document: &Document) -> bool {
     let is_disk = ["sd", "nvme", "mmcblk", "vd", "loop"]
         .iter()
         .any(|kind| device.name.starts_with(kind));
+    let is_counted = !device.is_partition() || !environment.flushes_of.is_empty();
     is_disk
+        && is_counted
         && !is_off
         && device.volatile_write_cache == Some(true)
         && version(&environment.host.kernel).is_some_and(|it| it >= COUNTS_FLUSHES)

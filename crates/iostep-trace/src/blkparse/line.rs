@@ -3,11 +3,15 @@
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
 
 use super::{Device, LeftOut, ZERO_NS};
+use crate::rwbs;
 
 /// The last sector whose end in bytes still is an offset (`loff_t`).
 const MAX_SECTOR: u64 = (i64::MAX as u64 - u32::MAX as u64) / SECTOR_BYTES;
 /// Some 30 years: no machine is up longer, and sums of times stay in range.
-const MAX_SECONDS: u64 = 1_000_000_000;
+pub(super) const MAX_SECONDS: u64 = 1_000_000_000;
+
+/// The name of a thread that has none.
+pub(super) const UNNAMED: &[u8] = b"?";
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +47,7 @@ pub(super) struct Line<'a> {
 /// The field that is wrong, and why.
 pub(super) type Wrong = (&'static str, String);
 
-fn wrong(field: &'static str, text: &[u8], expected: &str) -> Wrong {
+pub(super) fn wrong(field: &'static str, text: &[u8], expected: &str) -> Wrong {
     let text = String::from_utf8_lossy(text).into_owned();
     (field, format!("{text:?}, expected {expected}"))
 }
@@ -66,7 +70,7 @@ pub(super) fn skipped(text: &[u8]) -> u64 {
     number(&digits).unwrap_or(0)
 }
 
-fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+pub(super) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     // `parse` would take a sign.
     let digits = text.first()?.is_ascii_digit();
     digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
@@ -133,16 +137,24 @@ impl<'a> Line<'a> {
             flags: Flags::default(),
             sector: 0,
             bytes: 0,
-            command: b"?",
+            command: UNNAMED,
         };
         if let Action::LeftOut(_) = line.action {
             return Ok(line);
         }
         let letters = words.next("operation")?;
         (line.operation, line.flags) =
-            operation(letters).ok_or_else(|| wrong("operation", letters, "letters like WS"))?;
+            rwbs::read(letters).ok_or_else(|| wrong("operation", letters, "letters like WS"))?;
         line.place(&mut words)?;
+        line.settle_operation();
         Ok(line)
+    }
+
+    /// Tells a request that is a flush from a bio that asks for one.
+    pub(super) fn settle_operation(&mut self) {
+        if let Action::Issue | Action::Requeue | Action::Complete { .. } = self.action {
+            (self.operation, self.flags) = rwbs::of_request(self.operation, self.flags, self.bytes);
+        }
     }
 
     /// What follows the operation: `sector + sectors (elapsed) [end]`. An empty flush has neither
@@ -179,7 +191,7 @@ impl<'a> Line<'a> {
     }
 
     /// A flush has no place, and the kernel may show the one at -1.
-    fn check_place(&mut self) -> Result<(), Wrong> {
+    pub(super) fn check_place(&mut self) -> Result<(), Wrong> {
         if self.sector <= MAX_SECTOR {
             return Ok(());
         }
@@ -219,7 +231,11 @@ fn separator(words: &mut Words<'_>, expected: &'static [u8]) -> Result<(), Wrong
 }
 
 fn length(words: &mut Words<'_>) -> Result<u32, Wrong> {
-    let word = words.next("sectors")?;
+    bytes_of(words.next("sectors")?)
+}
+
+/// The bytes of a number of sectors.
+pub(super) fn bytes_of(word: &[u8]) -> Result<u32, Wrong> {
     number::<u64>(word)
         .and_then(|sectors| sectors.checked_mul(SECTOR_BYTES))
         .and_then(|bytes| u32::try_from(bytes).ok())
@@ -255,51 +271,22 @@ fn action(name: &[u8]) -> Option<Action> {
     })
 }
 
-/// blkparse's letters (`fill_rwbs`): it has none for a flush, and prints `FN` for one.
-fn operation(letters: &[u8]) -> Option<(Operation, Flags)> {
-    let (preflush, rest) = match letters {
-        [b'F', rest @ ..] if rest.first().is_some_and(|l| b"RWDNF".contains(l)) => (true, rest),
-        _ => (false, letters),
-    };
-    let (operation, rest) = match rest {
-        [b'R', rest @ ..] => (Operation::Read, rest),
-        [b'W', b'Z', rest @ ..] => (Operation::WriteZeroes, rest),
-        [b'W', rest @ ..] => (Operation::Write, rest),
-        [b'D', b'E', rest @ ..] => (Operation::SecureErase, rest),
-        [b'D', rest @ ..] => (Operation::Discard, rest),
-        [b'F', rest @ ..] => (Operation::Flush, rest),
-        [b'N', rest @ ..] if preflush => (Operation::Flush, rest),
-        [b'N', rest @ ..] => (Operation::Other, rest),
-        _ => return None,
-    };
-    let is_flush = operation == Operation::Flush;
-    let start = match preflush && !is_flush {
-        true => Flags::PREFLUSH,
-        false => Flags::default(),
-    };
-    let flags = rest.iter().try_fold(start, |flags, letter| {
-        Some(flags.with(match letter {
-            b'F' => Flags::FUA,
-            b'A' => Flags::READAHEAD,
-            b'S' => Flags::SYNC,
-            b'M' => Flags::META,
-            _ => return None,
-        }))
-    })?;
-    Some((operation, flags))
-}
-
 /// The `blk_status_t` behind an errno (block/blk-core.c, `blk_errors`). blktrace keeps the errno in
 /// 16 bits without a sign, so -5 is printed as 65531.
-fn block_status(text: &[u8]) -> Option<u8> {
-    const IO_ERROR: u8 = 10;
+pub(super) fn block_status(text: &[u8]) -> Option<u8> {
     let errno: i64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
+    Some(status_of(errno))
+}
+
+/// The `blk_status_t` behind an errno of either sign.
+pub(super) fn status_of(errno: i64) -> u8 {
+    const IO_ERROR: u8 = 10;
     let errno = if errno > 0x7FFF {
         errno - 0x1_0000
     } else {
         errno
     };
-    Some(match errno.unsigned_abs() {
+    match errno.unsigned_abs() {
         0 => 0,
         95 => 1,
         110 => 2,
@@ -311,5 +298,5 @@ fn block_status(text: &[u8]) -> Option<u8> {
         84 => 8,
         12 => 9,
         _ => IO_ERROR,
-    })
+    }
 }

@@ -221,6 +221,20 @@ static __always_inline bool set_file_buffer(struct wire_segment *segment, struct
 	return true;
 }
 
+/* A buffer on a page of the device itself: who made the page dirty, where no buffer says so. */
+static __always_inline void set_device_dirtier(struct wire_segment *segment,
+					       struct buffer_head *buffer)
+{
+	__u64 folio = head_of((__u64)BPF_CORE_READ(buffer, b_page));
+	__u64 mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	struct inode *inode;
+
+	if (!mapping || (mapping & MAPPING_FLAGS))
+		return;
+	inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode, NULL);
+}
+
 static __always_inline void set_buffer(struct wire_segment *segment, struct bio_walk *walk)
 {
 	struct buffer_head *buffer = (struct buffer_head *)walk->private;
@@ -239,6 +253,8 @@ static __always_inline void set_buffer(struct wire_segment *segment, struct bio_
 		segment->content = CONTENT_BUFFER;
 		if (walk->queue.opf & 1)
 			set_buffer_dirtier(segment, buffer);
+		if (walk->queue.opf & 1 && !segment->dirtier_pid)
+			set_device_dirtier(segment, buffer);
 	}
 }
 
@@ -537,7 +553,8 @@ static __always_inline void start_page_segment(struct bio_walk *walk, struct wir
 		if (bytes)
 			bpf_probe_read_kernel(segment->head, sizeof(segment->head),
 					      (void *)(bytes + offset));
-		set_dirtier(segment, mapping, index, inode, NULL);
+		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)head, index), inode,
+			    NULL);
 		return;
 	}
 	if (is_nilfs_node(inode, mapping)) {
@@ -716,7 +733,7 @@ static __always_inline __u64 sync_of_direct_write(struct bio_walk *walk, struct 
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 		closes = is_write_call(syscall_of(regs));
 	}
-	return open_sync(BPF_CORE_READ(iocb, ki_filp, f_inode), SYNC_VIA_DIRECT_WRITE,
+	return open_sync(BPF_CORE_READ(iocb, ki_filp, f_inode), 0, SYNC_VIA_DIRECT_WRITE,
 			 !(flags & IOCB_SYNC), closes);
 }
 

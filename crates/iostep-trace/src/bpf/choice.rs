@@ -10,8 +10,15 @@ const BTRFS: &[&str] = &["btrfs"];
 const F2FS: &[&str] = &["f2fs"];
 const NILFS2: &[&str] = &["nilfs2"];
 const FAT: &[&str] = &["vfat", "msdos"];
-/// Filesystems without a tracepoint in their fsync.
-pub(super) const SILENT: &[&str] = &["nilfs2", "vfat", "msdos"];
+/// Filesystems with a tracepoint in their fsync.
+const TELLING: [&[&str]; 4] = [EXT, XFS, BTRFS, F2FS];
+/// The others, and devices without one.
+const SILENT: &[&str] = &[
+    "nilfs2",
+    "vfat",
+    "msdos",
+    "a device, or any other filesystem",
+];
 /// Whatever is mounted.
 const ANY: &[&str] = &[];
 
@@ -36,13 +43,23 @@ const fn part(
     }
 }
 
-/// Programs that only count: what they miss is no event of the trace. They have no entries.
-pub(super) const COUNTING: [&str; 3] = ["on_back_merge", "on_front_merge", "on_request_merge"];
+/// Programs that only count, or tell what is older than the trace: what they miss is no event of the
+/// trace. They have no entries.
+pub(super) const COUNTING: [&str; 4] = [
+    "on_back_merge",
+    "on_front_merge",
+    "on_request_merge",
+    "on_get_request",
+];
+
+/// Called by the reader and by no event, so never twice at a time: they have no entries either.
+const OF_READER: [&str; 2] = [SWEEP, "list_older"];
+const SWEEP: &str = "sweep";
 
 const OTHER_FSYNC: &str = "fsync inside other calls (O_SYNC, msync, io_uring)";
 const DELETED: &str = "when a file is deleted";
 
-const PARTS: [Part; 23] = [
+const PARTS: [Part; 26] = [
     part(&["on_dirty_folio"], ANY, "which process made a page dirty"),
     part(
         &["on_ext4_journalled_write"],
@@ -51,6 +68,15 @@ const PARTS: [Part; 23] = [
     ),
     part(&["on_syscall"], ANY, "sync calls"),
     part(&["on_syscall_exit"], ANY, "when a sync call ends"),
+    part(
+        &[SWEEP],
+        ANY,
+        "new names of files whose directory was renamed and that have no I/O afterwards",
+    ),
+    // Without them, bios that were queued before the trace can be taken for some that nobody saw.
+    part(&["on_get_request"], ANY, ""),
+    // Without it, they are looked for until the end.
+    part(&["list_older"], ANY, ""),
     part(&["on_uring_complete"], ANY, "when io_uring's fsync ends"),
     part(&["on_ext4_fsync"], EXT, OTHER_FSYNC),
     part(&["on_ext4_fsync_exit"], EXT, "which commit fsync waits for"),
@@ -90,27 +116,51 @@ const PARTS: [Part; 23] = [
 ];
 
 impl Part {
-    /// `filesystem` is empty if nothing is mounted.
-    fn serves(&self, filesystem: &str) -> bool {
+    fn serves(&self, mounted: &Mounted) -> bool {
         match self.filesystems {
             [] => true,
-            // They run with every call, or with every change of a buffer.
-            SILENT | FAT => self.filesystems.contains(&filesystem),
-            // What is not mounted yet may be soon.
-            _ => filesystem.is_empty() || self.filesystems.contains(&filesystem),
+            SILENT => mounted.has_silent(),
+            // It runs with every change of a buffer.
+            FAT => self.is_for(mounted),
+            _ => mounted.may_grow || self.is_for(mounted),
         }
     }
 
-    /// True if the filesystem that is there is one that this is for.
-    fn is_missed(&self, filesystem: &str) -> bool {
-        !self.tells.is_empty() && self.filesystems.contains(&filesystem)
+    fn is_for(&self, mounted: &Mounted) -> bool {
+        if self.filesystems == SILENT {
+            return mounted.has_silent();
+        }
+        let mut kinds = mounted.kinds.iter();
+        kinds.any(|kind| self.filesystems.contains(&&kind[..]))
+    }
+
+    /// True if a filesystem that is there is one that this is for.
+    fn is_missed(&self, mounted: &Mounted) -> bool {
+        !self.tells.is_empty() && self.is_for(mounted)
     }
 }
 
-/// What of the programs is loaded for one device.
+/// The filesystems on what is traced.
+#[derive(Debug)]
+struct Mounted {
+    /// By the kernel's names for them.
+    kinds: Vec<String>,
+    /// What is not mounted yet may be soon.
+    may_grow: bool,
+}
+
+impl Mounted {
+    /// True if something is there, or may come, that tells of no fsync by itself.
+    fn has_silent(&self) -> bool {
+        let tells = |kind: &String| TELLING.iter().any(|some| some.contains(&&kind[..]));
+        self.may_grow || !self.kinds.iter().all(tells)
+    }
+}
+
+/// What of the programs is loaded for what is traced.
 #[derive(Debug)]
 pub(super) struct Choice {
-    filesystem: String,
+    mounted: Mounted,
     /// Programs whose tracepoint this kernel does not have.
     absent: BTreeSet<String>,
     /// Programs that this kernel refused.
@@ -153,11 +203,14 @@ pub(super) fn role_of(name: &str) -> (&str, Role) {
 }
 
 impl Choice {
-    /// For a filesystem by the kernel's name for it, empty if nothing is mounted; and for a kernel
-    /// by `uname -r`.
-    pub fn new(filesystem: &str, kernel: &str) -> Choice {
+    /// For filesystems by the kernel's names for them, others of which may be mounted meanwhile; and
+    /// for a kernel by `uname -r`.
+    pub fn new(filesystems: &[&str], may_grow: bool, kernel: &str) -> Choice {
         Choice {
-            filesystem: filesystem.to_owned(),
+            mounted: Mounted {
+                kinds: filesystems.iter().map(|kind| (*kind).to_owned()).collect(),
+                may_grow: may_grow || filesystems.is_empty(),
+            },
             absent: BTreeSet::new(),
             refused: BTreeSet::new(),
             is_preempted: is_preempted(kernel),
@@ -174,18 +227,24 @@ impl Choice {
 
     /// True if a program of ours is there, in whatever way it is called.
     fn has(&self, program: &str) -> bool {
-        let wanted = part_of(program).is_none_or(|part| part.serves(&self.filesystem));
+        let wanted = part_of(program).is_none_or(|part| part.serves(&self.mounted));
         wanted && !self.absent.contains(program) && !self.refused.contains(program)
     }
 
     /// True if the kernel may preempt a program, so that it is called by its entries.
     pub fn has_entries(&self, program: &str) -> bool {
-        self.is_preempted && self.refused_entry.is_none() && !COUNTING.contains(&program)
+        let may_be_twice = !OF_READER.contains(&program) && !COUNTING.contains(&program);
+        self.is_preempted && self.refused_entry.is_none() && may_be_twice
     }
 
     /// True if this kernel may preempt a task in a tracepoint.
     pub fn is_preempted(&self) -> bool {
         self.is_preempted
+    }
+
+    /// True if something is there, or may come, that tells of no fsync by itself.
+    pub fn has_silent(&self) -> bool {
+        self.mounted.has_silent()
     }
 
     /// This kernel has no such tracepoint.
@@ -217,7 +276,7 @@ impl Choice {
     /// What a trace with these programs does not tell, a sentence each.
     pub fn notes(&self, kernel: &str) -> Vec<String> {
         let lost = |part: &&Part| !part.programs.iter().any(|program| self.has(program));
-        let parts = PARTS.iter().filter(|part| part.serves(&self.filesystem));
+        let parts = PARTS.iter().filter(|part| part.serves(&self.mounted));
         let parts = parts
             .filter(lost)
             .filter_map(|part| self.note(part, kernel));
@@ -237,7 +296,7 @@ impl Choice {
                 "not known: {}; Linux {kernel} refused the BPF program {program}",
                 part.tells
             )),
-            None if part.is_missed(&self.filesystem) => Some(format!(
+            None if part.is_missed(&self.mounted) => Some(format!(
                 "not known: {}; Linux {kernel} has no tracepoint for it",
                 part.tells
             )),
@@ -305,7 +364,7 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn programs_of_other_filesystems_are_left_out() {
-        let choice = Choice::new("ext4", "6.1.0");
+        let choice = Choice::new(&["ext4"], false, "6.1.0");
         assert!(choice.takes("on_bio_queue") && choice.takes("on_ext4_fsync"));
         assert!(!choice.takes("on_xfs_fsync") && !choice.takes("on_dirty_buffer"));
         assert!(choice.notes("6.12").is_empty());
@@ -313,14 +372,42 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn on_a_device_without_a_mount_any_filesystem_may_come() {
-        let choice = Choice::new("", "6.1.0");
+        let choice = Choice::new(&[], false, "6.1.0");
         assert!(choice.takes("on_ext4_fsync") && choice.takes("on_xfs_fsync"));
-        assert!(!choice.takes("on_silent_syscall"));
+        assert!(choice.takes("on_silent_syscall") && !choice.takes("on_dirty_buffer"));
+    }
+
+    #[test]
+    fn where_a_filesystem_does_not_tell_of_its_fsync_calls_do() {
+        for (kind, is_silent) in [
+            ("ext4", false),
+            ("ext2", false),
+            ("xfs", false),
+            ("btrfs", false),
+            ("f2fs", false),
+            ("vfat", true),
+            ("nilfs2", true),
+            ("exfat", true),
+            ("ntfs3", true),
+            ("minix", true),
+            ("udf", true),
+            ("one that comes", true),
+        ] {
+            let choice = Choice::new(&[kind], false, "6.1.0");
+            assert_eq!(choice.takes("on_silent_syscall"), is_silent, "{kind}");
+        }
+    }
+
+    #[test]
+    fn on_a_disk_with_several_filesystems_each_has_its_programs() {
+        let choice = Choice::new(&["ext4", "vfat"], true, "6.1.0");
+        assert!(choice.takes("on_ext4_fsync") && choice.takes("on_silent_syscall"));
+        assert!(choice.takes("on_dirty_buffer") && choice.takes("on_xfs_fsync"));
     }
 
     #[test]
     fn a_refused_program_costs_what_it_tells() {
-        let mut choice = Choice::new("ext4", "6.1.0");
+        let mut choice = Choice::new(&["ext4"], false, "6.1.0");
         choice.leave_out(error(), SAID, "9.9").expect("optional");
         assert!(!choice.takes("on_ext4_fsync") && choice.takes("on_ext4_fsync_exit"));
         let expected = "not known: fsync inside other calls (O_SYNC, msync, io_uring); \
@@ -333,7 +420,7 @@ libbpf: failed to load object 'iostep_bpf'
     #[test]
     fn without_a_core_program_one_plain_sentence_says_so() {
         let said = SAID.replace("on_ext4_fsync", "on_bio_queue");
-        let error = Choice::new("ext4", "6.1.0")
+        let error = Choice::new(&["ext4"], false, "6.1.0")
             .leave_out(error(), &said, "9.9")
             .expect_err("core");
         let text = error.to_string();
@@ -343,8 +430,11 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn what_names_no_program_stays_the_error_that_it_is() {
-        let result =
-            Choice::new("", "6.1.0").leave_out(error(), "libbpf: map 'events': -12\n", "9.9");
+        let result = Choice::new(&[], false, "6.1.0").leave_out(
+            error(),
+            "libbpf: map 'events': -12\n",
+            "9.9",
+        );
         assert!(matches!(result, Err(Error::Unsupported { .. })));
     }
 
@@ -357,7 +447,7 @@ libbpf: failed to load object 'iostep_bpf'
             ("7.0.1", true),
             ("10.0", true),
         ] {
-            let mut choice = Choice::new("ext4", kernel);
+            let mut choice = Choice::new(&["ext4"], false, kernel);
             assert_eq!(choice.takes("on_syscall_entry1"), may, "{kernel}");
             assert_eq!(choice.takes("on_bio_queue_entry4"), may, "{kernel}");
             assert_eq!(choice.takes("on_syscall"), !may, "{kernel}");
@@ -371,7 +461,7 @@ libbpf: failed to load object 'iostep_bpf'
     #[test]
     fn without_an_entry_programs_are_called_themselves_and_a_note_says_so() {
         let said = SAID.replace("on_ext4_fsync", "on_bio_queue_behind");
-        let mut choice = Choice::new("ext4", "7.3.4");
+        let mut choice = Choice::new(&["ext4"], false, "7.3.4");
         choice.leave_out(error(), &said, "7.3.4").expect("optional");
         assert!(choice.takes("on_bio_queue") && !choice.takes("on_bio_queue_entry1"));
         assert!(choice.takes("on_issue") && !choice.takes("on_issue_behind"));
@@ -384,12 +474,12 @@ libbpf: failed to load object 'iostep_bpf'
 
     #[test]
     fn a_tracepoint_that_is_gone_is_told_of_where_its_filesystem_is() {
-        let mut choice = Choice::new("btrfs", "6.1.0");
+        let mut choice = Choice::new(&["btrfs"], false, "6.1.0");
         choice.set_absent("on_btrfs_fsync");
         assert!(choice.notes("7.3").is_empty());
         choice.set_absent("on_btrfs_fsync_enter");
         assert_eq!(choice.notes("7.3").len(), 1);
-        let mut anywhere = Choice::new("", "6.1.0");
+        let mut anywhere = Choice::new(&[], false, "6.1.0");
         anywhere.set_absent("on_btrfs_fsync");
         anywhere.set_absent("on_btrfs_fsync_enter");
         assert!(anywhere.notes("7.3").is_empty());

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use iostep_model::event::{
-    Cgroup, Completion, Content, Dirtier, Event, File, Io, Process, Queue, Remap, Segment,
-    SyncEnter, Transfer,
+    Cgroup, Completion, Content, Dirtier, Event, Fact, File, Io, NO_VOLUME, Process, Queue, Remap,
+    Segment, SyncEnter, Transfer,
 };
+use iostep_model::printable::name_text;
 use iostep_model::{FileKey, Operation, SyncKey, SyncKind};
 
 use super::flags::KernelFlags;
@@ -40,6 +41,7 @@ records!(
     wire_transfer,
     wire_remap,
     wire_flush_end,
+    wire_older,
     wire_sync_enter,
     wire_sync_exit,
     wire_sums,
@@ -75,6 +77,8 @@ pub(super) struct Decoder {
     unfinished: HashMap<(u32, u64), Queue>,
     /// Which devices have requests, by their index.
     disks: Vec<bool>,
+    /// By the kernel's number for what a filesystem lies on; none where there is only one.
+    volumes: HashMap<u32, u16>,
     /// `None` for a device that has bios only.
     ledger: Option<Ledger>,
     /// A record of the trace to lose on purpose: of this type, and which.
@@ -86,7 +90,7 @@ impl Decoder {
     /// A decoder for a kernel with these flag bits, and for devices that are disks or not.
     pub(super) fn new(
         flags: KernelFlags,
-        disks: Vec<bool>,
+        (disks, volumes): (Vec<bool>, HashMap<u32, u16>),
         ledger: Option<Ledger>,
         fault: Option<Fault>,
     ) -> Decoder {
@@ -95,6 +99,7 @@ impl Decoder {
             flags,
             unfinished: HashMap::new(),
             disks,
+            volumes,
             ledger,
             lose: lose.map(|fault| (record_of(fault.point), fault.number)),
             has_begun: false,
@@ -176,32 +181,67 @@ impl Decoder {
                 self.arrive(place, remap.bytes, remap.mono_ns, wire.flush_bio);
                 emit(Event::Remap(remap))
             }
+            RecordType::WIRE_OLDER => {
+                self.arrive_late(&read(bytes)?);
+                Ok(())
+            }
             RecordType::WIRE_FLUSH_END => {
                 self.end_flush(&read(bytes)?);
                 Ok(())
             }
             RecordType::WIRE_SPLIT => emit(split(&read(bytes)?)),
-            RecordType::WIRE_SYNC_ENTER => emit(sync_enter(&read(bytes)?)),
             RecordType::WIRE_SYNC_EXIT => emit(sync_exit(&read(bytes)?)),
-            RecordType::WIRE_SYNC_NEEDS => emit(sync_needs(&read(bytes)?)),
-            RecordType::WIRE_COMMIT_START | RecordType::WIRE_COMMIT_END => {
-                emit(commit(&read(bytes)?))
-            }
             RecordType::WIRE_PROCESS => emit(process(&read(bytes)?)),
             RecordType::WIRE_CGROUP => emit(cgroup(bytes)?),
-            RecordType::WIRE_FILE => emit(file(bytes)?),
+            _ => emit(self.fact(kind, bytes)?),
+        }
+    }
+
+    /// The event of a record about a filesystem.
+    fn fact(&self, kind: u16, bytes: &[u8]) -> Result<Event> {
+        let (filesystem, fact) = match RecordType(kind.into()) {
+            RecordType::WIRE_SYNC_ENTER => {
+                let enter: types::wire_sync_enter = read(bytes)?;
+                (enter.file.filesystem, sync_enter(&enter))
+            }
+            RecordType::WIRE_SYNC_NEEDS => {
+                let needs: types::wire_sync_needs = read(bytes)?;
+                (needs.filesystem, sync_needs(&needs))
+            }
+            RecordType::WIRE_COMMIT_START | RecordType::WIRE_COMMIT_END => {
+                let wire: types::wire_commit = read(bytes)?;
+                (wire.filesystem, commit(&wire))
+            }
+            RecordType::WIRE_FILE => {
+                let wire: types::wire_file = read(bytes)?;
+                (wire.file.filesystem, file(&wire, bytes))
+            }
             RecordType::WIRE_FILE_DELETED => {
                 let deleted: types::wire_file_deleted = read(bytes)?;
-                emit(Event::FileDeleted {
+                let fact = Fact::FileDeleted {
                     mono_ns: deleted.mono_ns,
                     file: key(&deleted.file),
-                })
+                };
+                (deleted.file.filesystem, fact)
             }
-            RecordType(other) => Err(Error::Kernel {
-                what: "deliver a known record".into(),
-                reason: format!("record type {other}"),
-            }),
-        }
+            RecordType(other) => {
+                return Err(Error::Kernel {
+                    what: "deliver a known record".into(),
+                    reason: format!("record type {other}"),
+                });
+            }
+        };
+        Ok(self.of(filesystem, fact))
+    }
+
+    /// A fact about the filesystem on a device, by the kernel's number for it; 0 for all of them, or
+    /// for the only one.
+    fn of(&self, filesystem: u32, fact: Fact) -> Event {
+        let volume = match filesystem {
+            0 => 0,
+            number => self.volumes.get(&number).copied().unwrap_or(NO_VOLUME),
+        };
+        Event::of(volume, fact)
     }
 
     fn queue(&mut self, head: &types::wire_queue, bytes: &[u8]) -> Result<Option<Queue>> {
@@ -255,6 +295,16 @@ impl Decoder {
         ledger.queue(Extent::new(place, bytes), mono_ns);
         if flush_bio != 0 {
             ledger.queue_flush((place.0, flush_bio), mono_ns);
+        }
+    }
+
+    /// A bio from before the programs: nothing is known of it but where it goes.
+    fn arrive_late(&mut self, wire: &types::wire_older) {
+        if let Some(ledger) = &mut self.ledger {
+            let operation = Operation::from_kernel(wire.opf as u8);
+            let extent = Extent::new((wire.device as u8, operation, wire.sector), wire.bytes);
+            let flush_bio = (wire.flush_bio != 0).then_some((wire.device as u8, wire.flush_bio));
+            ledger.arrive_late(extent, flush_bio, wire.mono_ns);
         }
     }
 
@@ -326,17 +376,10 @@ fn record_of(point: Point) -> u16 {
     record.0 as u16
 }
 
-/// A request that went to the driver before a moment and was not seen to come back, as if it came
-/// back now, and its device.
-pub(super) fn pending(
-    bytes: &[u8],
-    flags: KernelFlags,
-    before_ns: u64,
-) -> Option<(u8, Completion)> {
+/// A request that went to the driver and was not seen to come back: its device, when it went there, and
+/// its end, as if it came back now.
+pub(super) fn pending(bytes: &[u8], flags: KernelFlags) -> Option<(u8, u64, Completion)> {
     let slot: types::wire_pending = read(bytes).ok()?;
-    if slot.issue_ns >= before_ns {
-        return None;
-    }
     let transfer = || Transfer {
         mono_ns: iostep_model::clock::mono_ns(),
         sector: slot.sector,
@@ -350,7 +393,7 @@ pub(super) fn pending(
             status: 0,
             in_flush_sequence: slot.in_flush_sequence != 0 && slot.bytes > 0,
         };
-        (slot.device as u8, completion)
+        (slot.device as u8, slot.issue_ns, completion)
     })
 }
 
@@ -478,8 +521,8 @@ fn split(wire: &types::wire_transfer) -> Event {
     }
 }
 
-fn sync_enter(enter: &types::wire_sync_enter) -> Event {
-    Event::SyncEnter(SyncEnter {
+fn sync_enter(enter: &types::wire_sync_enter) -> Fact {
+    Fact::SyncEnter(SyncEnter {
         sync: SyncKey {
             pid: enter.pid,
             enter_ns: enter.mono_ns,
@@ -501,8 +544,8 @@ fn sync_exit(exit: &types::wire_sync_exit) -> Event {
     }
 }
 
-fn sync_needs(needs: &types::wire_sync_needs) -> Event {
-    Event::SyncNeeds {
+fn sync_needs(needs: &types::wire_sync_needs) -> Fact {
+    Fact::SyncNeeds {
         mono_ns: needs.mono_ns,
         sync: SyncKey {
             pid: needs.pid,
@@ -512,15 +555,15 @@ fn sync_needs(needs: &types::wire_sync_needs) -> Event {
     }
 }
 
-fn commit(commit: &types::wire_commit) -> Event {
+fn commit(commit: &types::wire_commit) -> Fact {
     let (mono_ns, id) = (commit.mono_ns, commit.commit);
     if RecordType(commit.r#type.into()) == RecordType::WIRE_COMMIT_START {
-        Event::CommitStart {
+        Fact::CommitStart {
             mono_ns,
             commit: id,
         }
     } else {
-        Event::CommitEnd {
+        Fact::CommitEnd {
             mono_ns,
             commit: id,
         }
@@ -550,7 +593,7 @@ fn command_line(tgid: u32) -> Option<String> {
     let words: Vec<String> = bytes
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
-        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .map(name_text)
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -572,10 +615,9 @@ fn names_after<T: Record>(bytes: &[u8], names: u32) -> &[u8] {
     rest.get(..names as usize).unwrap_or(rest)
 }
 
-fn file(bytes: &[u8]) -> Result<Event> {
-    let file: types::wire_file = read(bytes)?;
+fn file(file: &types::wire_file, bytes: &[u8]) -> Fact {
     let names = names_after::<types::wire_file>(bytes, file.path_bytes);
-    Ok(Event::File(File {
+    Fact::File(File {
         mono_ns: file.mono_ns,
         file: key(&file.file),
         mode: file.mode,
@@ -586,7 +628,7 @@ fn file(bytes: &[u8]) -> Result<Event> {
                 .saturating_mul(1_000_000_000)
                 .saturating_add(i64::from(file.birth_wall_ns))
         }),
-    }))
+    })
 }
 
 /// Components from the file upwards to a path from the root downwards. A path that was too deep
@@ -605,14 +647,14 @@ fn path(names: &[u8], whole: bool) -> Option<String> {
     }
     for name in names.into_iter().rev() {
         path.push('/');
-        path.push_str(&String::from_utf8_lossy(name));
+        path.push_str(&name_text(name));
     }
     Some(path)
 }
 
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    name_text(&bytes[..end])
 }
 
 #[cfg(test)]
@@ -625,6 +667,14 @@ mod tests {
         assert_eq!(path(b"c\0b\0", false).as_deref(), Some("/.../b/c"));
         assert_eq!(path(b"", true).as_deref(), Some("/"));
         assert_eq!(path(b"", false), None);
+    }
+
+    #[test]
+    fn names_that_are_no_text_stay_apart() {
+        let names = [&b"n\xff\0a\0"[..], b"n\xfe\0a\0", b"n\\xff\0a\0"];
+        let paths = names.map(|names| path(names, true).expect("a path"));
+        assert_eq!(paths, ["/a/n\\xff", "/a/n\\xfe", "/a/n\\\\xff"]);
+        assert_eq!(text(b"app\xff\0\0"), "app\\xff");
     }
 
     #[test]

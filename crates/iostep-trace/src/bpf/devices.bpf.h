@@ -27,6 +27,22 @@ const volatile __u32 device_disks[MAX_DEVICES] = {};
 const volatile __u32 device_roles[MAX_DEVICES] = {};
 /* Some devices are made of others. */
 const volatile __u32 is_layered = 0;
+/* Several filesystems are traced: what is told of one says of which. */
+const volatile __u32 has_volumes = 0;
+
+/* The numbers of the volumes: of partitions of a whole disk, too. Filled before attaching. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 12);
+	__type(key, __u32);
+	__type(value, __u32);
+} volume_numbers SEC(".maps");
+
+/* True for a part of what is traced, by its number alone. */
+static __always_inline bool is_volume(__u32 number)
+{
+	return has_volumes && bpf_map_lookup_elem(&volume_numbers, &number);
+}
 
 static __always_inline __u32 device_with(__u32 own, __u32 disk, __u32 roles)
 {
@@ -66,15 +82,35 @@ static __always_inline bool is_traced_address(struct block_device *device)
  * btrfs leaves s_bdev empty: it can have several devices, all of which are traced if one is. As a
  * module it may be missing, and its types with it.
  */
-static __noinline bool is_traced_btrfs(struct super_block *super)
+static __always_inline struct block_device *btrfs_device(struct super_block *super)
 {
 	struct btrfs_fs_info *info;
 
 	if (!bpf_core_type_exists(struct btrfs_fs_info) ||
 	    BPF_CORE_READ(super, s_magic) != BTRFS_SUPER_MAGIC)
-		return false;
+		return NULL;
 	info = BPF_CORE_READ(super, s_fs_info);
-	return is_traced_address(BPF_CORE_READ(info, fs_devices, latest_dev, bdev));
+	return BPF_CORE_READ(info, fs_devices, latest_dev, bdev);
+}
+
+static __noinline bool is_traced_btrfs(struct super_block *super)
+{
+	return is_traced_address(btrfs_device(super));
+}
+
+/* The number of a device that a filesystem lies on, if there are several to be told apart. */
+static __noinline __u32 device_number(struct super_block *super)
+{
+	struct block_device *device = BPF_CORE_READ(super, s_bdev);
+
+	if (!device)
+		device = btrfs_device(super);
+	return device ? BPF_CORE_READ(device, bd_dev) : 0;
+}
+
+static __always_inline __u32 filesystem_of(struct super_block *super)
+{
+	return has_volumes ? device_number(super) : 0;
 }
 
 static __always_inline bool is_traced_super(struct super_block *super)
@@ -177,6 +213,8 @@ PROGRAM("block_bio_remap", on_remap, struct bio *bio, __u32 from, __u64 sector)
 
 	if (device == NO_DEVICE || from == below->bd_dev)
 		return 0;
+	if (older_may_come)
+		know_told(address);
 	clone.device = device;
 	clone.bytes = bio->bi_iter.bi_size;
 	clone.sector = bio->bi_iter.bi_sector;

@@ -42,16 +42,41 @@ static __always_inline __u64 head_of(__u64 page)
 	return size & (size - 1) ? head - 1 : page & head;
 }
 
+/* The first 8 bytes of names, as numbers: "f2fs_gc-", "btrfs-cl"(eaner). */
+#define F2FS_COLLECTOR 0x2d63675f73663266ul
+#define BTRFS_CLEANER 0x6c632d7366727462ul
+
 /*
- * jbd2 makes a committed page dirty again so that it is written in place (data=journal), and
- * write-back what it could not write: the process that wrote it stays the one.
+ * The filesystem's own threads that write blocks of others anew: f2fs's garbage collection, btrfs's
+ * autodefrag (btrfs_run_defrag_inodes, fs/btrfs/defrag.c). What they make dirty is their own doing.
+ */
+static __always_inline bool is_rewriter(void)
+{
+	__u64 comm[2] = {};
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	return comm[0] == F2FS_COLLECTOR || comm[0] == BTRFS_CLEANER;
+}
+
+/* True in fsync(2) and its kin, which write nothing of their own. */
+static __always_inline bool is_syncing(void)
+{
+	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
+
+	return state && state->via == SYNC_VIA_SYSCALL;
+}
+
+/*
+ * jbd2 makes a committed page dirty again so that it is written in place (data=journal), as does a
+ * thread that syncs the file, and write-back what it could not write: the process that wrote it stays
+ * the one.
  */
 static __always_inline bool is_refiled(struct page_key *key, struct inode *inode)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct page_dirtier *known;
 
-	if (!(task->flags & PF_KTHREAD) || is_f2fs_collector())
+	if (is_rewriter() || (!(task->flags & PF_KTHREAD) && !is_syncing()))
 		return false;
 	known = bpf_map_lookup_elem(&dirtiers, key);
 	return known && known->inode == inode->i_ino && known->generation == inode->i_generation;
@@ -60,7 +85,8 @@ static __always_inline bool is_refiled(struct page_key *key, struct inode *inode
 static __always_inline bool is_traced_inode(struct inode *inode)
 {
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
-		return device_with(inode->i_rdev, inode->i_rdev, DEVICE_HOLDS) != NO_DEVICE;
+		return device_with(inode->i_rdev, inode->i_rdev, DEVICE_HOLDS) != NO_DEVICE ||
+		       is_volume(inode->i_rdev);
 	return is_traced_super(inode->i_sb);
 }
 
@@ -70,7 +96,7 @@ static __always_inline bool is_traced_inode_address(struct inode *inode)
 	__u32 number = BPF_CORE_READ(inode, i_rdev);
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
-		return device_with(number, number, DEVICE_HOLDS) != NO_DEVICE;
+		return device_with(number, number, DEVICE_HOLDS) != NO_DEVICE || is_volume(number);
 	return is_traced_super_address(BPF_CORE_READ(inode, i_sb));
 }
 

@@ -16,8 +16,6 @@
 #define F2FS_GENERATION_OFFSET 68
 /* _IO(0xf5, 2), include/uapi/linux/f2fs.h. */
 #define F2FS_IOC_COMMIT_ATOMIC_WRITE 0xf502
-/* "f2fs_gc-", as a number. */
-#define F2FS_COLLECTOR 0x2d63675f73663266ul
 
 struct f2fs_footer {
 	__u32 node;
@@ -43,15 +41,6 @@ struct {
 static __always_inline bool is_f2fs(struct inode *inode)
 {
 	return BPF_CORE_READ(inode, i_sb, s_magic) == F2FS_SUPER_MAGIC;
-}
-
-/* Moves blocks of others: what it makes dirty is its own doing. */
-static __always_inline bool is_f2fs_collector(void)
-{
-	__u64 comm[2] = {};
-
-	bpf_get_current_comm(comm, sizeof(comm));
-	return comm[0] == F2FS_COLLECTOR;
 }
 
 /* A page of a file was made dirty; it may be under an atomic write. */

@@ -4,8 +4,12 @@
  *
  * ring       places in the ring buffer
  * entries    programs that can be entered again, where the kernel may preempt them
+ * older      bios from before the programs that get a request only now
  * devices    which devices are traced; block_bio_remap: from one to the one below
+ * call       which system call a thread is in
+ * paths      names in the kernel's memory, and whose they are
  * names      files and threads, told once
+ * renames    files under the names that they get later
  * dirty      writeback_dirty_folio: who made a page dirty
  * syncs      fsync and its kin: system calls and the filesystems' own tracepoints
  * silent     sync calls on filesystems that do not tell of them
@@ -32,9 +36,14 @@
 #include "ring.bpf.h"
 #include "maps.bpf.h"
 #include "entries.bpf.h"
+#include "older.bpf.h"
 #include "devices.bpf.h"
+#include "call.bpf.h"
+#include "paths.bpf.h"
 #include "names.bpf.h"
+#include "renames.bpf.h"
 #include "f2fs.bpf.h"
+#include "sync_state.bpf.h"
 #include "dirty.bpf.h"
 #include "syncs.bpf.h"
 #include "journal.bpf.h"
@@ -44,6 +53,7 @@
 #include "fat.bpf.h"
 #include "bio.bpf.h"
 #include "queue.bpf.h"
+#include "older_hooks.bpf.h"
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -63,9 +73,11 @@ struct wire_types {
 	enum wire_fault fault;
 	enum end_io_kind end_io_kind;
 	enum device_role device_role;
+	enum sweep_want sweep_want;
 	struct wire_queue queue;
 	struct wire_segment segment;
 	struct wire_transfer transfer;
+	struct wire_older older;
 	struct wire_remap remap;
 	struct wire_flush_end flush_end;
 	struct wire_sync_enter sync_enter;

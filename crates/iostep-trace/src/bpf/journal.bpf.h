@@ -11,7 +11,7 @@ struct {
 	__type(value, __u64);
 } committing SEC(".maps");
 
-static __always_inline void tell_commit(__u32 type, __u64 commit)
+static __always_inline void tell_commit(__u32 type, __u64 commit, __u32 filesystem)
 {
 	struct wire_commit *record = reserve(sizeof(*record));
 
@@ -19,10 +19,16 @@ static __always_inline void tell_commit(__u32 type, __u64 commit)
 		return;
 	record->type = type;
 	record->reserved = 0;
-	record->reserved2 = 0;
+	record->filesystem = filesystem;
 	record->mono_ns = bpf_ktime_get_ns();
 	record->commit = commit;
 	submit(record);
+}
+
+/* As filesystem_of(), of the one that the log is for. */
+static __always_inline __u32 filesystem_of_log(journal_t *journal)
+{
+	return has_volumes ? journal->j_fs_dev->bd_dev : 0;
 }
 
 PROGRAM("jbd2_start_commit", on_commit_start, journal_t *journal, transaction_t *transaction)
@@ -34,7 +40,7 @@ PROGRAM("jbd2_start_commit", on_commit_start, journal_t *journal, transaction_t 
 		return 0;
 	commit = transaction->t_tid;
 	bpf_map_update_elem(&committing, &pid, &commit, BPF_ANY);
-	tell_commit(WIRE_COMMIT_START, commit);
+	tell_commit(WIRE_COMMIT_START, commit, filesystem_of_log(journal));
 	return 0;
 }
 
@@ -45,7 +51,7 @@ PROGRAM("jbd2_end_commit", on_commit_end, journal_t *journal, transaction_t *tra
 	if (!journal || !transaction || !is_traced(journal->j_fs_dev))
 		return 0;
 	bpf_map_delete_elem(&committing, &pid);
-	tell_commit(WIRE_COMMIT_END, transaction->t_tid);
+	tell_commit(WIRE_COMMIT_END, transaction->t_tid, filesystem_of_log(journal));
 	return 0;
 }
 

@@ -113,7 +113,12 @@ struct qstr {
 	const unsigned char *name;
 } KERNEL_TYPE;
 
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+} KERNEL_TYPE;
+
 struct dentry {
+	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
@@ -181,8 +186,19 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } KERNEL_TYPE;
 
+struct upid {
+	int nr;
+} KERNEL_TYPE;
+
+/* A number in each of the PID namespaces that a task is in, the innermost last. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} KERNEL_TYPE;
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct pid *thread_pid;
 	int pid;
 	int tgid;
 	unsigned int flags;
@@ -194,6 +210,16 @@ struct task_struct {
 	struct css_set *cgroups;
 	char comm[16];
 	void *worker_private;
+	struct bio_list *bio_list;
+} KERNEL_TYPE;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} KERNEL_TYPE;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 } KERNEL_TYPE;
 
 /* Pages and bios. */

@@ -143,6 +143,12 @@ static __always_inline __u32 group_of(__u32 opf)
 	case 5:
 	case 7:
 	case 9:
+	/* Zone management, without bytes. */
+	case 11:
+	case 13:
+	case 15:
+	case 17:
+	case 19:
 		return GROUP_WRITE;
 	default:
 		return GROUP_NONE;

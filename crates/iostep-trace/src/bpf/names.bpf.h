@@ -16,11 +16,10 @@
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 
-#define PATH_COMPONENTS 40
-#define NAME_BYTES 256
-
 struct known_file {
 	unsigned long inode;
+	/* The key once more: from here it is a number to verifiers, as functions take them. */
+	__u64 address;
 	__u64 subvolume;
 	__u32 generation;
 	/* The last thread that made a page of it dirty. */
@@ -30,6 +29,11 @@ struct known_file {
 	/* What its name hung on when it was last told. */
 	__u64 parent;
 	__u64 name_hash;
+	/* Of the whole path. */
+	__u64 fingerprint;
+	/* It was told that nothing names it any more. */
+	__u32 unlinked;
+	__u32 is_told;
 };
 
 /* Key: address of the struct inode. An inode that was freed and reused has another identity. */
@@ -70,29 +74,6 @@ struct {
 /* Lets the hook on every system call's exit return at once while there was none. */
 __u32 has_nameless = 0;
 
-struct path_scratch {
-	/* The path follows either. */
-	union {
-		struct wire_file record;
-		struct {
-			char before[sizeof(struct wire_file) - sizeof(struct wire_cgroup)];
-			struct wire_cgroup cgroup;
-		};
-	};
-	char path[WIRE_PATH_BYTES + NAME_BYTES];
-	__u32 users;
-};
-
-/* Of a processor: programs interrupt each other, and are preempted. */
-#define PATH_SCRATCHES (ENTRIES + 2)
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PATH_SCRATCHES);
-	__type(key, __u32);
-	__type(value, struct path_scratch);
-} path_scratch SEC(".maps");
-
 static __always_inline __u64 subvolume_of(struct inode *inode, struct super_block *super)
 {
 	struct btrfs_inode *owner;
@@ -109,7 +90,7 @@ static __always_inline void read_key(struct wire_file_key *key, struct inode *in
 	key->subvolume = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
 	key->inode = BPF_CORE_READ(inode, i_ino);
 	key->generation = BPF_CORE_READ(inode, i_generation);
-	key->reserved = 0;
+	key->filesystem = filesystem_of(BPF_CORE_READ(inode, i_sb));
 }
 
 static __always_inline void read_birth(struct wire_file *record, struct inode *inode)
@@ -150,81 +131,10 @@ static __always_inline void read_birth(struct wire_file *record, struct inode *i
 	}
 }
 
-static __always_inline struct dentry *first_name(struct inode *inode)
-{
-	struct hlist_node *node = BPF_CORE_READ(inode, i_dentry.first);
-
-	if (!node)
-		return NULL;
-	if (bpf_core_field_exists(struct dentry___named_union, d_u))
-		return (void *)node -
-		       bpf_core_field_offset(struct dentry___named_union, d_u.d_alias);
-	return (void *)node - bpf_core_field_offset(struct dentry, d_alias);
-}
-
-struct path_walk {
-	struct path_scratch *scratch;
-	/* Where the walk is: a file's name, or a control group. */
-	union {
-		struct dentry *at;
-		struct kernfs_node *group;
-	};
-	struct dentry *root;
-	__u32 bytes;
-	__u32 whole;
-};
-
-/* Puts a name behind the others; false if that cannot be. */
-static __always_inline bool add_name(struct path_walk *walk, const void *name)
-{
-	__u32 at = walk->bytes;
-	long length;
-
-	if (at >= WIRE_PATH_BYTES)
-		return false;
-	length = bpf_probe_read_kernel_str(walk->scratch->path + (at & (WIRE_PATH_BYTES - 1)),
-					   NAME_BYTES, name);
-	if (length <= 0)
-		return false;
-	walk->bytes = at + length;
-	return true;
-}
-
-static long path_step(__u32 index, struct path_walk *walk)
-{
-	struct dentry *name = walk->at;
-	struct dentry *parent;
-
-	if (name == walk->root) {
-		walk->whole = 1;
-		return 1;
-	}
-	parent = BPF_CORE_READ(name, d_parent);
-	if (parent == name || !add_name(walk, BPF_CORE_READ(name, d_name.name)))
-		return 1;
-	walk->at = parent;
-	return 0;
-}
-
-/* One that nobody uses, to be given back; a program that is preempted keeps its own. */
-static __always_inline struct path_scratch *take_scratch(void)
-{
-	struct path_scratch *scratch;
-
-	for (__u32 at = 0; at < PATH_SCRATCHES; at++) {
-		__u32 index = at;
-
-		scratch = bpf_map_lookup_elem(&path_scratch, &index);
-		if (scratch && take(&scratch->users))
-			return scratch;
-	}
-	return NULL;
-}
-
 static __noinline void tell_file(struct inode *inode, struct dentry *name)
 {
 	struct path_scratch *scratch;
-	struct path_walk walk = {};
+	struct path_walk *walk;
 	__u64 address = (__u64)inode;
 	__u64 bytes;
 
@@ -237,12 +147,15 @@ static __noinline void tell_file(struct inode *inode, struct dentry *name)
 		count_lost(LOST_RING_FULL);
 		return;
 	}
-	walk.scratch = scratch;
-	walk.at = name;
-	walk.root = BPF_CORE_READ(inode, i_sb, s_root);
+	walk = &scratch->walk;
+	walk->at = name;
+	walk->root = BPF_CORE_READ(inode, i_sb, s_root);
+	walk->bytes = 0;
+	walk->whole = 0;
 	if (name)
-		bpf_loop(PATH_COMPONENTS, path_step, &walk, 0);
-	bytes = walk.bytes;
+		bpf_loop(PATH_COMPONENTS, path_step, &scratch, 0);
+	index_path(scratch, address, name);
+	bytes = walk->bytes;
 	scratch->record.type = WIRE_FILE;
 	scratch->record.mode = BPF_CORE_READ(inode, i_mode);
 	scratch->record.path_bytes = bytes;
@@ -250,46 +163,77 @@ static __noinline void tell_file(struct inode *inode, struct dentry *name)
 	read_key(&scratch->record.file, inode);
 	read_birth(&scratch->record, inode);
 	scratch->record.unlinked = BPF_CORE_READ(inode, i_nlink) == 0;
-	scratch->record.path_is_whole = walk.whole;
+	scratch->record.path_is_whole = walk->whole;
 	scratch->record.reserved = 0;
 	bytes = sizeof(struct wire_file) + at_most(bytes, WIRE_PATH_BYTES + NAME_BYTES);
 	output(scratch, bytes, BPF_RB_NO_WAKEUP);
 	give_back(&scratch->users);
 }
 
+static __always_inline void tell_name(struct inode *inode, struct known_file *known,
+				      struct dentry *name)
+{
+	known->name_hash = BPF_CORE_READ(name, d_name.hash_len);
+	known->parent = (__u64)BPF_CORE_READ(name, d_parent);
+	known->fingerprint = fingerprint_of(name);
+	known->unlinked = !BPF_CORE_READ(inode, i_nlink);
+	known->is_told = 1;
+	tell_file(inode, name);
+}
+
+/*
+ * Tells about the file with an inode's address that was not told, or whose inode has another name in
+ * the first place now. Not static: so a verifier goes through it once and not at each call.
+ */
+__noinline int tell_new_name(__u64 address)
+{
+	struct known_file *known = bpf_map_lookup_elem(&known_files, &address);
+	struct inode *inode = (struct inode *)address;
+	struct dentry *name;
+
+	if (!known)
+		return 0;
+	name = present_name(inode, known->name_hash, known->parent);
+	if (!known->is_told || !is_called(name, known->name_hash, known->parent))
+		tell_name(inode, known, name);
+	return 0;
+}
+
+/* Not on the stack, which is full. */
+const volatile struct known_file no_file = {};
+
 /*
  * Tells about a file unless it is known under its present name. The entry is 0 if the map had no
- * room for it.
+ * room for it; then it is told when it is next seen.
  */
 static __always_inline struct known_file *know_file(struct inode *inode)
 {
 	__u64 address = (__u64)inode;
 	struct known_file *known = bpf_map_lookup_elem(&known_files, &address);
 	struct dentry *name = first_name(inode);
-	__u64 hash = name ? BPF_CORE_READ(name, d_name.hash_len) : 0;
-	__u64 parent = name ? (__u64)BPF_CORE_READ(name, d_parent) : 0;
 	unsigned long number = BPF_CORE_READ(inode, i_ino);
 	__u32 generation = BPF_CORE_READ(inode, i_generation);
-	struct known_file fresh = {};
 
 	if (known && known->inode == number && known->generation == generation) {
 		/* A name that is gone from memory is no new name. */
-		if (!name || (known->name_hash == hash && known->parent == parent))
+		if (!name || is_called(name, known->name_hash, known->parent))
 			return known;
-		fresh = *known;
+	} else {
+		bpf_map_update_elem(&known_files, &address, (const void *)&no_file, BPF_ANY);
+		known = bpf_map_lookup_elem(&known_files, &address);
+		if (!known)
+			return NULL;
+		known->inode = number;
+		known->address = address;
+		known->generation = generation;
+		known->subvolume = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
+		if (!BPF_CORE_READ(inode, i_nlink)) {
+			bpf_map_update_elem(&nameless_files, &address, &generation, BPF_ANY);
+			has_nameless = 1;
+		}
 	}
-	fresh.inode = number;
-	fresh.generation = generation;
-	fresh.name_hash = hash;
-	fresh.parent = parent;
-	fresh.subvolume = subvolume_of(inode, BPF_CORE_READ(inode, i_sb));
-	bpf_map_update_elem(&known_files, &address, &fresh, BPF_ANY);
-	if (!BPF_CORE_READ(inode, i_nlink)) {
-		bpf_map_update_elem(&nameless_files, &address, &generation, BPF_ANY);
-		has_nameless = 1;
-	}
-	tell_file(inode, name);
-	return bpf_map_lookup_elem(&known_files, &address);
+	tell_new_name(known->address);
+	return known;
 }
 
 /* One of nameless_files, after something was linked. */
@@ -321,8 +265,10 @@ static __noinline void name_nameless_files(void)
 	bpf_for_each_map_elem(&nameless_files, name_step, NULL, 0);
 }
 
-static long cgroup_step(__u32 index, struct path_walk *walk)
+static long cgroup_step(__u32 index, struct path_scratch **of)
 {
+	struct path_scratch *scratch = *of;
+	struct path_walk *walk = &scratch->walk;
 	struct kernfs_node *group = walk->group;
 	struct kernfs_node *parent;
 
@@ -334,7 +280,7 @@ static long cgroup_step(__u32 index, struct path_walk *walk)
 		walk->whole = 1;
 		return 1;
 	}
-	if (!add_name(walk, BPF_CORE_READ(group, name)))
+	if (!add_name(scratch, BPF_CORE_READ(group, name)))
 		return 1;
 	walk->group = parent;
 	return 0;
@@ -348,7 +294,6 @@ static __noinline void tell_cgroup(struct task_struct *task, __u32 pid)
 {
 	struct path_scratch *scratch = take_scratch();
 	struct kernfs_node *group = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
-	struct path_walk walk = {};
 	struct known_thread *known;
 	__u64 bytes;
 
@@ -359,16 +304,17 @@ static __noinline void tell_cgroup(struct task_struct *task, __u32 pid)
 			known->cgroup = 0;
 		return;
 	}
-	walk.scratch = scratch;
-	walk.group = group;
+	scratch->walk.group = group;
+	scratch->walk.bytes = 0;
+	scratch->walk.whole = 0;
 	scratch->cgroup.type = WIRE_CGROUP;
 	scratch->cgroup.pid = pid;
 	scratch->cgroup.mono_ns = bpf_ktime_get_ns();
 	scratch->cgroup.cgroup = BPF_CORE_READ(group, id);
 	scratch->cgroup.reserved = 0;
-	bpf_loop(PATH_COMPONENTS, cgroup_step, &walk, 0);
-	bytes = walk.bytes;
-	scratch->cgroup.path_is_whole = walk.whole;
+	bpf_loop(PATH_COMPONENTS, cgroup_step, &scratch, 0);
+	bytes = scratch->walk.bytes;
+	scratch->cgroup.path_is_whole = scratch->walk.whole;
 	scratch->cgroup.path_bytes = bytes;
 	bytes = sizeof(struct wire_cgroup) + at_most(bytes, WIRE_PATH_BYTES + NAME_BYTES);
 	output(&scratch->cgroup, bytes, BPF_RB_NO_WAKEUP);

@@ -29,7 +29,7 @@ struct waiters {
 	__u64 end;
 	__u64 commit;
 	__u32 accepted;
-	__u32 reserved;
+	__u32 filesystem;
 };
 
 /* A thread that waits for a log, if this is the one that answers it. */
@@ -47,7 +47,7 @@ static __always_inline void tell_waiter(struct nilfs_segctor_wait_request *reque
 		open_worker_sync(task);
 	state = bpf_map_lookup_elem(&current_syncs, &pid);
 	if (state)
-		tell_needs(state, walk->commit);
+		tell_needs(state, walk->commit, walk->filesystem);
 }
 
 static long waiter_step(__u32 index, struct waiters *walk)
@@ -68,6 +68,7 @@ static __always_inline void tell_waiters(struct nilfs_sc_info *builder, __u64 co
 {
 	struct waiters walk = { .commit = commit };
 
+	walk.filesystem = filesystem_of(BPF_CORE_READ(builder, sc_super));
 	walk.accepted = BPF_CORE_READ(builder, sc_seq_accepted);
 	walk.end = (__u64)builder + bpf_core_field_offset(struct nilfs_sc_info, sc_wait_request) +
 		   bpf_core_field_offset(struct wait_queue_head, head);
@@ -76,7 +77,7 @@ static __always_inline void tell_waiters(struct nilfs_sc_info *builder, __u64 co
 }
 
 /* fdatasync builds the log itself, in the caller or in io_uring's worker. */
-static __always_inline void tell_builder(__u32 pid, __u64 commit)
+static __always_inline void tell_builder(__u32 pid, __u64 commit, __u32 filesystem)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct sync_state *state;
@@ -85,13 +86,13 @@ static __always_inline void tell_builder(__u32 pid, __u64 commit)
 		open_worker_sync(task);
 	state = current_sync(pid);
 	if (state)
-		tell_needs(state, commit);
+		tell_needs(state, commit, filesystem);
 }
 
-static __always_inline void end_log(__u32 pid, __u64 commit)
+static __always_inline void end_log(__u32 pid, __u64 commit, __u32 filesystem)
 {
 	bpf_map_delete_elem(&committing, &pid);
-	tell_commit(WIRE_COMMIT_END, commit);
+	tell_commit(WIRE_COMMIT_END, commit, filesystem);
 }
 
 /*
@@ -101,17 +102,18 @@ static __always_inline void end_log(__u32 pid, __u64 commit)
  */
 PROGRAM("nilfs2_collection_stage_transition", on_nilfs_stage, struct nilfs_sc_info *builder)
 {
-	__u32 pid = bpf_get_current_pid_tgid();
+	__u32 pid = bpf_get_current_pid_tgid(), filesystem;
 	__u64 *open, commit;
 	int stage;
 
 	if (!builder || !is_traced_super(builder->sc_super))
 		return 0;
+	filesystem = filesystem_of(builder->sc_super);
 	stage = BPF_CORE_READ(builder, sc_stage.scnt);
 	open = bpf_map_lookup_elem(&committing, &pid);
 	if (stage == NILFS_ST_INIT) {
 		if (open)
-			end_log(pid, *open);
+			end_log(pid, *open, filesystem);
 		return 0;
 	}
 	if (open && stage != NILFS_ST_DONE)
@@ -119,8 +121,8 @@ PROGRAM("nilfs2_collection_stage_transition", on_nilfs_stage, struct nilfs_sc_in
 	commit = open ? *open : log_id(builder->sc_super);
 	if (!open) {
 		bpf_map_update_elem(&committing, &pid, &commit, BPF_ANY);
-		tell_commit(WIRE_COMMIT_START, commit);
-		tell_builder(pid, commit);
+		tell_commit(WIRE_COMMIT_START, commit, filesystem);
+		tell_builder(pid, commit, filesystem);
 	}
 	tell_waiters(builder, commit);
 	return 0;
@@ -136,7 +138,7 @@ PROGRAM("nilfs2_transaction_transition", on_nilfs_transaction, struct super_bloc
 		return 0;
 	open = bpf_map_lookup_elem(&committing, &pid);
 	if (open)
-		end_log(pid, *open);
+		end_log(pid, *open, filesystem_of(super));
 	return 0;
 }
 

@@ -98,6 +98,18 @@ static __always_inline void send_last(struct bio_walk *walk, __u32 fault)
 	send(walk);
 }
 
+/* True for a bio of a traced device that was not told of above; remembers who queues it. */
+static __always_inline bool is_wanted(struct bio *bio, __u32 pid, __u32 device)
+{
+	if (older_may_come)
+		know_submitter(pid);
+	if (device == NO_DEVICE)
+		return false;
+	if (older_may_come)
+		know_told((__u64)bio);
+	return !is_layered || !is_clone(bio, device);
+}
+
 PROGRAM("block_bio_queue", on_bio_queue, struct bio *bio)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
@@ -108,7 +120,7 @@ PROGRAM("block_bio_queue", on_bio_queue, struct bio *bio)
 	__u64 end_io, *commit;
 	__u32 fault;
 
-	if (device == NO_DEVICE || (is_layered && is_clone(bio, device)))
+	if (!is_wanted(bio, pid, device))
 		return 0;
 	fault = fault_at(POINT_QUEUED);
 	if (fault == FAULT_SKIP)

@@ -8,6 +8,15 @@ static __always_inline bool is_flush(struct request *request)
 	return (request->cmd_flags & 0xff) == 2;
 }
 
+/*
+ * A command of the driver's own, or one that a program made (SG_IO, NVME_IOCTL_IO_CMD): REQ_OP_DRV_IN
+ * and REQ_OP_DRV_OUT. It covers no sectors, and no bio of it is queued.
+ */
+static __always_inline bool is_passthrough(struct request *request)
+{
+	return (request->cmd_flags & 0xfe) == 34;
+}
+
 /* The disk that a request is for. */
 static __always_inline __u32 device_of_request(struct request *request)
 {
@@ -184,7 +193,7 @@ static __always_inline bool end_pending(struct request *request, __u32 device, _
 	__u32 opf = request->cmd_flags, left = request->__data_len;
 
 	/* A bio that only flushes has a tag, and is never issued: the slot is its predecessor's. */
-	if (slot && !bytes && !left && !is_flush(request) &&
+	if (slot && !bytes && !left && (opf & 0xff) == 1 &&
 	    (!slot->in_flush_sequence || only_flushed(request))) {
 		tell_late(slot, slot->bytes, true);
 		slot->valid = 0;
@@ -231,8 +240,34 @@ static __always_inline void tell(struct request *request, __u32 device, __u32 ty
 	submit(record);
 }
 
+/*
+ * Nobody saw a passthrough request queued: the thread that hands it to the driver is the one that made
+ * it, or a kernel's worker if it had to wait.
+ */
+static __always_inline void tell_submitter(struct request *request, __u32 device, __u32 bytes)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct wire_queue *record = reserve(sizeof(*record));
+
+	if (!record)
+		return;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = WIRE_QUEUE;
+	record->bytes = bytes;
+	record->mono_ns = bpf_ktime_get_ns();
+	record->sector = request->__sector;
+	record->opf = request->cmd_flags;
+	record->pid = pid_tgid;
+	record->tgid = pid_tgid >> 32;
+	record->device = device;
+	submit(record);
+	know_current_thread(pid_tgid);
+}
+
 static __always_inline void issue(struct request *request, __u32 device, __u32 bytes)
 {
+	if (is_passthrough(request))
+		tell_submitter(request, device, bytes);
 	begin_pending(request, device, bytes);
 	add(POINT_ISSUED, request->cmd_flags, 1, bytes);
 	tell(request, device, WIRE_ISSUE, bytes, 0,
@@ -363,6 +398,7 @@ PROGRAM("block_split", on_split, struct bio *bio, unsigned int sector)
 SEC("tp_btf/block_bio_backmerge")
 int BPF_PROG(on_back_merge, struct bio *bio)
 {
+	tell_if_older(bio);
 	if (device_of(bio->bi_bdev, DEVICE_DISK) != NO_DEVICE)
 		count(COUNTER_MERGES);
 	return 0;
@@ -371,6 +407,7 @@ int BPF_PROG(on_back_merge, struct bio *bio)
 SEC("tp_btf/block_bio_frontmerge")
 int BPF_PROG(on_front_merge, struct bio *bio)
 {
+	tell_if_older(bio);
 	if (device_of(bio->bi_bdev, DEVICE_DISK) != NO_DEVICE)
 		count(COUNTER_MERGES);
 	return 0;

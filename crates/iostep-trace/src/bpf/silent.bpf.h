@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sync calls on filesystems that have no tracepoint in their fsync (nilfs2, FAT). fsync(2) and its
- * kin are seen at the system call everywhere; here are those that another call implies: a write to
- * an O_SYNC file, msync, and io_uring's fsync in its worker.
+ * Sync calls where no tracepoint tells of the fsync: on most filesystems (nilfs2, FAT, exfat, NTFS)
+ * and on a device itself. fsync(2) and its kin are seen at the system call everywhere; here are those
+ * that another call implies: a write to an O_SYNC file, msync, and io_uring's fsync in its worker.
  */
 #ifndef IOSTEP_SILENT_H
 #define IOSTEP_SILENT_H
@@ -14,17 +14,17 @@
 #define MS_SYNC 4
 #define IORING_OP_FSYNC 3
 
-#if defined(__TARGET_ARCH_x86)
-static __always_inline __u64 syscall_arg2(struct pt_regs *regs)
+/* True for a file of a filesystem that tells of its fsync by itself; what it tells stays as it is. */
+static __always_inline bool tells_fsync(struct inode *inode)
 {
-	return BPF_CORE_READ(regs, dx);
+	unsigned long magic;
+
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+		return false;
+	magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	return magic == EXT4_SUPER_MAGIC || magic == XFS_SUPER_MAGIC ||
+	       magic == BTRFS_SUPER_MAGIC || magic == F2FS_SUPER_MAGIC;
 }
-#else
-static __always_inline __u64 syscall_arg2(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, user_regs.regs[2]);
-}
-#endif
 
 struct mapped_file {
 	struct inode *inode;
@@ -79,8 +79,8 @@ PROGRAM("sys_enter", on_silent_syscall, struct pt_regs *regs, long id)
 	task = (struct task_struct *)bpf_get_current_task_btf();
 	inode = id == nr_msync ? synced_mapping(task, regs)
 			       : durably_written(task, regs, id, &data_only);
-	if (inode && is_traced_inode_address(inode))
-		open_sync(inode, SYNC_VIA_FILESYSTEM, data_only, 1);
+	if (inode && is_traced_inode_address(inode) && !tells_fsync(inode))
+		open_sync(inode, 0, SYNC_VIA_FILESYSTEM, data_only, 1);
 	return 0;
 }
 
@@ -118,16 +118,19 @@ static __noinline void open_worker_sync(struct task_struct *task)
 	struct wire_sync_enter *record;
 	struct sync_state state = {};
 	struct inode *inode;
+	bool is_file;
 	__u32 pid;
 
 	if (!request)
 		return;
 	inode = BPF_CORE_READ(request, file, f_inode);
-	if (!inode || !is_traced_inode_address(inode))
+	if (!inode || !is_traced_inode_address(inode) || tells_fsync(inode))
 		return;
 	pid = BPF_CORE_READ(task, pid);
 	know_thread(task, pid);
-	know_file(inode);
+	is_file = (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFBLK;
+	if (is_file)
+		know_file(inode);
 	state.enter_ns = bpf_ktime_get_ns();
 	state.inode = (__u64)inode;
 	state.via = SYNC_VIA_URING;
@@ -143,12 +146,15 @@ static __noinline void open_worker_sync(struct task_struct *task)
 	__builtin_memset(record, 0, sizeof(*record));
 	record->type = WIRE_SYNC_ENTER;
 	record->via = SYNC_VIA_URING;
-	record->flags = SYNC_HAS_FILE;
+	record->flags = is_file ? SYNC_HAS_FILE : 0;
 	record->pid = pid;
 	record->mono_ns = state.enter_ns;
 	record->tgid = BPF_CORE_READ(task, tgid);
 	record->syscall = -1;
-	read_key(&record->file, inode);
+	if (is_file)
+		read_key(&record->file, inode);
+	else if (has_volumes)
+		record->file.filesystem = BPF_CORE_READ(inode, i_rdev);
 	submit(record);
 }
 

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
+use iostep_model::rights::way_to_capabilities;
+
 use crate::error::{Error, Result};
 use crate::rights::{TRACE, missing_rights};
 
 const PATH: &str = "/proc/kallsyms";
+const RESTRICTION: &str = "/proc/sys/kernel/kptr_restrict";
 
 /// The addresses of the symbols that were asked for. A static function may exist several times.
 #[derive(Debug, Default)]
@@ -37,13 +40,7 @@ impl Symbols {
             symbols.take(&line, &wanted);
         }
         if symbols.addresses.values().flatten().any(|a| *a == 0) {
-            let reason = match missing_rights(&TRACE) {
-                Some(missing) => {
-                    format!("{missing} missing; run it as root, as `sudo iostep ...` does")
-                }
-                None => "set kernel.kptr_restrict to at most 1".into(),
-            };
-            let reason = format!("the kernel hides its addresses: {reason}");
+            let reason = format!("the kernel hides its addresses: {}", why_hidden());
             return Err(Error::unsupported(PATH, reason));
         }
         Ok(symbols)
@@ -72,6 +69,22 @@ impl Symbols {
     /// A symbol's address, 0 if the kernel has none.
     pub fn one(&self, name: &str) -> u64 {
         self.all(name).first().copied().unwrap_or(0)
+    }
+}
+
+/// Why whoever reads the addresses gets zeros, and what to do (Linux, lib/vsprintf.c).
+fn why_hidden() -> String {
+    if let Some(missing) = missing_rights(&TRACE) {
+        return format!("{missing} missing; {}", way_to_capabilities());
+    }
+    let restriction = std::fs::read_to_string(RESTRICTION).unwrap_or_default();
+    match restriction.trim() {
+        "0" | "1" => {
+            "the capabilities of this process are those of a user namespace; run it outside \
+                      of that, as root"
+                .into()
+        }
+        _ => "set kernel.kptr_restrict to at most 1, with sysctl(8)".into(),
     }
 }
 

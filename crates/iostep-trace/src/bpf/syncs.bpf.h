@@ -10,24 +10,6 @@
 #define IOCB_DSYNC 2
 #define IOCB_SYNC 4
 
-struct sync_state {
-	__u64 enter_ns;
-	__u64 inode;
-	__u8 via;
-	__u8 data_only;
-	__u16 reserved;
-	__u32 pid;
-	/* SYNC_VIA_URING: the request. */
-	__u64 uring_request;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 14);
-	__type(key, __u32);
-	__type(value, struct sync_state);
-} current_syncs SEC(".maps");
-
 /* An io_uring request that is an fsync, and the worker that runs it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -35,50 +17,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } uring_syncs SEC(".maps");
-
-/* Entries of current_syncs: lets the hook on every system call's exit return at once. */
-__s64 open_syncs = 0;
-
-static __always_inline struct sync_state *current_sync(__u32 pid)
-{
-	return open_syncs ? bpf_map_lookup_elem(&current_syncs, &pid) : NULL;
-}
-
-#if defined(__TARGET_ARCH_x86)
-static __always_inline int syscall_of(struct pt_regs *regs)
-{
-	return (int)BPF_CORE_READ(regs, orig_ax);
-}
-static __always_inline __u64 syscall_arg0(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, di);
-}
-static __always_inline __u64 syscall_arg1(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, si);
-}
-static __always_inline __u64 syscall_arg5(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, r9);
-}
-#else
-static __always_inline int syscall_of(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, syscallno);
-}
-static __always_inline __u64 syscall_arg0(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, orig_x0);
-}
-static __always_inline __u64 syscall_arg1(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, user_regs.regs[1]);
-}
-static __always_inline __u64 syscall_arg5(struct pt_regs *regs)
-{
-	return BPF_CORE_READ(regs, user_regs.regs[5]);
-}
-#endif
 
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
@@ -121,10 +59,12 @@ static __always_inline void read_call(struct wire_sync_enter *record, struct tas
 }
 
 /*
- * Opens a sync call of the current thread and tells about it. keep: it will be closed by a hook;
+ * Opens a sync call of the current thread and tells about it. filesystem: what is synced where there
+ * is no inode, or 0 for everything. keep: it will be closed by a hook;
  * otherwise only its start is known. Returns its time, which names it together with the thread.
  */
-static __noinline __u64 open_sync(struct inode *inode, __u32 via, __u32 data_only, __u32 keep)
+static __noinline __u64 open_sync(struct inode *inode, __u32 filesystem, __u32 via, __u32 data_only,
+				  __u32 keep)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid;
@@ -160,10 +100,12 @@ static __noinline __u64 open_sync(struct inode *inode, __u32 via, __u32 data_onl
 	record->pid = pid;
 	record->mono_ns = state.enter_ns;
 	record->tgid = pid_tgid >> 32;
+	__builtin_memset(&record->file, 0, sizeof(record->file));
+	record->file.filesystem = filesystem;
 	if (is_file)
 		read_key(&record->file, inode);
-	else
-		__builtin_memset(&record->file, 0, sizeof(record->file));
+	else if (inode && has_volumes)
+		record->file.filesystem = BPF_CORE_READ(inode, i_rdev);
 	read_call(record, task);
 	submit(record);
 	return state.enter_ns;
@@ -187,7 +129,7 @@ static __always_inline void close_sync(struct sync_state *state, bool has_result
 		__sync_fetch_and_add(&open_syncs, -1);
 }
 
-static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
+static __always_inline void tell_needs(struct sync_state *state, __u64 commit, __u32 filesystem)
 {
 	struct wire_sync_needs *record = reserve(sizeof(*record));
 
@@ -199,11 +141,13 @@ static __always_inline void tell_needs(struct sync_state *state, __u64 commit)
 	record->mono_ns = bpf_ktime_get_ns();
 	record->enter_ns = state->enter_ns;
 	record->commit = commit;
+	record->filesystem = filesystem;
+	record->reserved2 = 0;
 	submit(record);
 }
 
-/* True if syncfs(2) there syncs what is traced. An overlay syncs its upper layer: ovl_sync_fs(). */
-static __always_inline bool syncs_traced_super(struct super_block *super)
+/* What syncfs(2) there syncs. An overlay syncs its upper layer: ovl_sync_fs(). */
+static __always_inline struct super_block *synced_super(struct super_block *super)
 {
 	struct ovl_fs *overlay;
 
@@ -212,12 +156,13 @@ static __always_inline bool syncs_traced_super(struct super_block *super)
 		overlay = BPF_CORE_READ(super, s_fs_info);
 		super = BPF_CORE_READ(overlay, fs, sb);
 	}
-	return is_traced_super_address(super);
+	return super;
 }
 
 PROGRAM("sys_enter", on_syscall, struct pt_regs *regs, long id)
 {
 	bool commits = id == nr_ioctl && syscall_arg1(regs) == F2FS_IOC_COMMIT_ATOMIC_WRITE;
+	struct super_block *super;
 	struct task_struct *task;
 	struct inode *inode;
 	struct file *file;
@@ -226,7 +171,7 @@ PROGRAM("sys_enter", on_syscall, struct pt_regs *regs, long id)
 	    id != nr_sync && !commits)
 		return 0;
 	if (id == nr_sync) {
-		open_sync(NULL, SYNC_VIA_SYSCALL, 0, 1);
+		open_sync(NULL, 0, SYNC_VIA_SYSCALL, 0, 1);
 		return 0;
 	}
 	task = (struct task_struct *)bpf_get_current_task_btf();
@@ -235,13 +180,14 @@ PROGRAM("sys_enter", on_syscall, struct pt_regs *regs, long id)
 	if (!inode)
 		return 0;
 	if (id == nr_syncfs) {
-		if (syncs_traced_super(BPF_CORE_READ(inode, i_sb)))
-			open_sync(NULL, SYNC_VIA_SYSCALL, 0, 1);
+		super = synced_super(BPF_CORE_READ(inode, i_sb));
+		if (is_traced_super_address(super))
+			open_sync(NULL, filesystem_of(super), SYNC_VIA_SYSCALL, 0, 1);
 		return 0;
 	}
 	if (!is_traced_inode_address(inode) || (commits && !is_f2fs(inode)))
 		return 0;
-	open_sync(inode, SYNC_VIA_SYSCALL, id == nr_fdatasync, 1);
+	open_sync(inode, 0, SYNC_VIA_SYSCALL, id == nr_fdatasync, 1);
 	return 0;
 }
 
@@ -251,8 +197,11 @@ PROGRAM("sys_exit", on_syscall_exit, struct pt_regs *regs, long result)
 
 	if (state)
 		close_sync(state, state->via == SYNC_VIA_SYSCALL, result);
-	if (has_nameless && !result && syscall_of(regs) == nr_linkat)
+	if (result)
+		return 0;
+	if (has_nameless && syscall_of(regs) == nr_linkat)
 		name_nameless_files();
+	names_changed(regs);
 	return 0;
 }
 
@@ -269,9 +218,10 @@ static __always_inline void filesystem_sync(struct inode *inode, __u32 data_only
 		return;
 	}
 	if (flags & PF_IO_WORKER)
-		open_sync(inode, SYNC_VIA_URING, data_only, 1);
+		open_sync(inode, 0, SYNC_VIA_URING, data_only, 1);
 	else
-		open_sync(inode, SYNC_VIA_FILESYSTEM, data_only, has_exit || !(flags & PF_KTHREAD));
+		open_sync(inode, 0, SYNC_VIA_FILESYSTEM, data_only,
+			  has_exit || !(flags & PF_KTHREAD));
 }
 
 PROGRAM("ext4_sync_file_enter", on_ext4_fsync, struct file *file, int datasync)
@@ -295,7 +245,7 @@ PROGRAM("ext4_sync_file_exit", on_ext4_fsync_exit, struct inode *inode, int resu
 	commit = state->data_only ? BPF_CORE_READ(owner, i_datasync_tid)
 				  : BPF_CORE_READ(owner, i_sync_tid);
 	if (commit)
-		tell_needs(state, commit);
+		tell_needs(state, commit, filesystem_of(inode->i_sb));
 	if (state->via == SYNC_VIA_URING || state->via == SYNC_VIA_FILESYSTEM)
 		close_sync(state, true, result);
 	return 0;
@@ -321,7 +271,7 @@ PROGRAM("xfs_log_force", on_xfs_log_force, struct xfs_mount *mount, __s64 sequen
 	struct sync_state *state = current_sync(bpf_get_current_pid_tgid());
 
 	if (mount && state && sequence && is_traced_super(mount->m_super))
-		tell_needs(state, sequence);
+		tell_needs(state, sequence, filesystem_of(mount->m_super));
 	return 0;
 }
 
@@ -364,6 +314,10 @@ PROGRAM_BY(1, "io_uring_complete", on_uring_complete, void *context, void *reque
 
 	if (has_nameless && BPF_CORE_READ((struct io_kiocb *)request, opcode) == IORING_OP_LINKAT)
 		name_nameless_files();
+	/* Always a worker's, as it may wait (io_renameat_prep(), io_uring/fs.c). */
+	if ((bpf_get_current_task_btf()->flags & PF_IO_WORKER) &&
+	    BPF_CORE_READ((struct io_kiocb *)request, opcode) == IORING_OP_RENAMEAT)
+		sweep_if_cheap();
 	if (!open_syncs)
 		return 0;
 	pid = bpf_map_lookup_elem(&uring_syncs, &key);

@@ -27,6 +27,7 @@ enum wire_type {
 	WIRE_REMAP = 15,
 	WIRE_FLUSH_END = 16,
 	WIRE_CGROUP = 17,
+	WIRE_OLDER = 18,
 };
 
 /* What was behind the pages of a segment; see iostep_model::event::Content. */
@@ -84,7 +85,11 @@ struct wire_file_key {
 	unsigned long long subvolume;
 	unsigned long long inode;
 	unsigned int generation;
-	unsigned int reserved;
+	/*
+	 * Where several filesystems are traced, as everywhere: a device that the filesystem lies
+	 * on, by the kernel's number for it; or 0.
+	 */
+	unsigned int filesystem;
 };
 
 struct wire_segment {
@@ -144,6 +149,19 @@ struct wire_transfer {
 	unsigned long long sector;
 	unsigned int opf;
 	unsigned int device;
+};
+
+/* A bio from before the programs gets a request, or joins one. */
+struct wire_older {
+	unsigned short type;
+	unsigned short reserved;
+	unsigned int bytes;
+	unsigned long long mono_ns;
+	unsigned long long sector;
+	unsigned int opf;
+	unsigned int device;
+	/* Its address, if it only flushes; else 0. */
+	unsigned long long flush_bio;
 };
 
 /* A bio on its way from a device to the one below. */
@@ -206,12 +224,14 @@ struct wire_sync_needs {
 	unsigned long long mono_ns;
 	unsigned long long enter_ns;
 	unsigned long long commit;
+	unsigned int filesystem;
+	unsigned int reserved2;
 };
 
 struct wire_commit {
 	unsigned short type;
 	unsigned short reserved;
-	unsigned int reserved2;
+	unsigned int filesystem;
 	unsigned long long mono_ns;
 	unsigned long long commit;
 };

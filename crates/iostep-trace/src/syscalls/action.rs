@@ -45,7 +45,9 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
     if record.is_restarted() && !record.has(UNFINISHED) {
         return (left_out(entry.name, "interrupted by a signal"), None);
     }
-    if let Some(opened) = files::opened(record, entry) {
+    if entry.layout.extra != table::STAT
+        && let Some(opened) = files::opened(record, entry)
+    {
         return (opened, None);
     }
     let action = match entry.shape {
@@ -58,10 +60,11 @@ pub(super) fn of<'a>(record: &Record<'a>, returned: Returned) -> (Action<'a>, Op
     with_seen(record, action)
 }
 
-/// The file that an action opened, too.
+/// The file that an action opened or asked about, too.
 pub(super) fn with_seen<'a>(record: &Record<'a>, action: Action<'a>) -> (Action<'a>, Option<Seen>) {
     let seen = match action {
         Action::Operation(_, Operation::Open { flags, .. }) => files::seen(record, flags),
+        Action::Operation(_, Operation::Stat { .. }) => files::asked(record),
         _ => None,
     };
     (action, seen)
@@ -85,6 +88,7 @@ fn followed<'a>(record: &Record<'a>, entry: &Entry, returned: Returned) -> Actio
     let worked = matches!(returned, Returned::Value(_));
     match entry.shape {
         Shape::ChangeDirectory => Action::ChangeDirectory(path(record, 0, None)),
+        Shape::ChangeRoot => Action::ChangeRoot(path(record, 0, None)),
         Shape::ChangeDirectoryOpen => Action::ChangeDirectory(Path {
             directory: Some(Descriptor::number(record.word[0] as i32)),
             ..plain_path(b"")
@@ -107,9 +111,22 @@ fn followed<'a>(record: &Record<'a>, entry: &Entry, returned: Returned) -> Actio
             )
         }
         Shape::LeftOut(reason) => left_out(entry.name, reason),
+        Shape::Destroy => destroyed(record),
+        // The requests are known to whoever has all records of the thread.
+        Shape::Submit => left_out(entry.name, "request of io_submit"),
         // One that worked is told by a note.
         Shape::Fork => left_out(entry.name, "failed fork"),
         _ => left_out(entry.name, "unknown system call"),
+    }
+}
+
+/// io_destroy has waited for all of a context.
+fn destroyed(record: &Record<'_>) -> Action<'static> {
+    Action::Complete {
+        name: "io_destroy".into(),
+        context: record.word[0],
+        ends: Vec::new(),
+        all: record.result == 0,
     }
 }
 
@@ -196,6 +213,12 @@ impl<'a> Arguments<'a> for Record<'a> {
 
     fn request(&self, at: usize) -> Result<u32, Reason> {
         Ok(self.word[at] as u32)
+    }
+
+    fn clone_range(&self, _at: usize) -> Result<(Descriptor<'a>, [i64; 3]), Reason> {
+        let [file, from, size, to] = [6, 7, 8, 9].map(|at| self.word[at]);
+        let from = [from, size, to].map(|word| word as i64);
+        Ok((Descriptor::number(file as i32), from))
     }
 
     fn command(&self, at: usize) -> Result<u32, Reason> {

@@ -5,9 +5,9 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use iostep_model::syscall::Content;
 use iostep_model::syscall::kept::{Attempt, Writer};
-use iostep_model::syscall::raw::Seen;
-use iostep_model::syscall::{Content, InitialKind};
+use iostep_model::syscall::raw::{Seen, SeenKind};
 use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
@@ -129,11 +129,12 @@ impl FileData {
 
     /// Adds to what was seen of a file before a call.
     pub(super) fn tell(&self, seen: &mut Seen) {
-        let Some(Some(held)) = self.files.get(&seen.identity) else {
+        let held = seen.identity.and_then(|identity| self.files.get(&identity));
+        let Some(Some(held)) = held else {
             return;
         };
-        if let InitialKind::File { size, content } = &mut seen.kind {
-            *size = held.size;
+        if let SeenKind::File { size, content } = &mut seen.kind {
+            *size = Some(held.size);
             *content = match held.kept {
                 Kept::Number(number) => Content::Kept(number),
                 Kept::Hole => Content::Hole,
@@ -217,15 +218,20 @@ mod tests {
 
         /// What is told of a file that has 3 bytes now.
         fn told(&self, found: &Metadata) -> (u64, Content) {
-            let (size, content) = (3, Content::Data);
+            let (size, content) = (Some(3), Content::Data);
             let mut seen = Seen {
-                identity: (found.dev(), found.ino()),
-                kind: InitialKind::File { size, content },
+                identity: Some((found.dev(), found.ino())),
+                names: None,
+                kind: SeenKind::File { size, content },
+                mode: None,
                 open_file: 0,
             };
             self.data.tell(&mut seen);
             match seen.kind {
-                InitialKind::File { size, content } => (size, content),
+                SeenKind::File {
+                    size: Some(size),
+                    content,
+                } => (size, content),
                 other => panic!("{other:?}"),
             }
         }

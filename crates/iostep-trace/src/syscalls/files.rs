@@ -1,10 +1,10 @@
 //! What an open opened.
 
-use iostep_model::syscall::raw::{Action, DescriptorKind, Seen};
-use iostep_model::syscall::{Content, InitialKind, OpenFlags, Syscall};
+use iostep_model::syscall::raw::{Action, DescriptorKind, Seen, SeenKind};
+use iostep_model::syscall::{Content, OpenFlags, Syscall};
 
 use super::record::{self, Record};
-use super::table::{Entry, Shape};
+use super::table::{self, Entry, Shape};
 
 /// `FMODE_CREATED` (include/linux/fs.h).
 const CREATED: u32 = 1 << 20;
@@ -60,12 +60,14 @@ impl Opened {
         })
     }
 
-    fn seen(&self, kind: InitialKind) -> Seen {
+    fn seen(&self, kind: SeenKind) -> Seen {
         // The kernel's own numbering: MKDEV of include/linux/kdev_t.h.
         let (major, minor) = (self.device >> 20, self.device & 0xf_ffff);
         Seen {
-            identity: (rustix::fs::makedev(major, minor), self.inode),
+            identity: Some((rustix::fs::makedev(major, minor), self.inode)),
+            names: None,
             kind,
+            mode: None,
             open_file: self.open_file,
         }
     }
@@ -123,14 +125,31 @@ pub(super) fn seen(record: &Record<'_>, flags: OpenFlags) -> Option<Seen> {
         return None;
     }
     let kind = match opened.kind()? {
-        _ if opened.created => InitialKind::Absent,
-        DescriptorKind::Directory => InitialKind::Directory,
-        _ => InitialKind::File {
-            size: opened.size,
+        _ if opened.created => SeenKind::Absent,
+        DescriptorKind::Directory => SeenKind::Directory,
+        _ => SeenKind::File {
+            size: Some(opened.size),
             content: Content::Data,
         },
     };
     Some(opened.seen(kind))
+}
+
+/// What a call of the stat family answered.
+pub(super) fn asked(record: &Record<'_>) -> Option<Seen> {
+    let stat = table::by_number(record.number)?.layout.extra == table::STAT;
+    if !stat || !record.has(record::SEEN) {
+        return None;
+    }
+    let [names, device_and_mode, inode, size, blocks] = [5, 6, 7, 8, 9].map(|at| record.word[at]);
+    let (device, mode) = (device_and_mode & u64::from(u32::MAX), device_and_mode >> 32);
+    Some(Seen {
+        identity: Some((device, inode)),
+        names: Some(names),
+        kind: SeenKind::of_stat(mode as u32, Some(size), Some(blocks)),
+        mode: Some(mode as u32 & 0o7777),
+        open_file: 0,
+    })
 }
 
 /// What a descriptor is that came from another process with so many links of its file, and the file
@@ -147,9 +166,9 @@ pub(super) fn received(record: &Record<'_>, links: u64) -> (DescriptorKind, Opti
         _ => opened.kind().unwrap_or(DescriptorKind::Event),
     };
     let found = match kind {
-        DescriptorKind::Directory => InitialKind::Directory,
-        _ => InitialKind::File {
-            size: opened.size,
+        DescriptorKind::Directory => SeenKind::Directory,
+        _ => SeenKind::File {
+            size: Some(opened.size),
             content: Content::Data,
         },
     };

@@ -2,6 +2,7 @@
 
 use iostep_model::syscall::raw::Action;
 
+use super::aio;
 use super::programs::types::wire_shares as Shares;
 use super::record::{self, Record};
 
@@ -23,8 +24,20 @@ pub(super) fn action(record: &Record<'_>) -> Option<Action<'static>> {
             process: record.word[0] != 0,
         },
         record::NAME => Action::Name(name(record).into()),
+        record::COMPLETED => aio::end(record),
+        record::UNRECORDED => Action::LeftOut {
+            name: "ptrace".into(),
+            reason: "thread or process that was not recorded",
+        },
         _ => return None,
     })
+}
+
+/// The number that a new thread has in its own PID namespace, if that is another one.
+pub(super) fn own_number(record: &Record<'_>) -> Option<(u32, Action<'static>)> {
+    let (child, own) = (record.word[0] as u32, record.word[2] as u32);
+    let is_other = record.number == record::FORK && own != 0 && own != child;
+    is_other.then_some((child, Action::KnownAs(own)))
 }
 
 /// A thread that executes a program while it is not its process's first becomes that one: the

@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use iostep_model::syscall::raw::{Action, DescriptorKind, Event, Known, Returned, Seen};
-use iostep_model::syscall::{Content, InitialKind, OpenFlags};
+use iostep_model::syscall::raw::{Action, DescriptorKind, Event, Known, Returned, Seen, SeenKind};
+use iostep_model::syscall::{Content, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use super::at_directory;
 use super::file_data::FileData;
 use super::files::kind_of;
+use super::{at_directory, plain_path};
 use crate::error::{Error, Result};
 
 /// What a process has open, and where it is.
@@ -21,6 +21,9 @@ pub struct Present {
     /// The process; none if it is what a command inherits.
     pub process: Option<u32>,
     directory: Vec<u8>,
+    /// Where absolute paths begin, if that was changed (chroot(2)).
+    #[serde(default)]
+    root: Vec<u8>,
     descriptors: Vec<Open>,
     /// Threads with their names, the process's first one first.
     threads: Vec<(u32, String)>,
@@ -58,6 +61,7 @@ impl Present {
         let root = PathBuf::from(format!("/proc/{process}"));
         let directory = root.join("cwd");
         let directory = fs::read_link(&directory).map_err(Error::io(&directory, "read"))?;
+        let changed_root = fs::read_link(root.join("root")).unwrap_or_default();
         let mut descriptors = Vec::new();
         for number in numbers(&root.join("fd"))? {
             // One that is closed meanwhile is not there.
@@ -75,6 +79,10 @@ impl Present {
         Ok(Present {
             process: Some(process),
             directory: directory.into_os_string().into_vec(),
+            root: match changed_root == Path::new("/") {
+                true => Vec::new(),
+                false => changed_root.into_os_string().into_vec(),
+            },
             descriptors,
             threads,
         })
@@ -126,6 +134,10 @@ impl Present {
             each(event(*thread, Action::Name(name.into()), None))?;
         }
         each(event(first, at_directory(&self.directory), None))?;
+        if !self.root.is_empty() {
+            let root = Action::ChangeRoot(plain_path(&self.root));
+            each(event(first, root, None))?;
+        }
         for open in self.descriptors {
             let action = Action::Present {
                 number: open.number,
@@ -181,14 +193,16 @@ fn open(root: &Path, number: i32) -> Option<Open> {
     let deleted = name.ends_with(b" (deleted)") && metadata.nlink() == 0;
     let is_named = kind.is_kept() && name.starts_with(b"/") && !deleted;
     let seen = is_named.then(|| Seen {
-        identity: (metadata.dev(), metadata.ino()),
+        identity: Some((metadata.dev(), metadata.ino())),
+        names: Some(metadata.nlink()),
         kind: match kind {
-            DescriptorKind::Directory => InitialKind::Directory,
-            _ => InitialKind::File {
-                size: metadata.size(),
+            DescriptorKind::Directory => SeenKind::Directory,
+            _ => SeenKind::File {
+                size: Some(metadata.size()),
                 content: Content::Data,
             },
         },
+        mode: None,
         open_file: 0,
     });
     Some(Open {
@@ -264,8 +278,8 @@ mod tests {
         assert_eq!(first.same_as, second.same_as);
         assert_ne!(first.same_as, third.same_as);
         assert!(first.flags.has(OpenFlags::O_RDWR));
-        let size = InitialKind::File {
-            size: 100,
+        let size = SeenKind::File {
+            size: Some(100),
             content: Content::Data,
         };
         assert_eq!(first.seen.as_ref().map(|seen| &seen.kind), Some(&size));

@@ -1,15 +1,14 @@
 //! The recorder that needs no more than ptrace(2): for machines without BTF, for users without
 //! root's rights, and to compare with.
 //!
-//! Every call of interest stops its thread twice, which costs as much as under `strace
-//! --seccomp-bpf`: a filter of seccomp(2) lets all other calls of a command pass. A process that
-//! runs already can be given no filter, so all its calls stop. The records are those of the BPF
-//! recorder ([`super::record`]); what is known better here is the size of a file that an open cut.
+//! Every call stops its thread twice, as under `strace -f`. A filter of seccomp(2) would let most of
+//! them pass, but stays for life, and fails the calls of whatever nobody traces any more. The records
+//! are those of the BPF recorder ([`super::record`]); what is known better here is the size of a file
+//! that an open cut.
 //!
 //! ptrace belongs to a thread: what a function here starts or attaches to, it follows to the end.
 
 mod capture;
-mod filter;
 mod launch;
 mod tracee;
 mod tracer;
@@ -23,7 +22,7 @@ use iostep_model::syscall::Header;
 
 use super::file_data::FileData;
 use super::present::Present;
-use super::{Recorded, Start, spool, table};
+use super::{Recorded, Start, spool};
 use crate::error::{Error, Result};
 use crate::rights;
 use crate::user::User;
@@ -37,30 +36,16 @@ pub struct Command {
     pub user: Option<User>,
 }
 
-/// Runs a command and records it and all that it starts, until the last of it ended: without the
-/// recorder, what a filter catches would fail.
+/// Runs a command and records it and all that it starts, until the last of it ended.
 ///
 /// Once `stop` is set, everything is asked to end with SIGTERM, and killed 2 s later. If the calling
-/// process dies, so does all that it traces. `data` keeps that of each file before its first
+/// process dies, what it traces goes on without it. `data` keeps that of each file before its first
 /// open.
 ///
 /// Errors: `Io` if the command cannot be run, and the spool is then gone, or if the spool cannot be
 /// written; `Unsupported` if the command may not be traced or the kernel is older than 5.3.
 pub fn command(
     command: &Command,
-    (spool, header): (spool::Writer, Header),
-    data: Option<FileData>,
-    stop: &AtomicBool,
-) -> Result<(Recorded, ExitStatus)> {
-    let calls = table::entries().map(|entry| entry.number);
-    let caught = calls.chain([libc::SYS_prctl]);
-    let filter = filter::catching(caught.filter_map(|number| number.try_into().ok()));
-    filtered(command, filter, (spool, header), data, stop)
-}
-
-fn filtered(
-    command: &Command,
-    mut filter: Vec<libc::sock_filter>,
     (mut spool, header): (spool::Writer, Header),
     mut data: Option<FileData>,
     stop: &AtomicBool,
@@ -70,7 +55,7 @@ fn filtered(
         if let Some(data) = &mut data {
             present.keep(data);
         }
-        let launched = launch::launch(command, &mut filter)?;
+        let launched = launch::launch(command)?;
         spool.begin(&Start::now().beginning(header, present, 0))?;
         rights::give_up();
         Ok(launched)

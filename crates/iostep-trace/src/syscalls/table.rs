@@ -28,6 +28,7 @@ pub enum Shape {
     Call(Syscall),
     ChangeDirectory,
     ChangeDirectoryOpen,
+    ChangeRoot,
     /// Two descriptors at this argument, of this kind.
     Pair {
         /// 0 or 3.
@@ -42,6 +43,12 @@ pub enum Shape {
     Take,
     /// clone and its kin.
     Fork,
+    /// io_submit: context, how many, addresses of requests. They come before it.
+    Submit,
+    /// io_getevents and its kin: context, least, most, events.
+    Complete,
+    /// io_destroy: context.
+    Destroy,
     /// Not kept, for this reason.
     LeftOut(&'static str),
 }
@@ -64,12 +71,16 @@ extras!(
     ANSWERED = EXTRA_ANSWERED,
     MESSAGE = EXTRA_MESSAGE,
     RECEIVED = EXTRA_RECEIVED,
+    SUBMITTED = EXTRA_SUBMITTED,
+    COMPLETED = EXTRA_COMPLETED,
+    STAT = EXTRA_STAT,
+    CLONE_RANGE = EXTRA_CLONE_RANGE,
 );
 
 /// What of a call's arguments is read from memory, and how much of a record they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// The arguments that are strings.
+    /// The arguments that are strings; with `ANSWERED` and `STAT` the second is what the call fills.
     pub texts: [Option<u32>; 2],
     /// What else is read, of the constants above.
     pub extra: u32,
@@ -84,9 +95,9 @@ impl Layout {
             Shape::Call(syscall) => {
                 // Of any numbers something can be made, and it does not matter what.
                 let _ = syscall.action(&probe);
-                return probe.0.get();
+                return probe.0.get().with_answer(syscall);
             }
-            Shape::ChangeDirectory => {
+            Shape::ChangeDirectory | Shape::ChangeRoot => {
                 probe.text(0);
                 0
             }
@@ -95,6 +106,8 @@ impl Layout {
             Shape::Receive => MESSAGE,
             Shape::Take => RECEIVED,
             Shape::Fork => FORK,
+            Shape::Submit => SUBMITTED,
+            Shape::Complete => COMPLETED,
             _ => 0,
         };
         probe.extra(
@@ -106,6 +119,29 @@ impl Layout {
             },
         );
         probe.0.get()
+    }
+
+    /// What is read beside a call's arguments: the structure that the stat family fills in, and the one
+    /// that some requests of ioctl pass.
+    fn with_answer(self, syscall: Syscall) -> Layout {
+        let at = match syscall {
+            Syscall::Stat | Syscall::Lstat | Syscall::Fstat => 1,
+            Syscall::Newfstatat => 2,
+            Syscall::Statx => 4,
+            Syscall::Ioctl => {
+                return Layout {
+                    extra: CLONE_RANGE,
+                    words: 10,
+                    ..self
+                };
+            }
+            _ => return self,
+        };
+        Layout {
+            texts: [self.texts[0], Some(at)],
+            extra: STAT,
+            words: 10,
+        }
     }
 
     /// What the programs of the BPF recorder do with such a call.
@@ -227,6 +263,10 @@ impl Arguments<'static> for Probe {
         self.flags(at, &[])
     }
 
+    fn clone_range(&self, at: usize) -> Result<(Descriptor<'static>, [i64; 3]), Reason> {
+        Ok((self.descriptor(at)?, [0; 3]))
+    }
+
     fn command(&self, _: usize) -> Result<u32, Reason> {
         self.extra(LOCK, 10);
         Ok(libc::F_GETFL as u32)
@@ -263,7 +303,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
             let number = syscall.number()?;
             Some((number, syscall.name(), Shape::Call(*syscall)))
         });
-        let all = calls.chain(FOLLOWED.iter().chain(OLD).copied());
+        let all = calls.chain(FOLLOWED.iter().chain(OLD).chain(NOT_IN_LIBC).copied());
         all.map(|(number, name, shape)| Entry {
             number,
             name,
@@ -293,6 +333,7 @@ const EXTENDED_ATTRIBUTE: Shape = Shape::LeftOut("extended attribute");
 const FOLLOWED: &[Followed] = calls! {
     SYS_chdir "chdir" S::ChangeDirectory;
     SYS_fchdir "fchdir" S::ChangeDirectoryOpen;
+    SYS_chroot "chroot" S::ChangeRoot;
     SYS_pipe2 "pipe2" S::Pair { at: 0, kind: K::Pipe };
     SYS_socketpair "socketpair" S::Pair { at: 3, kind: K::Socket };
     SYS_socket "socket" S::Make(K::Socket);
@@ -314,10 +355,10 @@ const FOLLOWED: &[Followed] = calls! {
     SYS_pidfd_getfd "pidfd_getfd" S::Take;
     SYS_clone "clone" S::Fork;
     SYS_clone3 "clone3" S::Fork;
-    SYS_splice "splice" S::LeftOut("data through a pipe");
-    SYS_io_submit "io_submit" S::LeftOut("request of io_submit");
+    SYS_io_submit "io_submit" S::Submit;
+    SYS_io_getevents "io_getevents" S::Complete;
+    SYS_io_destroy "io_destroy" S::Destroy;
     SYS_io_uring_enter "io_uring_enter" S::LeftOut("io_uring");
-    SYS_mknodat "mknodat" S::LeftOut("node");
     SYS_setxattr "setxattr" EXTENDED_ATTRIBUTE;
     SYS_lsetxattr "lsetxattr" EXTENDED_ATTRIBUTE;
     SYS_fsetxattr "fsetxattr" EXTENDED_ATTRIBUTE;
@@ -332,6 +373,21 @@ const FOLLOWED: &[Followed] = calls! {
     SYS_fremovexattr "fremovexattr" EXTENDED_ATTRIBUTE;
 };
 
+/// include/uapi/asm-generic/unistd.h, and arch/x86/entry/syscalls/syscall_64.tbl.
+const NOT_IN_LIBC: &[Followed] = &[
+    (
+        if cfg!(target_arch = "x86_64") {
+            333
+        } else {
+            292
+        },
+        "io_pgetevents",
+        S::Complete,
+    ),
+    // fchmodat with flags, since Linux 6.6.
+    (452, "fchmodat2", S::Call(Syscall::Fchmodat)),
+];
+
 /// What younger architectures lack (include/uapi/asm-generic/unistd.h).
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
@@ -343,7 +399,6 @@ const OLD: &[Followed] = calls! {
     SYS_inotify_init "inotify_init" S::Make(K::Event);
     SYS_fork "fork" S::Fork;
     SYS_vfork "vfork" S::Fork;
-    SYS_mknod "mknod" S::LeftOut("node");
 };
 /// None.
 #[cfg(not(target_arch = "x86_64"))]

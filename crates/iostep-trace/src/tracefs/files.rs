@@ -53,6 +53,8 @@ pub(crate) struct Files {
     batch: u64,
     made_up: u32,
     visit: Option<Visit>,
+    /// A directory was renamed, and with it the paths of all files below.
+    has_moved: bool,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,7 @@ impl Files {
         if naming.directory && naming.change != Change::Made {
             self.directories.clear();
         }
+        self.has_moved |= naming.directory && naming.change == Change::Renamed;
         let inode = u64::from(naming.file.inode);
         let queue = self.namings.entry(inode).or_default();
         queue.push_back((self.batch, naming));
@@ -127,16 +130,44 @@ impl Files {
         self.visit = None;
     }
 
+    /// At the end of the trace: tells where the files are now that lie below a renamed directory.
+    /// Those that are gone by then keep the path that was told.
+    pub fn finish(&mut self, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
+        if !self.has_moved {
+            return;
+        }
+        let mut known: Vec<(u64, Known)> = self.known.iter().map(|(i, k)| (*i, *k)).collect();
+        known.sort_unstable_by_key(|(inode, _)| *inode);
+        for (inode, known) in known {
+            let seen = self.inspect(inode);
+            let Some(seen) = seen.filter(|seen| seen.generation == known.generation) else {
+                continue;
+            };
+            if seen.path.is_some() && !seen.unlinked {
+                emit(Event::File(File {
+                    mono_ns,
+                    file: FileKey::plain(inode, known.generation),
+                    mode: seen.mode,
+                    path: seen.path,
+                    unlinked: false,
+                    birth_wall_ns: seen.birth_wall_ns,
+                }));
+            }
+        }
+        self.visit = None;
+    }
+
     fn tell_change(&mut self, naming: &Naming, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
         let inode = u64::from(naming.file.inode);
         let Some(known) = self.known.get(&inode).copied() else {
             return;
         };
-        let unlinked = match naming.change {
-            Change::Renamed => false,
+        let (unlinked, path) = match naming.change {
+            Change::Renamed => (false, self.path(naming)),
             // Another hard link may be left; the inode itself knows.
             Change::Removed => match self.inspect(inode) {
-                Some(seen) => seen.unlinked,
+                Some(seen) if seen.unlinked => (true, self.path(naming)),
+                Some(seen) => (false, seen.path),
                 None => return,
             },
             Change::Made | Change::MadeAndRemoved => return,
@@ -145,7 +176,7 @@ impl Files {
             mono_ns,
             file: FileKey::plain(inode, known.generation),
             mode: known.mode,
-            path: self.path(naming),
+            path,
             unlinked,
             birth_wall_ns: None,
         }));

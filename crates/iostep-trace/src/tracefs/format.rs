@@ -4,6 +4,8 @@
 //! assumed that its own `format` file does not say. Source: Documentation/trace/events.rst,
 //! section 2.2, and `f_show` in kernel/trace/trace_events.c.
 
+use iostep_model::printable::name_text;
+
 /// A field's place in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
@@ -37,11 +39,11 @@ impl Field {
         record.get(self.offset..self.offset.checked_add(self.size)?)
     }
 
-    /// The field as a C string in a fixed array, replacing what is not UTF-8.
+    /// The field as a C string in a fixed array, a name.
     pub fn text(self, record: &[u8]) -> Option<String> {
         let bytes = self.bytes(record)?;
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        Some(name_text(&bytes[..end]))
     }
 }
 

@@ -3,9 +3,9 @@
 use iostep_model::SyncKind;
 
 use crate::error::{Error, Result};
+use crate::rwbs;
 use crate::tracefs::format::{Field, Format};
 use crate::tracefs::instance::Instance;
-use crate::tracefs::rwbs;
 use crate::tracefs::scope::{Of, Scope};
 use crate::tracefs::seen::{Block, OfFile, OfSync, OfTask, Part, Piece, Range, Seen};
 

@@ -1,8 +1,10 @@
 //! Looks at one inode of the traced filesystem from outside.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use iostep_model::printable::path_text;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::mount::OpenTreeFlags;
 
@@ -111,16 +113,12 @@ impl Visit {
 
 /// Turns the kernel's text for an open file into a path below the filesystem's root.
 fn below_root(link: &Path, prefix: &Path, unlinked: bool) -> Option<String> {
-    let below = link
-        .strip_prefix(prefix)
-        .ok()?
-        .to_string_lossy()
-        .into_owned();
-    let below = match below.strip_suffix(" (deleted)") {
+    let below = link.strip_prefix(prefix).ok()?.as_os_str().as_bytes();
+    let below = match below.strip_suffix(b" (deleted)") {
         Some(name) if unlinked => name,
-        _ => &below,
+        _ => below,
     };
-    Some(format!("/{below}"))
+    Some(format!("/{}", path_text(below)))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use iostep_model::printable::name_text;
+
 const FAN_CLOEXEC: u32 = 0x1;
 const FAN_NONBLOCK: u32 = 0x2;
 const FAN_UNLIMITED_QUEUE: u32 = 0x10;
@@ -184,7 +186,7 @@ fn parse_handle(info: &[u8]) -> Option<(Identity, String)> {
     };
     let name = info.get(20usize.checked_add(bytes)?..)?;
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-    Some((identity, String::from_utf8_lossy(&name[..end]).into_owned()))
+    Some((identity, name_text(&name[..end])))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use iostep_model::event::{Cgroup, Event, Process};
+use iostep_model::printable::{name_text, path_text};
 
 /// `PF_KTHREAD`, include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -137,7 +138,7 @@ fn look_up(pid: u32) -> Task {
 fn parse_stat(stat: &[u8], tgid: u32) -> Option<Task> {
     let open = stat.iter().position(|&b| b == b'(')?;
     let close = stat.iter().rposition(|&b| b == b')')?;
-    let comm = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
+    let comm = name_text(stat.get(open + 1..close)?);
     let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
     let mut words = rest.split_ascii_whitespace().skip(1);
     let parent_tgid = words.next()?.parse().ok()?;
@@ -154,7 +155,7 @@ fn parse_stat(stat: &[u8], tgid: u32) -> Option<Task> {
 fn command_line(tgid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{tgid}/cmdline")).ok()?;
     let words = bytes.split(|&b| b == 0).filter(|word| !word.is_empty());
-    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    let words: Vec<_> = words.map(name_text).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
@@ -163,7 +164,7 @@ fn cgroup(tgid: u32, pid: u32) -> Option<String> {
     let groups = fs::read(format!("/proc/{tgid}/task/{pid}/cgroup")).ok()?;
     let mut lines = groups.split(|&b| b == b'\n');
     let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
-    Some(String::from_utf8_lossy(path).into_owned())
+    Some(path_text(path))
 }
 
 fn numbers_in(dir: &str) -> Vec<u32> {

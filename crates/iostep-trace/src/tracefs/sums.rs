@@ -43,6 +43,13 @@ impl Tally {
         }
     }
 
+    /// A completion was added that may be of another partition.
+    pub fn doubt(&mut self, range: &Range) {
+        if let Some(totals) = group(&mut self.sums.perhaps_others, range.operation.counter()) {
+            totals.ios += 1;
+        }
+    }
+
     /// A bio or a request was merged.
     pub fn merge(&mut self) {
         self.sums.merges += 1;

@@ -74,6 +74,12 @@ impl Translator {
         self.tally.sums()
     }
 
+    /// Tells what files are called at the end of the trace.
+    pub fn finish(&mut self, mono_ns: u64, emit: &mut dyn FnMut(Event)) {
+        self.files.end_batch(mono_ns, emit);
+        self.files.finish(mono_ns, emit);
+    }
+
     /// Translates the records of one drain, in the order of time.
     pub fn batch(&mut self, records: Vec<Record>, emit: &mut dyn FnMut(Event)) {
         let freed = records.iter().filter_map(|(mono_ns, _, seen)| match seen {
@@ -270,6 +276,11 @@ impl Translator {
         let in_flush_sequence = self.flushes.in_sequence(&range);
         let ends = range.operation == Operation::Flush || !in_flush_sequence;
         self.tally.add(Point::Completed, &range, ends);
+        // Of a bio that only flushes, nothing tells which partition it was for; the kernel counts it
+        // for its own. Its flush is the disk's, and counted there.
+        if self.partition && range.sector == 0 && range.operation != Operation::Flush {
+            self.tally.doubt(&range);
+        }
         emit(Event::Complete(Completion {
             transfer: transfer(mono_ns, range),
             status: status(errno),

@@ -18,6 +18,7 @@ use iostep_analyze::report;
 use iostep_load::Error;
 use iostep_model::bench::WalFile;
 use iostep_model::durability::Loss;
+use iostep_model::goal::Goal;
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::syscall::text::Reader;
 use iostep_model::{publish, units};
@@ -42,6 +43,7 @@ Examples:
   iostep advise app.db
   iostep advise app.db --trace app.trace --max-loss since-checkpoint
   iostep advise /mnt --record 500 --synchronous normal --journal wal
+  iostep advise app.db --goal wear --time 60
   iostep advise app.db --candidates wal-full,waldio-full --time 20 --json
 
 Exit status: 0 done, 1 interrupted or a run failed, 2 bad usage or no database,
@@ -55,6 +57,10 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "10",
           value_parser = units::parse_duration_ns)]
     time: u64,
+
+    /// What a setting is chosen for: speed, wear (bytes written), durability (what can be lost)
+    #[arg(long, value_name = "GOAL", default_value = "speed")]
+    goal: Goal,
 
     /// In how many turns with the present setting: more make intervals narrower
     #[arg(long, value_name = "N", default_value_t = 5,
@@ -245,6 +251,7 @@ fn place(args: &Args, subject: &Subject, habit: Option<Habit>) -> anyhow::Result
         workload,
         present,
         present_basis,
+        goal: args.goal,
         run_ns,
         rounds: args.rounds,
     })

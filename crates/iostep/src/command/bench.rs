@@ -8,6 +8,7 @@ mod location;
 mod matrix;
 mod measure_args;
 mod mobibench;
+mod own_storage;
 mod progress;
 mod session;
 mod show_result;
@@ -25,6 +26,7 @@ pub(super) use location::Location;
 use matrix::RunArgs;
 use measure_args::Sandbox;
 use mobibench::ProfileArgs;
+pub(super) use own_storage::filesystem_like;
 use show_result::ShowArgs;
 pub(super) use single::{check_parent, show};
 

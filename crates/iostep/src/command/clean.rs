@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use iostep_calls::import::Format;
 use iostep_calls::{Error, Finished, Tracker};
+use iostep_model::printable;
 use iostep_model::syscall::raw::Action;
 use iostep_model::syscall::text::Writer;
 use iostep_trace::syscalls::{Recorded, spool};
@@ -16,6 +17,7 @@ use iostep_trace::syscalls::{Recorded, spool};
 use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
+use crate::packed;
 use crate::terminal::{self, say};
 use inputs::Inputs;
 use table::Cleaned;
@@ -37,11 +39,12 @@ Examples:
   iostep clean mobigen.out.twitter -o twitter.trace.zst
   iostep clean mobigen.out.twitter --format mobigen -o twitter.trace --json
   iostep clean app.trace.partial -o app.trace
+  ssh host cat app.strace.gz | iostep clean - -o app.trace
 
 Exit status: 0 done, 1 interrupted or not written, 2 bad usage or input.
 docs/clean.md explains the table and what such a trace can tell.")]
 pub struct Args {
-    /// The traces; several are one recording
+    /// The traces, also packed with gzip or zstd; several are one recording, - is standard input
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
 
@@ -78,7 +81,10 @@ impl From<FormatName> for Format {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, [&args.output])?;
     // With --format whatever is given is taken for that.
-    for input in args.inputs.iter().filter(|_| args.format.is_none()) {
+    let is_plain = |input: &&PathBuf| {
+        args.format.is_none() && !packed::is_standard_input(input) && !packed::is_packed(input)
+    };
+    for input in args.inputs.iter().filter(is_plain) {
         input::expect(input, &[Kind::Calls, Kind::Partial])?;
     }
     let interrupt = Interrupt::install()?;
@@ -128,7 +134,12 @@ fn clean<'a>(
     });
     inputs.bar.finish_and_clear();
     let interrupted = match told {
-        Ok(()) => false,
+        Ok(remarks) => {
+            for remark in remarks {
+                say!("iostep: {}", printable(&remark));
+            }
+            false
+        }
         // What was read so far is a trace too.
         Err(Error::Interrupted) => true,
         Err(error) => return Err(of_input(error)),

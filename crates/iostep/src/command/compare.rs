@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use iostep_analyze::bench::{Comparison, Judged, Measure, Quantile};
+use iostep_analyze::bench::{Comparison, Gate, Judged, Measure, Passage, Quantile};
 use iostep_analyze::report::bench;
 use iostep_model::bench::{Document, Step};
 use iostep_report::document::Detail;
@@ -23,8 +23,9 @@ Examples:
   iostep compare before.json after.json --fail-above 5
   iostep compare before.json after.json --fail-on written,flushes
 
-Exit status: 0, or 1 if the second result is worse than --fail-above allows,
-2 if the results cannot be compared.
+The first line is the verdict: with --fail-above or --fail-on PASS, FAIL or
+CANNOT TELL. Exit status: 0, 1 if the second result is worse than is allowed,
+2 if that cannot be told.
 docs/compare.md explains when two results differ.")]
 pub struct Args {
     /// Result of iostep bench -o, or a trace directory
@@ -104,15 +105,30 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let [first, second] = [&args.first, &args.second].map(|path| path.display());
         bad_input(anyhow::Error::new(error).context(format!("{first} and {second}")))
     })?;
+    let gate = gate(args, &compared);
     if args.json {
-        terminal::print_json(&terminal::json(&compared))?;
+        let answer = Answer {
+            comparison: &compared,
+            gate: gate.as_ref(),
+        };
+        terminal::print_json(&terminal::json(&answer))?;
     } else {
         let names = [&args.first, &args.second].map(|path| path.to_string_lossy());
         let names = [&*names[0], &*names[1]];
-        let text = bench::comparison(&compared, names);
+        let text = bench::comparison(&compared, gate.as_ref(), names);
         terminal::print(&text.text(Detail::Full, terminal::style()))?;
     }
-    Ok(ExitCode::from(u8::from(is_worse(args, &compared)?)))
+    gate.map_or(Ok(ExitCode::SUCCESS), |gate| passed(&gate, compared.work))
+}
+
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    /// Only where something can fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<&'a Gate>,
 }
 
 #[cfg(feature = "trace")]
@@ -143,38 +159,48 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     }
 }
 
-/// Whether the second result is worse than is allowed; what is, is told on standard error.
-///
-/// Errors: nothing tells.
-fn is_worse(args: &Args, compared: &Comparison) -> anyhow::Result<bool> {
+/// The verdict, if one was asked for.
+fn gate(args: &Args, compared: &Comparison) -> Option<Gate> {
     let mut measures: Vec<Measure> = args.fail_on.iter().map(|on| on.measure()).collect();
-    if measures.is_empty() && args.fail_above.is_some() {
+    if measures.is_empty() {
+        args.fail_above?;
         measures.push(compared.headline);
     }
-    let mut worse = false;
-    for measure in measures {
-        let label = measure.label(compared.work);
-        match compared.judge(measure) {
-            Judged::WorseBy(share) if is_more(share, args.fail_above.unwrap_or(0.0)) => {
+    let allowed = args.fail_above.unwrap_or(0.0) / 100.0;
+    Some(Gate::of(compared, &measures, allowed))
+}
+
+/// The exit status of a verdict. What does not pass is told on standard error too, where a build's
+/// log has it.
+///
+/// Errors: nothing tells.
+fn passed(gate: &Gate, work: &str) -> anyhow::Result<ExitCode> {
+    for judgement in &gate.judged {
+        let label = judgement.measure.label(work);
+        match judgement.judged {
+            Judged::WorseBy(share) if share > gate.allowed => {
                 say!("iostep: {label}: worse by {:.1} %", share * 100.0);
-                worse = true;
             }
             Judged::WorseBy(_) => {}
-            Judged::TooFewRuns(needed) => {
+            Judged::TooFewRuns(needed) if gate.verdict == Passage::CannotTell => {
                 return Err(bad_input(anyhow!(
                     "{label}: too few runs to tell; make {needed} of each with --repeat"
                 )));
             }
-            Judged::Missing => {
+            Judged::Disturbed if gate.verdict == Passage::CannotTell => {
+                return Err(bad_input(anyhow!(
+                    "{label}: others used the device meanwhile; stop them, or measure with --on loop"
+                )));
+            }
+            Judged::Missing if gate.verdict == Passage::CannotTell => {
                 return Err(bad_input(anyhow!(
                     "{label}: not in both results; name others with --fail-on"
                 )));
             }
+            Judged::TooFewRuns(_) | Judged::Disturbed | Judged::Missing => {
+                say!("iostep: {label}: cannot be told");
+            }
         }
     }
-    Ok(worse)
-}
-
-fn is_more(share: f64, bound_percent: f64) -> bool {
-    share * 100.0 > bound_percent
+    Ok(ExitCode::from(u8::from(gate.verdict == Passage::Fail)))
 }

@@ -11,10 +11,12 @@ use iostep_lab::image::Options;
 use iostep_lab::mkfs::named;
 use iostep_lab::{Kind, LoopImage, Mount, enter_private_mounts, mkfs, tool};
 use iostep_load::script::{Database, Driver, Settings};
+use iostep_model::lab::Filesystem;
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::printable;
 use iostep_report::document::Detail;
 
+use super::elsewhere::{self, Guest};
 use super::explain::{Explained, On, Plan, child_command, explain};
 use crate::interrupt::Interrupt;
 use crate::terminal;
@@ -25,6 +27,15 @@ const RECORD_BYTES: usize = 100;
 const IMAGE_BYTES: u64 = 256 << 20;
 const REPORT: &str = "demo-report.html";
 
+/// Where the filesystem is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    /// On this machine
+    Here,
+    /// In a guest under QEMU, which needs no rights
+    Guest,
+}
+
 /// Show the journaling of journal: one 100-byte insert under every journal mode of SQLite.
 ///
 /// Makes an ext4 image in memory or a temporary file, runs ATC'15 table 1 on it, and takes
@@ -34,7 +45,7 @@ const REPORT: &str = "demo-report.html";
 Example:
   iostep demo --keep report.html
 
-Needs root. Nothing is left behind but the report.")]
+Needs root, or else runs in a guest. Nothing is left behind but the report.")]
 pub struct Args {
     /// Where to write the report
     #[arg(long, value_name = "FILE", default_value = REPORT)]
@@ -44,6 +55,10 @@ pub struct Args {
     #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = named)]
     fs: Kind,
 
+    /// Where: here or guest [default: here, or in a guest if this machine does not let iostep]
+    #[arg(long, value_name = "PLACE", hide_possible_values = true)]
+    on: Option<Place>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -51,6 +66,35 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, [&args.keep])?;
+    let guest = |_: &Interrupt| guest(&args);
+    match args.on {
+        Some(Place::Here) => here(&args),
+        Some(Place::Guest) => elsewhere::in_a_guest(guest),
+        None => elsewhere::here_or_in_a_guest(|| here(&args), guest),
+    }
+}
+
+fn guest(args: &Args) -> anyhow::Result<Guest> {
+    let mut guest = Guest {
+        words: elsewhere::words(["demo", "--on", "here", "--fs", name(args.fs)]),
+        results: Vec::new(),
+        brought: None,
+        filesystem: args.fs.name(),
+        file_bytes: 0,
+    };
+    guest.add_result("--keep", &args.keep)?;
+    guest.words.extend(args.json.then(|| "--json".into()));
+    Ok(guest)
+}
+
+/// What [`named`] reads.
+fn name(kind: Kind) -> &'static str {
+    let mut all = Filesystem::ALL.iter();
+    let found = all.find(|filesystem| filesystem.kind() == kind);
+    found.map_or(kind.name(), |filesystem| filesystem.name())
+}
+
+fn here(args: &Args) -> anyhow::Result<ExitCode> {
     // Before any thread is started: only what comes later is inside.
     enter_private_mounts()?;
     let interrupt = Interrupt::install()?;

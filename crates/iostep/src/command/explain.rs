@@ -1,35 +1,40 @@
 //! `iostep explain`: what SQL statements cost on the device, layer by layer.
 
 mod drive;
+mod place;
 mod run;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use super::elsewhere;
 use crate::input::{self, Kind};
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
 use iostep_load::script::{own_mode, split};
 use iostep_model::directory;
+use iostep_model::lab::Filesystem;
 use iostep_model::pragma::{Journal, Synchronous};
 use iostep_model::units;
 
 pub use drive::{On, Plan, child_command};
+use place::Place;
 pub use run::{Explained, explain};
 
 /// Explain what SQL costs on the device, transaction by transaction.
 ///
 /// Runs the SQL on a copy beside the database, so on the same filesystem, and records every I/O
-/// that it causes.
+/// that it causes. Where iostep may not record, it does so in a guest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   iostep explain app.db \"INSERT INTO notes VALUES ('hello')\"
   iostep explain app.db --file script.sql --journal delete,truncate,persist,wal,waldio
 
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG. docs/explain.md explains the numbers.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG, or else runs in a guest.
+docs/explain.md explains the numbers.")]
 pub struct Args {
     /// SQLite database
     database: PathBuf,
@@ -70,6 +75,15 @@ pub struct Args {
     #[arg(long)]
     keep: bool,
 
+    /// Where the copy lies: here, loop or guest [default: here, or guest if iostep may not record]
+    #[arg(long, value_name = "PLACE", hide_possible_values = true,
+          conflicts_with_all = ["in_place", "keep"])]
+    on: Option<Place>,
+
+    /// Filesystem with --on loop and guest [default: the database's, or ext4]
+    #[arg(long, value_name = "KIND", requires = "on", conflicts_with_all = ["in_place", "keep"])]
+    fs: Option<Filesystem>,
+
     /// Write the recording's report to this file, as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -78,6 +92,10 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Nobody else uses the database, and what it lies on may have no locks: how a guest is told
+    #[arg(long, hide = true, requires = "on")]
+    unshared: bool,
+
     /// Exit with status 0 even if the recording's self-check failed
     #[arg(long)]
     allow_loss: bool,
@@ -85,9 +103,23 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     terminal::check_results(args.json, &args.html)?;
-    let plan = plan(&args)?;
+    let guest = |interrupt: &Interrupt| place::guest(&args, &plan(&args)?, interrupt);
+    match args.on {
+        Some(Place::Guest) => elsewhere::in_a_guest(guest),
+        // What stays or changes is the user's, who wants it here.
+        Some(_) => here(&args),
+        None if args.in_place || args.keep => here(&args),
+        None => elsewhere::here_or_in_a_guest(|| here(&args), guest),
+    }
+}
+
+fn here(args: &Args) -> anyhow::Result<ExitCode> {
+    let plan = plan(args)?;
     let interrupt = Interrupt::install()?;
-    let explained = explain(&plan, &interrupt)?;
+    let explained = match args.on {
+        Some(Place::Loop) => place::on_own_filesystem(plan, args, &interrupt)?,
+        _ => explain(&plan, &interrupt)?,
+    };
     if let Some(path) = &args.html {
         explained.write_html(path)?;
     }
@@ -97,6 +129,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn plan(args: &Args) -> anyhow::Result<Plan> {
+    if args.fs.is_some() && args.on == Some(Place::Here) {
+        return Err(iostep_load::Error::Usage {
+            what: "--fs: with --on here the filesystem is the database's".into(),
+            hint: "choose --on loop or --on guest, or leave --fs out".into(),
+        }
+        .into());
+    }
     let script = match (&args.file, &args.sql) {
         (Some(path), _) => read_script(path)?,
         (None, sql) => sql.clone().unwrap_or_default(),
@@ -169,6 +208,8 @@ mod tests {
             &["a.db", "SELECT 1", "--journal", "walrus"],
             &["a.db", "SELECT 1", "--sync", "most"],
             &["a.db", "SELECT 1", "--timeout", "soon"],
+            &["a.db", "SELECT 1", "--fs", "xfs"],
+            &["a.db", "SELECT 1", "--on", "loop", "--keep"],
         ] {
             assert!(parsed::<Args>(arguments).is_err(), "{arguments:?}");
         }

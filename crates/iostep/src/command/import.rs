@@ -1,32 +1,27 @@
-//! `iostep import`: blkparse text and an image of the filesystem become a trace.
+//! `iostep import`: what others recorded of block I/O and an image of the filesystem become a trace.
 
+mod image;
 mod manifest;
+mod places;
+mod recordings;
 
-use std::fs::File;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::bad_input;
-use crate::input;
 use crate::terminal;
 
 use anyhow::{Context, bail};
 use iostep_analyze::attribute;
-use iostep_analyze::attribute::log_image::{self, Head};
 use iostep_analyze::attribute::owner_map::{self, Explained};
-use iostep_fs::{Found, Kind, OwnerMap, ReadAt, Section, ext4, fat};
-use iostep_model::event::Event;
+use iostep_analyze::attribute::{log_image, volumes};
 use iostep_model::printable;
 use iostep_model::store;
 use iostep_model::table::Trace;
 use iostep_model::units;
-use iostep_trace::blkparse::{self, Device, Ledger};
+use iostep_trace::blkparse::{Device, Ledger};
 
-/// How many problems of the image are printed.
-const SHOWN_PROBLEMS: usize = 5;
-
-/// Make a trace of blkparse text and an image of the filesystem.
+/// Make a trace of what blktrace, the kernel or fio recorded, and an image of the filesystem.
 ///
 /// The files are found in the image as it is afterwards: a block that was freed since has no
 /// owner, and one that was used again has its new one.
@@ -35,29 +30,36 @@ const SHOWN_PROBLEMS: usize = 5;
 Examples:
   blkparse -i phone > phone.txt
   iostep import phone.txt --image userdata.img -o phone.iostep
+  iostep import sda.blktrace.0 --image /dev/sda2 -o sda2.iostep
   iostep import sda.txt --image /dev/sda2 -o sda2.iostep
+  iostep import mmcblk0.txt --image mmcblk0.img -o phone.iostep
+  iostep import mmcblk0.txt --image system.img --offset 64MiB --image userdata.img --offset 3GiB -o phone.iostep
 
 docs/import.md explains what such a trace can tell and what it cannot.")]
 pub struct Args {
-    /// What blkparse printed, in its default format
-    text: PathBuf,
+    /// What blkparse printed, in its default format; blktrace's files, of which one or the name
+    /// before `.blktrace.` is enough; block events of the kernel as tracefs, trace-cmd report or
+    /// perf script print them; fio's log of a block device. `-` is standard input
+    #[arg(value_name = "RECORDING", required = true)]
+    texts: Vec<PathBuf>,
 
-    /// Image or partition with the filesystem, not mounted
-    #[arg(long, value_name = "IMAGE")]
-    image: PathBuf,
+    /// Image or partition with the filesystem, not mounted; or of a whole disk with a partition
+    /// table, for all of its filesystems. May be given several times, for several filesystems
+    #[arg(long, value_name = "IMAGE", required = true)]
+    image: Vec<PathBuf>,
 
     /// Directory to make for the trace
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 
-    /// Where the filesystem begins on the traced device [default: where the partition IMAGE does,
-    /// else 0]
+    /// Where the filesystem, or the image of a whole disk, begins on the traced device [default:
+    /// where the partition IMAGE does, else 0]; as many as images, in the same order
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
-    offset: Option<u64>,
+    offset: Vec<u64>,
 
-    /// Where the filesystem begins in IMAGE
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = units::parse_bytes)]
-    image_offset: u64,
+    /// Where the filesystem begins in IMAGE [default: 0]; as many as images, in the same order
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    image_offset: Vec<u64>,
 
     /// The device to take, if the text has several
     #[arg(long, value_name = "MAJOR,MINOR", value_parser = device)]
@@ -86,19 +88,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.output.display()
         );
     }
-    input::expect(&args.text, &[input::Kind::Blkparse])?;
-    let image = Image::read(&args).map_err(bad_input)?;
-    let recording = blkparse::read(&args.text, args.device).map_err(bad_input)?;
-    let manifest = manifest::of(&recording, image.found.as_ref(), image.place());
-    let mut events: Vec<Event> = recording.events;
-    // blkparse merges what the CPUs recorded, and lets late lines through.
-    events.sort_by_key(Event::mono_ns);
-    let mut trace = attribute::assemble(manifest, &events);
-    if let Some(owners) = &image.owners {
-        owner_map::apply(&mut trace, owners);
-    }
-    if image.has_jbd2_blocks_only {
-        log_image::apply(&mut trace, |block| image.head(block));
+    let recordings = recordings::open(&args.texts)?;
+    let images = image::read(&args).map_err(bad_input)?;
+    let recording = recordings.read(args.device).map_err(bad_input)?;
+    let doubts = places::doubts(&images, &recording.events);
+    let manifest = manifest::of(&recording, &images);
+    let mut trace = attribute::assemble(manifest, &recording.events);
+    volumes::place(&mut trace);
+    for (number, image) in (0..).zip(&images.all) {
+        let volume = images.are_several.then_some(number);
+        if let Some(owners) = &image.owners {
+            owner_map::apply(&mut trace, volume, owners);
+        }
+        if image.has_jbd2_blocks_only {
+            log_image::apply(&mut trace, volume, |block| image.head(block));
+        }
     }
     publish(&args.output, &trace)?;
     let outcome = Outcome {
@@ -107,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         requests: trace.requests.len(),
         lost_events: trace.manifest.check.lost_events,
         ledger: recording.ledger,
-        warnings: image.warnings,
+        warnings: [recording.unrecorded, images.warnings, doubts].concat(),
     };
     if args.json {
         terminal::print_json(&outcome.json())?;
@@ -134,141 +138,6 @@ fn publish(directory: &Path, trace: &Trace) -> anyhow::Result<()> {
     Ok(written?)
 }
 
-/// The filesystem that the text is about.
-struct Image {
-    source: Section<File>,
-    start_bytes: u64,
-    size_bytes: u64,
-    /// Each block of the journal is a block of jbd2 or a copy of another block.
-    has_jbd2_blocks_only: bool,
-    found: Option<Found>,
-    owners: Option<OwnerMap>,
-    warnings: Vec<String>,
-}
-
-impl Image {
-    fn read(args: &Args) -> anyhow::Result<Image> {
-        let name = args.image.display();
-        let file = File::open(&args.image).with_context(|| format!("{name}: cannot open"))?;
-        let start_bytes = match args.offset {
-            Some(offset) => offset,
-            None => partition_start_bytes(&file)?,
-        };
-        let source = Section::from(file, args.image_offset)
-            .with_context(|| format!("{name}: --image-offset {}", args.image_offset))?;
-        let size_bytes = source.size_bytes()?;
-        let found = iostep_fs::layout(&source).with_context(|| name.to_string())?;
-        let mut image = Image {
-            source,
-            start_bytes,
-            size_bytes,
-            found,
-            has_jbd2_blocks_only: false,
-            owners: None,
-            warnings: Vec::new(),
-        };
-        match image.found.as_ref().map(|found| found.kind) {
-            Some(Kind::Ext2 | Kind::Ext3 | Kind::Ext4) => {
-                image
-                    .read_ext4(&args.image)
-                    .with_context(|| name.to_string())?;
-            }
-            Some(Kind::Fat) => {
-                image
-                    .read_fat(&args.image)
-                    .with_context(|| name.to_string())?;
-            }
-            Some(kind) => image.warn(format!(
-                "{name}: {kind}: only the filesystem's fixed places are known; files need ext4 or \
-                 FAT"
-            )),
-            None => bail!("{name}: no filesystem found; --image-offset says where it begins"),
-        }
-        Ok(image)
-    }
-
-    fn read_ext4(&mut self, path: &Path) -> iostep_fs::Result<()> {
-        let filesystem = ext4::Ext4::open(&self.source)?;
-        let features = filesystem.superblock().features;
-        let owners = ext4::owners(&filesystem)?;
-        if features.needs_recovery() {
-            self.warn(format!(
-                "{}: its journal was not replayed, so newer files may be missing; unmount it, or \
-                 run e2fsck on a copy",
-                path.display()
-            ));
-        }
-        self.warn_of_problems(&owners, path);
-        self.has_jbd2_blocks_only = !features.has_fast_commit();
-        self.owners = Some(owners);
-        Ok(())
-    }
-
-    fn read_fat(&mut self, path: &Path) -> iostep_fs::Result<()> {
-        let filesystem = fat::Fat::open(&self.source)?;
-        let owners = fat::owners(&filesystem)?;
-        self.warn_of_problems(&owners, path);
-        self.owners = Some(owners);
-        Ok(())
-    }
-
-    /// The first bytes of a filesystem block.
-    fn head(&self, block: u64) -> Option<Head> {
-        let block_bytes = u64::from(self.found.as_ref()?.block_bytes);
-        let mut head = Head::default();
-        let offset_bytes = block.checked_mul(block_bytes)?;
-        self.source.read_exact_at(offset_bytes, &mut head).ok()?;
-        Some(head)
-    }
-
-    fn warn(&mut self, warning: String) {
-        self.warnings.push(warning);
-    }
-
-    fn warn_of_problems(&mut self, owners: &OwnerMap, path: &Path) {
-        let name = path.display();
-        for problem in owners.problems.iter().take(SHOWN_PROBLEMS) {
-            self.warn(format!("{name}: {problem}"));
-        }
-        if let Some(more) = owners.problems.len().checked_sub(SHOWN_PROBLEMS + 1) {
-            self.warn(format!("{name}: and {} more problems", more + 1));
-        }
-        if owners.shared_blocks > 0 {
-            let blocks = owners.shared_blocks;
-            self.warn(format!(
-                "{name}: {blocks} blocks are claimed by more than one file"
-            ));
-        }
-    }
-
-    fn place(&self) -> manifest::DeviceRange {
-        manifest::DeviceRange {
-            start_bytes: self.start_bytes,
-            size_bytes: self.size_bytes,
-        }
-    }
-}
-
-/// Where a partition begins on its disk; 0 for what is no partition.
-fn partition_start_bytes(file: &File) -> anyhow::Result<u64> {
-    let metadata = file.metadata()?;
-    if !metadata.file_type().is_block_device() {
-        return Ok(0);
-    }
-    let device = metadata.rdev();
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    // Only partitions have this file.
-    let path = format!("/sys/dev/block/{major}:{minor}/start");
-    match std::fs::read_to_string(&path) {
-        Ok(sectors) => {
-            let sectors: u64 = sectors.trim().parse().with_context(|| path)?;
-            Ok(sectors * iostep_model::SECTOR_BYTES)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error).with_context(|| path),
-    }
-}
-
 struct Outcome {
     output: PathBuf,
     requests: usize,
@@ -282,7 +151,10 @@ impl Outcome {
     fn text(&self) -> String {
         let mut lines = Vec::new();
         if self.lost_events > 0 {
-            lines.push(format!("lost {} events, says blkparse", self.lost_events));
+            lines.push(format!(
+                "lost {} events, says the recording",
+                self.lost_events
+            ));
         }
         lines.extend(
             self.warnings

@@ -18,6 +18,7 @@ use iostep_trace::syscalls::{Recorded, Subject, bpf, ptrace, spool};
 use iostep_trace::user::User;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::filter_args::FilterArgs;
 use crate::child::Child;
 use crate::interrupt::Interrupt;
 use crate::terminal::{self, say};
@@ -121,6 +122,7 @@ impl Via {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let via = args.way()?;
     terminal::check_results(args.json, [&args.output])?;
+    args.pid.map_or(Ok(()), FilterArgs::check_process)?;
     let interrupt = Interrupt::install()?;
     let user = args.user.as_deref().map(User::named).transpose()?;
     let keep = || FileData::create(&args.output, args.data_limit);

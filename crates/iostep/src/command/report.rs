@@ -1,10 +1,10 @@
 //! `iostep report`: what a trace says, and two traces side by side.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use iostep_analyze::compare::Comparison;
 use iostep_analyze::report::trace;
 use iostep_analyze::stats::Summary;
@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::filter_args::FilterArgs;
 use super::{bench, lab, replay, trace_info};
+use crate::error::bad_input;
 use crate::input::{self, Kind};
 use crate::terminal::{self, Content, say};
 use crate::trace_dir;
@@ -34,7 +35,7 @@ Examples:
   iostep report app.iostep --full --file '*.db-wal'
   iostep report before.iostep after.iostep
   iostep report app.iostep --html app.html
-  iostep report app.iostep --format perfetto -o app.json
+  iostep report app.iostep --format perfetto -o app.perfetto-trace
 
 If events were lost, or sums do not agree with the device's counters, the
 first line says so and the exit status is 1.")]
@@ -87,7 +88,7 @@ enum FormatName {
     Most,
     /// A line per part of a request
     Csv,
-    /// Trace events for ui.perfetto.dev
+    /// A trace in protobuf for ui.perfetto.dev
     Perfetto,
 }
 
@@ -154,11 +155,10 @@ fn other(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     .map(Some)
 }
 
-/// The part of a trace that is asked for.
-fn open(args: &Args, directory: &Path) -> anyhow::Result<Trace> {
+/// A whole trace.
+fn open(directory: &Path) -> anyhow::Result<Trace> {
     input::expect(directory, &[Kind::Trace])?;
-    let trace = trace_dir::open(directory)?;
-    Ok(args.filter.filter().apply(trace))
+    trace_dir::open(directory)
 }
 
 /// Compares two traces, and says what `iostep report` would.
@@ -188,9 +188,10 @@ pub(super) fn fetched(path: &Path, html: Option<&Path>, json: bool) -> anyhow::R
 
 /// Reports on one trace; true if its self-check passed.
 fn report(args: &Args) -> anyhow::Result<bool> {
-    let trace = open(args, &args.directory)?;
+    let trace = args.filter.part(open(&args.directory)?)?;
     let passed = trace.manifest.check.passed();
     if let Some(format) = args.format {
+        check_place(args, format)?;
         complain(&trace);
         output(args, Content::Data, |out| {
             export::write(&mut &mut *out, &trace, format.into())
@@ -202,6 +203,17 @@ fn report(args: &Args) -> anyhow::Result<bool> {
         summarize(args, &trace, &summary)?;
     }
     Ok(passed)
+}
+
+/// Errors: bytes that are no text would go to a terminal.
+fn check_place(args: &Args, format: FormatName) -> anyhow::Result<()> {
+    let is_shown = args.output.is_none() && io::stdout().is_terminal();
+    if is_shown && matches!(format, FormatName::Perfetto) {
+        return Err(bad_input(anyhow!(
+            "--format perfetto is no text for a terminal; name a file with --output"
+        )));
+    }
+    Ok(())
 }
 
 fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()> {
@@ -230,10 +242,14 @@ fn summarize(args: &Args, trace: &Trace, summary: &Summary) -> anyhow::Result<()
 fn compare(args: &Args, second: &Path) -> anyhow::Result<bool> {
     let names = [&args.directory, second].map(|path: &Path| path.display().to_string());
     let mut summaries = Vec::with_capacity(2);
+    let mut unmatched = None;
     for directory in [&args.directory, second] {
         // Each trace is dropped before the next is read.
-        summaries.push(Summary::of(&open(args, directory)?));
+        let trace = open(directory)?;
+        unmatched = Some(args.filter.unmatched(&trace, unmatched));
+        summaries.push(Summary::of(&args.filter.filter().apply(trace)));
     }
+    FilterArgs::refuse(unmatched.unwrap_or_default(), &[])?;
     let comparison = Comparison::of(&summaries[0], &summaries[1]);
     let passed = comparison.complaints.iter().all(Option::is_none);
     if args.json {

@@ -1,5 +1,6 @@
 //! `iostep trace`: record every block I/O of a device while a command runs, or for a time.
 
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -143,6 +144,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => free_name(&args.target)?,
     };
     let user = args.user.as_deref().map(User::named).transpose()?;
+    let mut living = args.filter.living();
+    args.filter.check_processes(&living)?;
     let backend = args.backend.into();
     let started = recording::start(&args.target, &directory, backend, args.fault);
     let mut session = started.inspect_err(|error| show_log(&args, error))?;
@@ -163,6 +166,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace = recording::finish(session).map_err(|error| kept(error, &directory))?;
     working.finish_and_clear();
     let failed = !args.allow_loss && !trace.manifest.check.passed();
+    living.extend(args.filter.living());
+    let checked = FilterArgs::refuse(args.filter.unmatched(&trace, None), &living);
+    checked.map_err(|error| whole(error, &directory))?;
     show(&args, &directory, args.filter.filter().apply(trace))?;
     Ok(ExitCode::from(match ended {
         0 => u8::from(failed),
@@ -313,20 +319,24 @@ fn bar(duration: Option<Duration>) -> ProgressBar {
     bar.with_style(style)
 }
 
-/// Syncs the traced filesystem; a device without one is synced itself.
+/// Syncs every traced filesystem; a device without one is synced itself.
 fn settle(session: &Session) -> anyhow::Result<()> {
     let target = session.target();
-    let path = match &target.mount {
-        Some(mount) => mount.point.clone(),
-        None => target.node(),
-    };
-    let file =
-        std::fs::File::open(&path).with_context(|| format!("{}: cannot open", path.display()))?;
-    match &target.mount {
-        Some(_) => rustix::fs::syncfs(&file),
-        None => rustix::fs::fsync(&file),
+    let of_volumes = target.volumes.iter().filter_map(|it| it.mount.as_ref());
+    let mut is_mounted = false;
+    for mount in target.mount.iter().chain(of_volumes) {
+        is_mounted = true;
+        sync(&mount.point, |file| rustix::fs::syncfs(file))?;
     }
-    .with_context(|| format!("{}: cannot sync", path.display()))
+    match is_mounted {
+        true => Ok(()),
+        false => sync(&target.node(), |file| rustix::fs::fsync(file)),
+    }
+}
+
+fn sync(path: &Path, call: fn(&File) -> rustix::io::Result<()>) -> anyhow::Result<()> {
+    let file = File::open(path).with_context(|| format!("{}: cannot open", path.display()))?;
+    call(&file).with_context(|| format!("{}: cannot sync", path.display()))
 }
 
 /// `DEVICE-N.iostep` with the first free N.
@@ -336,6 +346,13 @@ fn free_name(target: &Path) -> anyhow::Result<PathBuf> {
         .map(|n| PathBuf::from(format!("{name}-{n}.iostep")))
         .find(|path| !path.exists())
         .context("no free name for the trace directory; name one with -o")
+}
+
+/// Says where the recording is that nothing of is shown.
+fn whole(error: anyhow::Error, directory: &Path) -> anyhow::Error {
+    let directory = directory.display();
+    say!("iostep: the whole recording is kept; `iostep report {directory}` shows it");
+    error
 }
 
 /// Says where the recording is that ended early, as on a full disk.

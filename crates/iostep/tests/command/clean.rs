@@ -86,6 +86,51 @@ fn every_line_of_a_text_is_in_the_table() {
 }
 
 #[test]
+fn a_packed_text_and_standard_input_are_read() {
+    use std::io::Write;
+    let place = Fixture::new();
+    place.write("app.strace", TEXT);
+    place.good(&["clean", "app.strace", "-o", "plain.trace"]);
+    let text = place.read("app.strace");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).expect("memory");
+    let gzip = gzip.finish().expect("memory");
+    place.write("app.strace.gz", &gzip);
+    place.write(
+        "app.strace.zst",
+        zstd::encode_all(text.as_bytes(), 1).expect("memory"),
+    );
+    for packed in ["app.strace.gz", "app.strace.zst"] {
+        place.good(&["clean", packed, "-o", "packed.trace"]);
+        assert_eq!(
+            place.read("packed.trace"),
+            place.read("plain.trace"),
+            "{packed}"
+        );
+    }
+    for input in [text.as_bytes(), &gzip] {
+        let mut command = crate::iostep();
+        command
+            .args(["clean", "-", "-o", "piped.trace"])
+            .current_dir(&place.directory);
+        let mut child = command
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("iostep");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(input).expect("a reader");
+        drop(pipe);
+        assert!(child.wait().expect("an end").success());
+        assert_eq!(place.read("piped.trace"), place.read("plain.trace"));
+    }
+    place.write("app.xz", b"\xfd7zXZ\0rest");
+    let refused = place.iostep(&["clean", "app.xz", "-o", "x.trace"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("xz -dc app.xz | iostep clean -"), "{said}");
+}
+
+#[test]
 fn a_trace_is_added_up() {
     let place = Fixture::new();
     place.write("app.strace", TEXT);

@@ -1,5 +1,8 @@
 //! `iostep import` against debugfs: text about places whose owner debugfs names.
 
+mod actions;
+mod recordings;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

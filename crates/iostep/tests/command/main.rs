@@ -3,10 +3,13 @@
 mod bench;
 mod bench_program;
 mod clean;
+mod every_value;
 mod fleet;
 mod golden;
 mod import;
+mod import_disk;
 mod import_fat;
+mod import_outside;
 mod lab;
 mod old;
 mod output;

@@ -372,6 +372,43 @@ fn a_part_of_a_trace_says_what_it_leaves_out() {
     );
 }
 
+#[test]
+fn a_filter_that_nothing_fits_is_refused_by_name() {
+    let trace = fixture::sqlite_on_ext4(120);
+    for (part, expected) in [
+        (
+            ["--pid", "999999"],
+            "--pid 999999: no process or thread has this number",
+        ),
+        (
+            ["--comm", "nobody*"],
+            "--comm nobody*: no program or thread",
+        ),
+        (
+            ["--cgroup", "nonexist"],
+            "--cgroup nonexist: no thread is in such",
+        ),
+        (
+            ["--file", "*.nothing"],
+            "--file *.nothing: no file is called so",
+        ),
+    ] {
+        for more in [
+            &["DIR"][..],
+            &["DIR", "--json"],
+            &["DIR", "DIR"],
+            &["DIR", "--events"],
+        ] {
+            let output = on(&trace, &[more, &part[..]].concat());
+            assert_eq!(output.status.code(), Some(2), "{more:?} {part:?}");
+            let error = text(&output.stderr);
+            assert!(error.contains(expected), "{error}");
+            assert!(error.contains("; the trace has "), "{error}");
+            assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+        }
+    }
+}
+
 /// Runs a command of iostep with the files of `dir` in place of `DIR`.
 fn command(dir: &Path, words: &str) -> Output {
     let words = words.replace("DIR", name(dir));

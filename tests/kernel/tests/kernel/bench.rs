@@ -7,6 +7,7 @@ mod database;
 mod failing;
 mod figures;
 mod interrupted;
+mod others;
 mod results;
 mod shown;
 mod system_calls;
@@ -37,6 +38,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(failing::cases());
     all.extend(figures::cases());
     all.extend(interrupted::cases());
+    all.extend(others::cases());
     all.extend(results::cases());
     all.extend(shown::cases());
     all.extend(system_calls::cases());

@@ -30,7 +30,11 @@ pub fn cases() -> Vec<Case> {
         let name = format!("a control group has its part, by {backend}");
         Case::new(name, needs, move || part(backend)).about("cgroups")
     };
-    vec![case("bpf"), case("tracefs")]
+    let mut needs = stage::requirements(Kind::Ext4);
+    needs.push(Requirement::Btf);
+    let name = "a filter that nothing can match is an error";
+    let refused = Case::new(name, needs, nothing).about("cgroups");
+    vec![case("bpf"), case("tracefs"), refused]
 }
 
 /// Two groups, one in the other, in a hierarchy that is mounted for them; the drop takes them away.
@@ -108,8 +112,43 @@ fn part(backend: &str) -> anyhow::Result<()> {
         .filter(|row| row["cgroup"] == groups.path());
     let names: Vec<&Value> = of_group.map(|row| &row["name"]).collect();
     anyhow::ensure!(names == ["dd"], "{processes:#?}");
-    let none = report(&output, &["--cgroup", "/nobody"])?;
-    anyhow::ensure!(none["files"] == Value::Array(vec![]), "{none:#}");
+    let mut words = vec![PathBuf::from("report"), output];
+    words.extend(["--cgroup", "/nobody"].map(PathBuf::from));
+    let refused = iostep::run(words)?.status(2)?;
+    let expected = "--cgroup /nobody: no thread is in such a control group";
+    anyhow::ensure!(refused.stderr.contains(expected), "{}", refused.stderr);
+    Ok(())
+}
+
+/// What nothing fits, and what is here but does no I/O.
+fn nothing() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::Ext4, &[], "")?;
+    let directory = tempfile::tempdir()?;
+    let command = ["true".to_owned()];
+    let attempt = |number: u32, flags: &[&str]| {
+        let output = directory.path().join(format!("{number}.iostep"));
+        iostep::run(stage.trace(&output, flags, &command))
+    };
+    for (number, flags, expected) in [
+        // More than the kernel gives out.
+        (0, ["--pid", "4194305"], "--pid 4194305: no process"),
+        (1, ["--cgroup", "nonexist"], "--cgroup nonexist: no thread"),
+        (
+            2,
+            ["--comm", "no-such-program"],
+            "--comm no-such-program: no program",
+        ),
+        (3, ["--file", "*.nothing"], "--file *.nothing: no file"),
+    ] {
+        let refused = attempt(number, &flags)?.status(2)?;
+        let error = refused.stderr;
+        anyhow::ensure!(error.contains(expected), "{flags:?}: {error}");
+    }
+    // A process is refused before anything is recorded; of others there may have been some.
+    anyhow::ensure!(!directory.path().join("0.iostep").exists());
+    anyhow::ensure!(directory.path().join("1.iostep").exists());
+    let own = std::process::id().to_string();
+    attempt(4, &["--pid", &own])?.success()?;
     Ok(())
 }
 

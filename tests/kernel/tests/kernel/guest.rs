@@ -1,6 +1,8 @@
 //! `iostep lab guest`: what a guest is, what it gives back, and how it ends.
 
 mod hardware;
+mod other_filesystems;
+mod passthrough;
 mod service;
 
 use std::os::unix::fs::MetadataExt;
@@ -143,11 +145,24 @@ pub fn cases() -> Vec<Case> {
             run_inside(&[], &[ON_STACKS], INSIDE_LIMIT)
         }),
     ];
-    let all = all.into_iter().chain([without_bpf(needs(&["mkfs.ext4"]))]);
+    let all = all.into_iter().chain(cases_of_refusals(needs));
     let disks = ["nvme", "scsi", "sd"].map(|kind| busy(kind, needs(&[])));
     let all = all.chain(disks).chain(hardware::cases(needs));
+    let all = all
+        .chain(passthrough::cases(needs))
+        .chain(other_filesystems::cases(needs));
     let all = all.chain(service::cases(needs));
     all.map(|case| case.about("guest")).collect()
+}
+
+/// Where BPF is refused, by rights or by the kernel.
+fn cases_of_refusals(needs: impl Fn(&[&'static str]) -> Vec<Requirement>) -> [Case; 2] {
+    let way_out = Case::new(
+        "demo, explain and a lab run in one where a user may not trace",
+        needs(&["setpriv"]),
+        way_out,
+    );
+    [way_out, without_bpf(needs(&["mkfs.ext4"]))]
 }
 
 fn without_bpf(needs: Vec<Requirement>) -> Case {
@@ -333,26 +348,103 @@ fn image() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Somebody without any right, in a directory of theirs.
+struct Other {
+    directory: tempfile::TempDir,
+}
+
+impl Other {
+    fn new() -> anyhow::Result<Other> {
+        let directory = tempfile::tempdir()?;
+        let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(directory.path(), open)?;
+        // The build's directory may be closed to others.
+        std::fs::copy(iostep::binary()?, directory.path().join("iostep"))?;
+        Ok(Other { directory })
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Runs iostep as them, or as a root that has as few rights.
+    fn run(&self, rights: &[&str], arguments: &[&str]) -> anyhow::Result<Outcome> {
+        let output = Command::new("setpriv")
+            .args(rights)
+            .arg(self.path().join("iostep"))
+            .args(arguments)
+            .current_dir(self.path())
+            .env("TMPDIR", self.path())
+            .output()?;
+        Ok(Outcome::from(output))
+    }
+}
+
+const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+const WEAK_ROOT: [&str; 2] = ["--bounding-set=-all", "--inh-caps=-all"];
+
+fn way_out() -> anyhow::Result<()> {
+    let other = Other::new()?;
+    let said = "a guest does it";
+    let demo = other.run(&USER, &["demo", "--json"])?.status(0)?;
+    anyhow::ensure!(demo.stderr.contains(said), "{demo:?}");
+    let explanation: Value = serde_json::from_str(&demo.stdout)?;
+    let modes = explanation["comparison"].as_array().map(Vec::len);
+    anyhow::ensure!(modes == Some(7), "{explanation}");
+    let page = std::fs::read_to_string(other.path().join("demo-report.html"))?;
+    anyhow::ensure!(page.contains("Written under each journal mode"), "no page");
+
+    // What SQLite reads of it needs memory that is shared, which a guest's directories have not.
+    let database = other.path().join("app.db");
+    let made = rusqlite::Connection::open(&database)?;
+    made.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t(v)")?;
+    drop(made);
+    let before = std::fs::read(&database)?;
+    let insert = "INSERT INTO t VALUES (1)";
+    let modes = ["--journal", "delete,wal", "--html", "cost.html"];
+    let words = [&["explain", "app.db", insert, "--json"][..], &modes].concat();
+    let outcome = other.run(&WEAK_ROOT, &words)?.status(0)?;
+    let lacks = "this root lacks it";
+    let is_told = outcome.stderr.contains(said) && outcome.stderr.contains(lacks);
+    anyhow::ensure!(is_told && !outcome.stderr.contains("sudo"), "{outcome:?}");
+    let explanation: Value = serde_json::from_str(&outcome.stdout)?;
+    let runs = explanation["runs"].as_array().map(Vec::len);
+    anyhow::ensure!(runs == Some(2), "{explanation}");
+    anyhow::ensure!(other.path().join("cost.html").exists(), "no page");
+    anyhow::ensure!(std::fs::read(&database)? == before, "the database changed");
+
+    let cell = "name='one'\n[[cells]]\nworkload='file'\nfilesystem='ext4'\nsize='16KiB'\n\
+        device-size='64MiB'\n";
+    std::fs::write(other.path().join("one.toml"), cell)?;
+    let results = other.path().join("results");
+    std::fs::create_dir(&results)?;
+    std::os::unix::fs::chown(&results, Some(65534), Some(65534))?;
+    let lab = ["lab", "run", "one.toml", "--results", "results", "--json"];
+    let outcome = other.run(&USER, &lab)?.status(0)?;
+    anyhow::ensure!(outcome.stderr.contains(said), "{outcome:?}");
+
+    for words in [
+        &["demo", "--on", "here"][..],
+        &["explain", "app.db", insert, "--on", "here"],
+    ] {
+        other.run(&USER, words)?.refused(&[4], "CAP_")?;
+    }
+    let left = std::fs::read_dir(other.path())?.flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    let hidden = |name: &&std::ffi::OsString| name.to_string_lossy().starts_with('.');
+    anyhow::ensure!(!left.iter().any(|name| hidden(&name)), "{left:?}");
+    Ok(())
+}
+
 fn by_a_user() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(directory.path(), open)?;
-    // The build's directory may be closed to others.
-    let copy = directory.path().join("iostep");
-    std::fs::copy(iostep::binary()?, &copy)?;
+    let other = Other::new()?;
     let script = "id -u; echo kept > written; cat /etc/shadow";
-    let output = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&copy)
-        .args(["lab", "guest", "--rw", ".", "--", "sh", "-c", script])
-        .current_dir(directory.path())
-        .env("TMPDIR", directory.path())
-        .output()?;
-    let outcome = Outcome::from(output).status(1)?;
+    let words = ["lab", "guest", "--rw", ".", "--", "sh", "-c", script];
+    let outcome = other.run(&USER, &words)?.status(1)?;
     anyhow::ensure!(outcome.stdout == "0\n", "{outcome:?}");
     let denied = outcome.stderr.contains("/etc/shadow: Permission denied");
     anyhow::ensure!(denied, "{outcome:?}");
-    let written = directory.path().join("written").metadata()?;
+    let written = other.path().join("written").metadata()?;
     let owner = std::os::unix::fs::MetadataExt::uid(&written);
     anyhow::ensure!(owner == 65534, "it belongs to {owner}");
     Ok(())

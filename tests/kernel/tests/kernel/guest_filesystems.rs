@@ -3,7 +3,7 @@
 
 use crate::case::Case;
 use crate::recording::Scenario;
-use crate::{advise, attribution, batch_atomic, devices, f2fs, fat, nilfs2, variants};
+use crate::{advise, attribution, batch_atomic, devices, disks, f2fs, fat, nilfs2, variants};
 
 /// What is found in another way on another kernel: direct I/O, io_uring, the log, the trees.
 pub const MODES: &[&str] = &[
@@ -30,6 +30,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(nilfs2::cases());
     all.extend(fat::cases());
     all.extend(advise::cases_for_guests());
+    all.extend(disks::cases_for_guests());
     for whole in attribution::WHOLE {
         all.extend(attribution::cases_of(Scenario {
             modes: MODES,

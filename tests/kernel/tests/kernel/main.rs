@@ -18,6 +18,7 @@ mod cgroups;
 mod clean;
 mod databases;
 mod devices;
+mod disks;
 mod every_kernel;
 mod explain;
 mod f2fs;
@@ -33,12 +34,14 @@ mod names;
 mod nilfs2;
 mod overlay;
 mod partition;
+mod raw_device;
 mod read_back;
 mod record;
 mod recording;
 mod refused;
 mod replay;
 mod requests;
+mod rewritten;
 mod rights;
 mod serve;
 mod shown;
@@ -47,6 +50,8 @@ mod stacks;
 mod stage;
 mod stall;
 mod variants;
+mod waiting;
+mod whose;
 
 use std::path::Path;
 
@@ -70,11 +75,14 @@ fn main() -> anyhow::Result<()> {
     cases.extend(bad_input::cases());
     cases.extend(bench::cases());
     cases.extend(busy::cases());
+    cases.extend(waiting::cases());
     cases.extend(careful::cases());
     cases.extend(cgroups::cases());
+    cases.extend(rewritten::cases());
     cases.extend(clean::cases());
     cases.extend(databases::cases());
     cases.extend(devices::cases());
+    cases.extend(disks::cases());
     cases.extend(explain::cases());
     cases.extend(faults::cases());
     cases.extend(flushes::cases());
@@ -82,6 +90,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
     cases.extend(guest::cases_on_stacks(stacks::cases()));
+    cases.extend(guest::cases_on_stacks(partition::cases_on_stacks()));
     cases.extend(guest::cases_without_bpf(attribution::cases_without_bpf()));
     cases.extend(guest::cases_without_bpf(bad_input::cases_without_bpf()));
     cases.extend(guest::cases_on_disks(busy::cases_on_disks()));
@@ -90,6 +99,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(names::cases());
     cases.extend(overlay::cases());
     cases.extend(partition::cases());
+    cases.extend(raw_device::cases());
     cases.extend(read_back::cases());
     cases.extend(replay::cases());
     cases.extend(record::cases());
@@ -100,6 +110,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(shown::cases());
     cases.extend(splits::cases());
     cases.extend(stall::cases());
+    cases.extend(whose::cases());
     let trials = cases
         .into_iter()
         .filter(|case| lane.has(case))

@@ -23,7 +23,11 @@ pub fn cases() -> Vec<Case> {
         let name = format!("{name}, {} by {backend}", kind.name());
         Case::new(name, needs, move || body(kind, backend)).about("names")
     };
+    let renamed = "a file has its last name and keeps its first";
     vec![
+        case(Kind::Ext4, "bpf", renamed, renames),
+        case(Kind::Xfs, "bpf", renamed, renames),
+        case(Kind::Btrfs, "bpf", renamed, renames),
         case(Kind::Ext4, "bpf", "a file is what linkat made of it", files),
         case(Kind::Xfs, "bpf", "a file is what linkat made of it", files),
         case(
@@ -114,6 +118,35 @@ fn files(kind: Kind, backend: &str) -> anyhow::Result<()> {
     let table = table.take_while(|line| !line.is_empty());
     let rows = table.filter(|line| line.contains("/#"));
     anyhow::ensure!(rows.count() == 2, "{}", told.text);
+    Ok(())
+}
+
+fn renames(kind: Kind, backend: &str) -> anyhow::Result<()> {
+    let told = Told::of(kind, backend, "renames")?;
+    let facts = told.facts.as_array().context("no facts")?;
+    for fact in facts {
+        let is_meant = |file: &&File| {
+            fact["inode"] == file.key.inode && fact["generation"] == file.key.generation
+        };
+        let meant: Vec<_> = told.trace.files.iter().filter(is_meant).collect();
+        let [file] = meant[..] else {
+            anyhow::bail!("{} rows of {fact}", meant.len());
+        };
+        println!("    {:?}, first {:?}", file.path, file.first_path);
+        let path = |name: &Value| name.as_str().map(|name| format!("/{name}"));
+        anyhow::ensure!(file.path == path(&fact["path"]), "{fact}: {file:?}");
+        anyhow::ensure!(file.first_path == path(&fact["first"]), "{fact}: {file:?}");
+        anyhow::ensure!(
+            fact["deleted"] == file.deleted_ns.is_some(),
+            "{fact}: {file:?}"
+        );
+    }
+    // Bytes that are no text are a row each.
+    let rows = told.rows("files");
+    for name in ["/n\\xff", "/n\\xfe", "/n\\\\xff"] {
+        let own = rows.iter().filter(|row| row["path"] == name);
+        anyhow::ensure!(own.count() == 1, "{name}: {rows:#?}");
+    }
     Ok(())
 }
 

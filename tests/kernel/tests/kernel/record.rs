@@ -17,6 +17,7 @@ use crate::case::Case;
 use crate::faults::wait_until;
 
 mod cut;
+mod odd;
 mod overlay;
 mod received;
 mod strace;
@@ -52,6 +53,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("ptrace and BPF record the same", needs, both_ways),
     ];
     cases.extend(cut::cases());
+    cases.extend(odd::cases());
     cases.extend(overlay::cases());
     cases.extend(received::cases());
     cases.into_iter().map(|case| case.about("record")).collect()

@@ -16,6 +16,7 @@ mod block;
 mod data;
 mod failing;
 mod interrupted;
+mod told;
 
 const KINDS: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
 
@@ -74,6 +75,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(data::cases());
     all.extend(failing::cases());
     all.extend(interrupted::cases());
+    all.extend(told::cases());
     all.into_iter().map(|case| case.about("replay")).collect()
 }
 

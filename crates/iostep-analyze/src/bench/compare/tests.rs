@@ -174,6 +174,28 @@ fn one_run_tells_what_the_device_was_asked_for_and_no_latency() {
 }
 
 #[test]
+fn counts_of_a_device_that_others_used_are_not_judged() {
+    use iostep_model::bench::{OthersIo, ReadWritten};
+    let first = fixture::write_fdatasync(1);
+    let mut second = first.clone();
+    second.runs[0].others = Some(OthersIo {
+        here: ReadWritten {
+            written_bytes: 1 << 20,
+            ..ReadWritten::default()
+        },
+        ..OthersIo::default()
+    });
+    let comparison = compared(&first, &second);
+    for measure in [Measure::WrittenPerOperation, Measure::FlushesPerOperation] {
+        assert_eq!(comparison.judge(measure), Judged::Disturbed);
+    }
+    let gate = crate::bench::Gate::of(&comparison, &[Measure::WrittenPerOperation], 0.01);
+    assert_eq!(gate.verdict, crate::bench::Passage::CannotTell);
+    let both = compared(&second, &second);
+    assert_eq!(both.judge(Measure::FlushesPerOperation), Judged::Disturbed);
+}
+
+#[test]
 fn a_step_that_one_side_lacks_is_missing() {
     let first = fixture::write_fdatasync(5);
     let mut second = first.clone();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use iostep_model::bench::Warning;
+use iostep_model::bench::{ReadWritten, Warning};
 use iostep_report::quantity;
 
 /// A warning as a fact and an advice, without a full stop: `the machine runs on its battery`,
@@ -45,13 +45,6 @@ fn fact(warning: &Warning) -> String {
         Warning::MoreThreadsThanCpus { threads, cpus } => {
             format!("{threads} threads share {cpus} CPUs, so latencies hold the wait for one")
         }
-        Warning::FitsInPageCache {
-            file_bytes,
-            memory_bytes,
-        } => {
-            let [files, memory] = [*file_bytes, *memory_bytes].map(quantity::bytes);
-            format!("{files} of files fit into {memory} of memory and are read from the page cache")
-        }
         Warning::TooShort { elapsed_ns } => {
             let elapsed = quantity::duration(*elapsed_ns);
             format!("{elapsed} of measuring are too short to say much")
@@ -65,6 +58,39 @@ fn fact(warning: &Warning) -> String {
             format!("the runs are known to {spread} only, not to {bound}")
         }
         Warning::StockLog { reason } => format!("waldio left the log to SQLite: {reason}"),
+        of_device => device_fact(of_device),
+    }
+}
+
+/// What is said of the device, and of what it got.
+fn device_fact(warning: &Warning) -> String {
+    match warning {
+        Warning::BusyDevice {
+            others,
+            device,
+            processes,
+        } => busy_device(others, device, processes),
+        Warning::WithoutCheckpoint => {
+            "the log was not checkpointed within a run, so what a transaction wrote is without that"
+                .into()
+        }
+        Warning::StayedInMemory {
+            payload_bytes,
+            written_bytes,
+        } => {
+            let [payload, written] = [*payload_bytes, *written_bytes].map(quantity::bytes);
+            format!(
+                "this stayed in memory: {payload} were written, and the device got {written}, so the \
+                 figures are those of the page cache"
+            )
+        }
+        Warning::FitsInPageCache {
+            file_bytes,
+            memory_bytes,
+        } => {
+            let [files, memory] = [*file_bytes, *memory_bytes].map(quantity::bytes);
+            format!("{files} of files fit into {memory} of memory and are read from the page cache")
+        }
         Warning::LoopDevice {
             device,
             backing_file,
@@ -72,7 +98,27 @@ fn fact(warning: &Warning) -> String {
             let file = backing_file.display();
             format!("{device} is a loop device: its figures are those of {file} below")
         }
+        other => format!("{other:?}"),
     }
+}
+
+fn busy_device(others: &ReadWritten, device: &ReadWritten, processes: &[String]) -> String {
+    let of = |others: u64, all: u64, did: &str| {
+        let [others, all] = [others, all].map(quantity::bytes);
+        format!("{others} of {all} {did}")
+    };
+    let written = of(others.written_bytes, device.written_bytes, "written");
+    let read = of(others.read_bytes, device.read_bytes, "read");
+    let what = match (others.written_bytes, others.read_bytes) {
+        (_, 0) => written,
+        (0, _) => read,
+        _ => format!("{written}, {read}"),
+    };
+    let whose = match processes.is_empty() {
+        true => String::new(),
+        false => format!(" (by {})", processes.join(", ")),
+    };
+    format!("others used the device too: up to {what}{whose}, so that is not known of an operation")
 }
 
 fn unreadable(paths: &[PathBuf]) -> String {
@@ -98,6 +144,11 @@ fn advice(warning: &Warning) -> &'static str {
         Warning::Swapping { .. } => "close what needs the memory, or make files and threads fewer",
         Warning::BusyMachine { .. } => {
             "stop whatever else runs, or repeat until the spread is small"
+        }
+        Warning::BusyDevice { .. } => "stop them, or take storage of your own with --on loop",
+        Warning::WithoutCheckpoint => "take more --transactions, or a smaller --checkpoint",
+        Warning::StayedInMemory { .. } => {
+            "take --sync fdatasync, --transfer direct or --end-sync to measure the device"
         }
         Warning::Steal { .. } => "take a machine of your own, or repeat until the spread is small",
         Warning::MoreThreadsThanCpus { .. } => "take no more threads than CPUs to measure a device",

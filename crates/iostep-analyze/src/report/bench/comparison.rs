@@ -1,15 +1,18 @@
 //! Two benches side by side.
 
+mod gate;
+
 use iostep_model::unit::Unit;
-use iostep_report::document::{Block, Cell, Detail, Document, Section, Table};
+use iostep_report::document::{Block, Cell, Document, Section, Table};
 use iostep_report::quantity::{count, percent};
 
-use crate::bench::{Basis, Comparison, Interval, Measure, Row, Verdict};
+use crate::bench::{Basis, Comparison, Gate, Interval, Measure, Row, Verdict};
 use crate::report::disk;
 
 /// The report of a comparison; `names` are the two results'. First what is wrong with either, then
-/// what they do not have in common, then the verdict, then every measure.
-pub fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
+/// the verdict, then what they do not have in common, then every measure. The verdict is the gate's
+/// where there is one.
+pub fn document(comparison: &Comparison, gate: Option<&Gate>, names: [&str; 2]) -> Document {
     let mut body = Section::default();
     let broken = names.iter().zip(comparison.broken_runs);
     let broken = broken
@@ -26,6 +29,19 @@ pub fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
         )
     });
     body.alarms.extend(different);
+    match gate {
+        Some(gate) => {
+            let mut lines = gate::lines(gate, comparison);
+            body.headline = lines.remove(0);
+            body.push(Block::Lines(lines));
+        }
+        None => {
+            body.headline = match comparison.headline() {
+                Some(row) => sentence(comparison, row, names),
+                None => "nothing to compare: neither has a complete run".into(),
+            }
+        }
+    }
     let columns = ["not the same", names[0], names[1]].map(str::to_owned);
     let rows = comparison.differences.iter().map(|difference| {
         let value = |value: &Option<String>| Cell::text(value.as_deref().unwrap_or("-"));
@@ -35,17 +51,11 @@ pub fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
             .collect()
     });
     body.push(Block::Table(Table::new("", columns).rows(rows)));
-    let mut verdict = Section::new(match comparison.headline() {
-        Some(row) => sentence(comparison, row, names),
-        None => "nothing to compare: neither has a complete run".into(),
-    });
     let [first, second] = names.map(|name| format!(">{name}"));
     let [ratio, interval] = [">ratio", "95 % interval"].map(str::to_owned);
     let columns = [String::new(), first, second, ratio, interval, String::new()];
     let rows = rows_of(comparison).map(|row| cells(comparison, row));
-    verdict.push(Block::Table(Table::new("", columns).rows(rows)));
-    // Without a table the verdict is all that is said.
-    body.blocks.push((Detail::Brief, Block::Section(verdict)));
+    body.push(Block::Table(Table::new("", columns).rows(rows)));
     Document::of(body)
 }
 
@@ -75,10 +85,10 @@ fn cells(comparison: &Comparison, row: &Row) -> Vec<Cell> {
 /// The rows, without those that are 0 on both sides, which say nothing.
 fn rows_of(comparison: &Comparison) -> impl Iterator<Item = &Row> {
     let zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
-    comparison
-        .rows
-        .iter()
-        .filter(move |row| !zero(row.first) || !zero(row.second))
+    comparison.rows.iter().filter(move |row| {
+        let is_known = !zero(row.first) || !zero(row.second);
+        is_known || row.verdict == Verdict::Disturbed
+    })
 }
 
 fn word(row: &Row) -> &'static str {
@@ -87,6 +97,7 @@ fn word(row: &Row) -> &'static str {
         Verdict::Worse => "WORSE",
         Verdict::NoDifference { .. } => "no difference found",
         Verdict::TooFewRuns { .. } => "too few runs",
+        Verdict::Disturbed => "others used the device",
         Verdict::Missing => "only in one",
     }
 }
@@ -101,6 +112,7 @@ fn sentence(comparison: &Comparison, row: &Row, names: [&str; 2]) -> String {
         Basis::Seconds => {
             "from the seconds of one run each: other runs may differ by more; --repeat tells".into()
         }
+        Basis::Counts => "counted".into(),
         Basis::Nothing => String::new(),
     };
     let ratio = row.ratio.unwrap_or(1.0);
@@ -128,6 +140,7 @@ fn sentence(comparison: &Comparison, row: &Row, names: [&str; 2]) -> String {
         Verdict::TooFewRuns { needed } => format!(
             "too few runs to tell ({runs} and {other_runs}): repeat both at least {needed} times"
         ),
+        Verdict::Disturbed => "others used the device, so it is not known".into(),
         Verdict::Missing => format!(
             "only {} has a complete run",
             if row.first.is_some() { first } else { second }

@@ -3,7 +3,7 @@
 //! The columns are the same for every job, so that files can be put together; a number that a run
 //! does not have is empty.
 
-use iostep_model::bench::{Document, Step};
+use iostep_model::bench::{Document, Step, figures};
 use iostep_model::manifest::Counters;
 use iostep_report::csv::line;
 use serde::Serialize;
@@ -105,12 +105,12 @@ pub fn runs(document: &Document, summary: &Summary) -> String {
 }
 
 /// A line for each second of each run, below a line of names. A last second that is shorter has its
-/// real length, to which its rate refers.
+/// real length, and no rate beside whole ones.
 pub fn seconds(document: &Document) -> String {
     let mut text = line(SECOND_COLUMNS);
     for (run, seconds) in (1u64..).zip(document.runs.iter().map(|run| &run.seconds)) {
         for (number, second) in (1u64..).zip(seconds) {
-            let rate = ratio(second.operations, second.length_ns).map(|rate| rate * 1e9);
+            let rate = figures::rate(second.operations, second, seconds);
             let mean = ratio(second.latency_sum_ns, second.operations);
             let device = |value: fn(&Counters) -> u64| optional(second.device.as_ref().map(value));
             text += &line([

@@ -1,5 +1,6 @@
 //! The seconds of all runs, one run after the other, and their plots.
 
+use iostep_model::bench::figures::{self, whole_seconds};
 use iostep_model::bench::{Document, Run, Second};
 use iostep_model::manifest::Totals;
 use iostep_model::unit::Unit;
@@ -7,6 +8,8 @@ use iostep_report::plot::axis::{Axis, Px};
 use iostep_report::plot::{ACROSS_PX, Plot, Shape, UP_PX, stairs};
 use iostep_report::quantity;
 use iostep_report::quantity::Show as _;
+
+use super::totals;
 
 const SECOND_NS: f64 = 1e9;
 
@@ -19,6 +22,15 @@ struct Moment<'a> {
     from: f64,
     to: f64,
     second: &'a Second,
+    /// All seconds of its run.
+    series: &'a [Second],
+}
+
+impl Moment<'_> {
+    /// An amount of this second as a rate; `None` where it tells none.
+    fn rate(&self, amount: u64) -> Option<f64> {
+        figures::rate(amount, self.second, self.series)
+    }
 }
 
 /// Every second of a document.
@@ -26,6 +38,8 @@ pub(super) struct Timeline<'a> {
     moments: Vec<Moment<'a>>,
     /// What an operation is called.
     work: &'static str,
+    /// Whose flushes are counted, if not those of the devices alone.
+    whose_flushes: String,
 }
 
 impl<'a> Timeline<'a> {
@@ -41,11 +55,16 @@ impl<'a> Timeline<'a> {
                     from,
                     to,
                     second,
+                    series: seconds,
                 });
                 from = to;
             }
         }
-        Timeline { moments, work }
+        Timeline {
+            moments,
+            work,
+            whose_flushes: totals::whose_flushes(&document.environment),
+        }
     }
 
     /// Throughput, latency and, if a device counted, its bytes. None without any second.
@@ -61,14 +80,20 @@ impl<'a> Timeline<'a> {
     }
 
     fn throughput(&self) -> Plot {
-        let rate = |m: &Moment| per_second(m.second.operations, m.second);
+        let rate = |m: &Moment| m.rate(m.second.operations);
         let up = Axis::linear(self.greatest(rate), 1.0, UP_PX);
         let ticks = up.ticks(quantity::decimal);
         let title = format!("{}s per second", self.work);
         let lines = [(self.work, self.line(&up, rate))];
         self.plot(title, "What ended in each second of measured time.", |m| {
-            let bytes = per_second(m.second.bytes, m.second).unwrap_or(0.0);
-            let rate = rate(m).unwrap_or(0.0);
+            let (Some(rate), Some(bytes)) = (rate(m), m.rate(m.second.bytes)) else {
+                return format!(
+                    "{} {}s in the last {}, too short for a rate",
+                    quantity::count(m.second.operations),
+                    self.work,
+                    Unit::Nanoseconds.show(m.second.length_ns as f64)
+                );
+            };
             format!(
                 "{} {}s/s, {}/s",
                 quantity::decimal(rate),
@@ -108,8 +133,7 @@ impl<'a> Timeline<'a> {
     }
 
     fn device(&self) -> Plot {
-        let bytes =
-            |m: &Moment, of: fn(&Moment) -> Option<Totals>| per_second(of(m)?.bytes, m.second);
+        let bytes = |m: &Moment, of: fn(&Moment) -> Option<Totals>| m.rate(of(m)?.bytes);
         let written = |m: &Moment| bytes(m, |m| Some(m.second.device?.write));
         let read = |m: &Moment| bytes(m, |m| Some(m.second.device?.read));
         let up = Axis::bytes(self.greatest(written).max(self.greatest(read)), UP_PX);
@@ -128,7 +152,8 @@ impl<'a> Timeline<'a> {
                 format!("{bytes} in {}", quantity::count(totals.ios))
             });
             let flushes = quantity::count(device.flush.ios);
-            format!("written {written}, read {read}, {flushes} flushes")
+            let whose = &self.whose_flushes;
+            format!("written {written}, read {read}, {flushes} flushes{whose}")
         })
         .with(ticks, lines)
     }
@@ -197,16 +222,46 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// An amount of a second over its length; `None` if it has none.
-fn per_second(amount: u64, second: &Second) -> Option<f64> {
-    (second.length_ns > 0).then(|| amount as f64 * SECOND_NS / second.length_ns as f64)
+/// Operations a second, in each second of a run that tells a rate.
+pub(super) fn rates(run: &Run) -> Vec<f64> {
+    let seconds = whole_seconds(run);
+    seconds
+        .filter_map(|second| figures::rate(second.operations, second, &run.seconds))
+        .collect()
 }
 
-/// Operations a second, in each whole second of a run.
-pub(super) fn rates(run: &Run) -> Vec<f64> {
-    let whole = |second: &&Second| second.length_ns as f64 >= SECOND_NS;
-    let seconds = run.seconds.iter().filter(whole);
-    seconds
-        .filter_map(|second| per_second(second.operations, second))
-        .collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fixture;
+
+    #[test]
+    fn the_rest_of_a_second_is_no_spike() {
+        let mut document = fixture::write_fdatasync(1);
+        let run = &mut document.runs[0];
+        let whole = *run.seconds.first().expect("a second");
+        let last = Second {
+            length_ns: 100_000,
+            operations: 3,
+            ..whole
+        };
+        run.seconds = vec![whole, whole, last];
+        let timeline = Timeline::of(&document, "operation");
+        let rates = |m: &Moment| m.rate(m.second.operations);
+        assert_eq!(timeline.greatest(rates), whole.operations as f64);
+        assert_eq!(rates(&timeline.moments[2]), None);
+        let titles: Vec<String> = timeline
+            .throughput()
+            .shapes
+            .into_iter()
+            .filter_map(|shape| match shape {
+                Shape::Zone { title, .. } => Some(title),
+                _ => None,
+            })
+            .collect();
+        assert!(
+            titles[2].contains("3 operations in the last 100 µs"),
+            "{titles:?}"
+        );
+    }
 }

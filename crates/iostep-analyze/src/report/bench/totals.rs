@@ -1,9 +1,9 @@
 //! What is said of a single run: the machine, the threads, the totals, the page cache.
 
-use iostep_model::bench::WaldioRun;
+use iostep_model::bench::{Environment, WaldioRun};
 use iostep_report::quantity::{bytes, count, decimal, percent};
 
-use crate::bench::{RunSummary, Summary};
+use crate::bench::{DeviceCost, RunSummary, Summary};
 
 /// What waldio counted, as far as it counted anything.
 fn waldio(said: &WaldioRun) -> String {
@@ -22,7 +22,35 @@ fn waldio(said: &WaldioRun) -> String {
     )
 }
 
-pub(super) fn lines(summary: &Summary, run: &RunSummary) -> Vec<String> {
+/// Whose flushes a count has, if it is not that of the devices alone.
+pub(super) fn whose_flushes(environment: &Environment) -> String {
+    let disks = &environment.flushes_of;
+    match disks.len() {
+        0 => String::new(),
+        1 => format!(" of the whole disk {}", disks[0]),
+        _ => format!(" of the whole disks {}", disks.join(" and ")),
+    }
+}
+
+/// The flushes of one run, and who may have asked for them.
+fn flushes(environment: &Environment, device: &DeviceCost) -> String {
+    if !device.flushes_not_counted.is_empty() {
+        let disks = device.flushes_not_counted.join(" and ");
+        return format!("flushes unknown, as the kernel does not count those of {disks}");
+    }
+    let whose = whose_flushes(environment);
+    let flushes = format!("{} flushes{whose}", count(device.counters.flush.ios));
+    match (device.flushes_per_operation, device.writes_beside) {
+        (None, writes) if writes > 0 => format!(
+            "{flushes}, of which some may be among {} writes and flushes of its other partitions",
+            count(writes)
+        ),
+        _ => flushes,
+    }
+}
+
+/// What is said of one run.
+pub(super) fn lines(environment: &Environment, summary: &Summary, run: &RunSummary) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(machine) = run.cpu.machine {
         let [active, idle, iowait, irq, softirq, steal, others] = [
@@ -48,12 +76,12 @@ pub(super) fn lines(summary: &Summary, run: &RunSummary) -> Vec<String> {
     if let Some(device) = &run.device {
         let counters = device.counters;
         lines.push(format!(
-            "device: {} in {} writes, {} in {} reads, {} flushes",
+            "device: {} in {} writes, {} in {} reads, {}",
             bytes(counters.write.bytes),
             count(counters.write.ios),
             bytes(counters.read.bytes),
             count(counters.read.ios),
-            count(counters.flush.ios)
+            flushes(environment, device)
         ));
     }
     lines.extend(run.threads.map(|threads| {

@@ -34,16 +34,18 @@ pub(super) fn facts(manifest: &Manifest) -> Vec<Fact> {
     let mut facts = vec![Fact::of("device", device(manifest))];
     facts.extend(disk::line(&manifest.disks).map(|disks| Fact::of("disk", disks)));
     facts.extend(disk::health(&manifest.disks).map(|health| Fact::of("health", health)));
-    match &manifest.filesystem {
-        Some(fs) => {
-            let place = match fs.mount_point.as_str() {
-                "" => "an image",
-                place => place,
-            };
-            facts.push(Fact::of("filesystem", format!("{} on {place}", fs.kind)));
-            facts.push(Fact::of("options", &fs.options));
-        }
-        None => facts.push(Fact::of("filesystem", "none found")),
+    for (volume, fs) in manifest.filesystems() {
+        let lies_on = volume.map_or("an image", |volume| volume.title());
+        let place = match (fs.mount_point.as_str(), volume) {
+            ("", _) => lies_on.to_owned(),
+            (place, None) => place.to_owned(),
+            (place, Some(volume)) => format!("{place}, {}", volume.title()),
+        };
+        facts.push(Fact::of("filesystem", format!("{} on {place}", fs.kind)));
+        facts.push(Fact::of("options", &fs.options));
+    }
+    if manifest.filesystems().next().is_none() {
+        facts.push(Fact::of("filesystem", "none found"));
     }
     let host = &manifest.host;
     let mut kernel = format!("Linux {} {}", host.kernel, host.machine);

@@ -5,8 +5,8 @@ use iostep_report::quantity::{bytes, percent};
 use rustc_hash::FxHashMap;
 
 use super::requests::percentile_cells;
-use crate::stats::Summary;
 use crate::stats::syncs::Caused;
+use crate::stats::{FileRow, Summary};
 
 /// Single sync calls that a text shows.
 const CALLS_SHOWN: usize = 5;
@@ -19,6 +19,45 @@ fn path_of(path: &str, files: u64) -> String {
     }
 }
 
+fn title_of(file: &FileRow) -> String {
+    match &file.user_first_path {
+        Some(first) => format!("inode {}, first seen as {first}", file.inode),
+        None => format!("inode {}", file.inode),
+    }
+}
+
+/// What became of a file: that it is gone, or how many of that path are, and what of its path was another first. The directories
+/// above and the names below that are the same are left out.
+fn fate_of(file: &FileRow) -> String {
+    let deleted = match file.deleted_files {
+        0 => None,
+        all if all == file.files => Some("deleted".to_owned()),
+        some => Some(format!("{some} deleted")),
+    };
+    let first = file.user_first_path.as_deref();
+    let was = first.map(|first| format!("was {}", difference(first, &file.user_path)));
+    let all: Vec<String> = deleted.into_iter().chain(was).collect();
+    all.join(", ")
+}
+
+/// The part of a path that is another than that of a second path, from the first name to the last.
+fn difference(path: &str, other: &str) -> String {
+    let names: Vec<&str> = path.split('/').collect();
+    let others: Vec<&str> = other.split('/').collect();
+    let pairs = || names.iter().zip(&others);
+    let above = pairs().take_while(|(one, other)| one == other).count();
+    let most = names.len().min(others.len()) - above;
+    let from_end = names.iter().rev().zip(others.iter().rev());
+    let below = from_end.take(most).take_while(|(a, b)| a == b).count();
+    let part = names[above..names.len() - below].join("/");
+    match (part.as_str(), below) {
+        // A part was put in between, or above.
+        ("", _) => path.to_owned(),
+        (_, 0) => part,
+        _ => format!("{part}/…"),
+    }
+}
+
 pub(super) fn files(summary: &Summary) -> Table {
     let columns = [
         "~file", "type", "+reads", "+read", "+writes", "+written", "+syncs", "",
@@ -26,14 +65,14 @@ pub(super) fn files(summary: &Summary) -> Table {
     let rows = summary.files_by_path().into_iter().map(|file| {
         let name = Cell::text(path_of(&file.user_path, file.files));
         vec![
-            name.titled(format!("inode {}", file.inode)),
+            name.titled(title_of(&file)),
             Cell::text(file.file_type.name()),
             Cell::count(file.amounts.read.requests),
             Cell::bytes(file.amounts.read.bytes),
             Cell::count(file.amounts.write.requests),
             Cell::bytes(file.amounts.write.bytes),
             Cell::count(file.syncs),
-            Cell::text(if file.deleted { "deleted" } else { "" }),
+            Cell::text(fate_of(&file)),
         ]
     });
     Table::new("Files", columns)
@@ -207,4 +246,43 @@ pub(super) fn joj(summary: &Summary) -> Table {
         .note(note)
         .long("names")
         .rows(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_what_of_it_was_another_first() {
+        for (first, last, expected) in [
+            ("/m/conf.tmp", "/m/conf", "conf.tmp"),
+            ("/m/x.tmp", "/m/d/x", "x.tmp"),
+            ("/m/a/x", "/m/b/y", "a/x"),
+            ("/m/stage/a/deep", "/m/final/a/deep", "stage/…"),
+            ("/m/one/two/a/b", "/m/three/a/b", "one/two/…"),
+            // A directory was put in between, or fell away.
+            ("/m/x", "/m/d/x", "/m/x"),
+            ("/m/d/x", "/m/x", "d/…"),
+            ("/m/a/a/x", "/m/a/x", "a/…"),
+            ("/m/a/x", "/m/a/a/x", "/m/a/x"),
+        ] {
+            assert_eq!(difference(first, last), expected, "{first} {last}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_several_files_says_how_many_of_them_are_deleted() {
+        let summary = Summary::of(&iostep_model::fixture::sqlite_on_ext4(40));
+        let mut row = summary.files[0].clone();
+        for (files, deleted, expected) in [
+            (1, 0, ""),
+            (1, 1, "deleted"),
+            (3, 0, ""),
+            (3, 2, "2 deleted"),
+            (3, 3, "deleted"),
+        ] {
+            (row.files, row.deleted_files) = (files, deleted);
+            assert_eq!(fate_of(&row), expected, "{deleted} of {files}");
+        }
+    }
 }

@@ -136,7 +136,14 @@ fn on_path(
 ) -> (Syscall, Operation<HandleId, PathId>, Outcome) {
     let target = Target::Path(path);
     match kind {
-        8 => (Syscall::Access, Operation::Access { path, mode: 0 }, ended),
+        8 => (
+            Syscall::Access,
+            Operation::Access {
+                target: Target::Path(path),
+                mode: 0,
+            },
+            ended,
+        ),
         9 => (Syscall::Unlink, Operation::Unlink { path }, ended),
         _ => {
             let follow = false;

@@ -119,8 +119,8 @@ impl<'a> Arguments<'a> for Text<'_, 'a> {
     /// library's futimens calls utimensat.
     fn target_at(&self, flags: u32) -> Result<Target<Descriptor<'a>, Path<'a>>, Reason> {
         let directory = self.descriptor(0)?;
-        let itself =
-            self.is_null(1) || flags & flags::AT_EMPTY_PATH != 0 && self.0.argument(1)? == b"\"\"";
+        let itself = self.is_null(1)
+            || flags & flags::AT_EMPTY_PATH != 0 && self.0.argument(1)?.starts_with(b"\"\"");
         if itself && directory.number != CURRENT_DIRECTORY {
             return Ok(Target::Handle(directory));
         }
@@ -190,6 +190,20 @@ impl<'a> Arguments<'a> for Text<'_, 'a> {
         }
     }
 
+    /// `{src_fd=3, src_offset=0, src_length=4096, dest_offset=0}`.
+    fn clone_range(&self, at: usize) -> Result<(Descriptor<'a>, [i64; 3]), Reason> {
+        let argument = self.0.argument(at)?;
+        let field = |name| value::field(argument, name).ok_or(self.unreadable());
+        let from = value::descriptor(field(b"src_fd")?).ok_or(self.unreadable())?;
+        let number = |name| value::number(field(name)?).ok_or(self.unreadable());
+        let numbers = [
+            number(b"src_offset")?,
+            number(b"src_length")?,
+            number(b"dest_offset")?,
+        ];
+        Ok((from, numbers))
+    }
+
     /// F_NOTIFY, F_GETOWN and others change no descriptor and no file.
     fn command(&self, at: usize) -> Result<u32, Reason> {
         flags::flags(self.0.argument(at)?, flags::FCNTL).ok_or(NOT_FILES)
@@ -216,7 +230,7 @@ impl<'a> Arguments<'a> for Text<'_, 'a> {
 }
 
 /// How many bytes a vector has, and whether all of it is there.
-fn vector_bytes(text: &[u8]) -> (u64, bool) {
+pub(super) fn vector_bytes(text: &[u8]) -> (u64, bool) {
     if !text.starts_with(b"[") {
         return (0, false);
     }

@@ -16,6 +16,10 @@ pub(super) fn change_directory<'a>(call: &mut Call<'a>) -> Decoded<'a> {
     Text(call).path(0).map(Action::ChangeDirectory)
 }
 
+pub(super) fn change_root<'a>(call: &mut Call<'a>) -> Decoded<'a> {
+    Text(call).path(0).map(Action::ChangeRoot)
+}
+
 pub(super) fn change_directory_to<'a>(call: &mut Call<'a>) -> Decoded<'a> {
     Ok(Action::ChangeDirectory(Path {
         directory: Some(Text(call).descriptor(0)?),
@@ -35,6 +39,7 @@ pub(super) fn current_directory<'a>(call: &mut Call<'a>) -> Decoded<'a> {
 
 pub(super) fn clone<'a>(call: &mut Call<'a>) -> Decoded<'a> {
     let child = match call.returned {
+        Returned::Value(_) if call.translated.is_some() => call.translated.unwrap_or(0),
         Returned::Value(child) => u32::try_from(child).map_err(|_| Text(call).unreadable())?,
         // It made nothing, or nobody knows what.
         _ => 0,

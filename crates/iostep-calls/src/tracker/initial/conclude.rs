@@ -1,17 +1,17 @@
 //! What each call tells of the beginning.
 
-use iostep_model::syscall::raw::{Returned, Seen};
-use iostep_model::syscall::{
-    Content, Errno, InitialFile, InitialKind, OpenFlags, Operation, Paths, Target,
-};
+use iostep_model::syscall::raw::{Returned, Seen, SeenKind};
+use iostep_model::syscall::{Errno, InitialFile, OpenFlags, Operation, PathId, Paths, Target};
 
 use super::tree::{DirectoryEntry, Found, InodeId, Kind, Origin, Tree};
 
-const EISDIR: Errno = Errno(21);
 /// include/uapi/linux/fs.h.
 const RENAME_EXCHANGE: u32 = 2;
 /// include/uapi/linux/falloc.h: sizes stay as they are, or shrink, or are not what they seem.
 const FALLOC_CHANGES_NO_SIZE: u32 = 0x01;
+
+/// Asks whether it can be executed (access(2)).
+pub(super) const X_OK: u32 = 1;
 
 /// How a call ended, as far as it tells of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +35,17 @@ impl From<Returned> for Ended {
 /// What is known of the beginning, and of the names as they are now.
 #[derive(Debug)]
 pub(in crate::tracker) struct Conclusions {
-    tree: Tree,
+    pub(super) tree: Tree,
+    /// FIFOs, sockets or devices were told of.
+    pub(super) has_others: bool,
 }
 
 impl Conclusions {
     pub(in crate::tracker) fn new() -> Conclusions {
-        Conclusions { tree: Tree::new() }
+        Conclusions {
+            tree: Tree::new(),
+            has_others: false,
+        }
     }
 
     /// Everything concluded or seen, each path once.
@@ -63,6 +68,7 @@ impl Conclusions {
         if flags.has(OpenFlags::O_TMPFILE) {
             if ended == Ended::Worked {
                 self.is_directory(path);
+                return Some(self.tree.make_unnamed());
             }
             return None;
         }
@@ -79,13 +85,37 @@ impl Conclusions {
                 }
                 Some(inode)
             }
-            // With `O_CREAT` it is the directory that is missing, and so the file is too.
             Ended::Failed(errno) => {
-                self.failed(path, follow, errno);
+                self.open_failed(path, flags, errno);
                 None
             }
             Ended::Unknown => None,
         }
+    }
+
+    /// An open of an open file of this inode. Gives the inode that it opened.
+    pub(in crate::tracker) fn reopen(
+        &mut self,
+        inode: Option<InodeId>,
+        flags: OpenFlags,
+        ended: Ended,
+        seen: Option<&Seen>,
+    ) -> Option<InodeId> {
+        let inode = inode.filter(|_| ended == Ended::Worked)?;
+        if let Some(seen) = seen {
+            self.told(inode, seen);
+        }
+        let directory = flags.has(OpenFlags::O_DIRECTORY) || flags.has(OpenFlags::O_TMPFILE);
+        if directory && self.tree[inode].kind == Kind::Unknown {
+            self.tree[inode].kind = Kind::Directory;
+        }
+        if flags.has(OpenFlags::O_TMPFILE) {
+            return Some(self.tree.make_unnamed());
+        }
+        if flags.has(OpenFlags::O_TRUNC) {
+            self.resized(inode, 0);
+        }
+        Some(inode)
     }
 
     /// An open with `O_CREAT` that worked.
@@ -114,37 +144,44 @@ impl Conclusions {
     /// Any other call that names files by paths or changes them. `inode_of` tells a handle's.
     pub(in crate::tracker) fn call<H: Copy>(
         &mut self,
-        operation: &Operation<H, iostep_model::syscall::PathId>,
+        operation: &Operation<H, PathId>,
         ended: Ended,
         paths: &Paths,
         seen: Option<&Seen>,
         inode_of: impl Fn(H) -> Option<InodeId>,
     ) {
         use Operation as O;
+        if let Ended::Failed(errno) = ended {
+            return self.call_failed(operation, errno, paths, inode_of);
+        }
         match operation {
-            O::Stat { target, follow } => self.target(*target, *follow, ended, paths, seen),
-            O::StatFilesystem { target } | O::SetTimes { target } => {
-                self.target(*target, true, ended, paths, seen);
+            O::Stat { target, follow } => {
+                if let (Some(seen), Ended::Worked) = (seen, ended) {
+                    self.answered(*target, *follow, seen, paths, &inode_of);
+                }
+                self.target(*target, *follow, ended, paths);
             }
-            O::SetMode { target, .. } | O::SetOwner { target, .. } => {
-                self.target(*target, true, ended, paths, seen);
+            O::StatFilesystem { target } | O::SetTimes { target } | O::SetOwner { target, .. } => {
+                self.target(*target, true, ended, paths);
             }
-            O::Access { path, .. } => {
-                self.target::<H>(Target::Path(*path), true, ended, paths, seen);
+            O::SetMode { target, .. } => {
+                self.target(*target, true, ended, paths);
+                self.mode_set(*target, paths, &inode_of);
+            }
+            O::Access { target, mode } => {
+                self.target(*target, true, ended, paths);
+                if let (Target::Path(path), Ended::Worked) = (target, ended)
+                    && mode & X_OK != 0
+                {
+                    self.is_executable(paths.get(*path), true);
+                }
             }
             O::ReadLink { path, .. } => {
-                self.target::<H>(Target::Path(*path), false, ended, paths, seen);
+                self.target::<H>(Target::Path(*path), false, ended, paths);
             }
-            O::Truncate { target, size } => {
-                self.target(*target, true, ended, paths, seen);
-                let inode = match target {
-                    Target::Handle(handle) => inode_of(*handle),
-                    Target::Path(path) if ended == Ended::Worked => {
-                        self.exists(paths.get(*path), true)
-                    }
-                    Target::Path(_) => None,
-                };
-                if let (Some(inode), Ended::Worked) = (inode, ended) {
+            O::Truncate { target, size } if ended == Ended::Worked => {
+                let inode = self.file_of(*target, paths, &inode_of);
+                if let Some(inode) = inode {
                     self.resized(inode, u64::try_from(*size).unwrap_or(0));
                 }
             }
@@ -165,41 +202,84 @@ impl Conclusions {
                     self.tree[inode].kind = Kind::Directory;
                 }
             }
-            _ => self.names(operation, ended, paths, seen),
+            O::Link {
+                from: Target::Handle(of),
+                to,
+                ..
+            } => {
+                if let Ended::Worked = ended
+                    && let Some(place) = self.vacant(paths.get(*to))
+                    && let Some(inode) = inode_of(*of)
+                {
+                    self.tree.bind(&place, inode);
+                }
+            }
+            _ => self.names(operation, ended, paths),
+        }
+    }
+
+    /// The file of a call that worked and follows links.
+    fn file_of<H>(
+        &mut self,
+        target: Target<H, PathId>,
+        paths: &Paths,
+        inode_of: impl Fn(H) -> Option<InodeId>,
+    ) -> Option<InodeId> {
+        match target {
+            Target::Handle(handle) => inode_of(handle),
+            Target::Path(path) => self.exists(paths.get(path), true),
+        }
+    }
+
+    /// What a call of the stat family answered.
+    fn answered<H>(
+        &mut self,
+        target: Target<H, PathId>,
+        follow: bool,
+        seen: &Seen,
+        paths: &Paths,
+        inode_of: impl Fn(H) -> Option<InodeId>,
+    ) {
+        match target {
+            Target::Path(path) => self.seen(paths.get(path), follow, seen),
+            Target::Handle(handle) => {
+                if let Some(inode) = inode_of(handle) {
+                    self.told(inode, seen);
+                }
+            }
+        }
+    }
+
+    /// Permissions were set, so that what is told of them later is not of the beginning.
+    fn mode_set<H>(
+        &mut self,
+        target: Target<H, PathId>,
+        paths: &Paths,
+        inode_of: impl Fn(H) -> Option<InodeId>,
+    ) {
+        let inode = self.file_of(target, paths, inode_of);
+        if let Some(inode) = inode {
+            self.tree[inode].mode_changed = true;
         }
     }
 
     /// A call that makes, moves or removes names.
-    fn names<H>(
-        &mut self,
-        operation: &Operation<H, iostep_model::syscall::PathId>,
-        ended: Ended,
-        paths: &Paths,
-        seen: Option<&Seen>,
-    ) {
+    fn names<H>(&mut self, operation: &Operation<H, PathId>, ended: Ended, paths: &Paths) {
         use Operation as O;
         let (O::Rename { from: path, .. }
-        | O::Link { from: path, .. }
+        | O::Link {
+            from: Target::Path(path),
+            ..
+        }
         | O::Symlink { path, .. }
         | O::Unlink { path }
         | O::MakeDirectory { path, .. }
+        | O::MakeNode { path, .. }
         | O::RemoveDirectory { path }) = operation
         else {
             return;
         };
         let path = paths.get(*path);
-        if let Some(seen) = seen {
-            self.seen(path, false, seen);
-        }
-        if let Ended::Failed(errno) = ended {
-            match operation {
-                O::Unlink { .. } | O::RemoveDirectory { .. } => self.failed(path, false, errno),
-                O::Symlink { .. } if errno == Errno::EEXIST => drop(self.exists(path, false)),
-                O::MakeDirectory { .. } if errno == Errno::EEXIST => self.is_directory(path),
-                // Which of the two names is meant is not known.
-                _ => {}
-            }
-        }
         if ended != Ended::Worked {
             return;
         }
@@ -212,11 +292,13 @@ impl Conclusions {
                 }
             }
             O::Symlink { content, .. } => {
+                self.tree.may_lead_out(paths.get(*content));
                 if let Some(place) = self.vacant(path) {
                     let kind = Kind::Symlink(paths.get(*content).into());
                     self.tree.make(&place, kind);
                 }
             }
+            O::MakeNode { mode, .. } => self.make_node(path, *mode),
             O::MakeDirectory { .. } => {
                 if let Some(place) = self.vacant(path) {
                     self.tree.make(&place, Kind::Directory);
@@ -225,6 +307,7 @@ impl Conclusions {
             _ => {
                 if matches!(operation, O::RemoveDirectory { .. }) {
                     self.is_directory(path);
+                    self.was_emptied(path);
                 }
                 if self.exists(path, false).is_some()
                     && let Some(place) = self.tree.place(path, false, true)
@@ -232,6 +315,28 @@ impl Conclusions {
                     self.tree.unbind(&place);
                 }
             }
+        }
+    }
+
+    /// A node was made, of this type.
+    fn make_node(&mut self, path: &[u8], mode: u32) {
+        let kind = match SeenKind::of_stat(mode, None, None) {
+            SeenKind::Fifo => Kind::Fifo,
+            SeenKind::Socket => Kind::Socket,
+            SeenKind::Device => Kind::Device,
+            // No type is that of a file (mknod(2)).
+            _ => Kind::File,
+        };
+        self.has_others |= kind != Kind::File;
+        if let Some(place) = self.vacant(path) {
+            self.tree.make(&place, kind);
+        }
+    }
+
+    /// A directory could be removed: whatever was in it went unseen.
+    fn was_emptied(&mut self, path: &[u8]) {
+        if let Some(inode) = self.exists(path, false) {
+            self.tree[inode].had_entries = false;
         }
     }
 
@@ -261,44 +366,14 @@ impl Conclusions {
     }
 
     /// A call that only names a file.
-    fn target<H>(
-        &mut self,
-        target: Target<H, iostep_model::syscall::PathId>,
-        follow: bool,
-        ended: Ended,
-        paths: &Paths,
-        seen: Option<&Seen>,
-    ) {
-        let Target::Path(path) = target else {
-            return;
-        };
-        let path = paths.get(path);
-        if let Some(seen) = seen {
-            self.seen(path, follow, seen);
-        }
-        match ended {
-            Ended::Worked => drop(self.exists(path, follow)),
-            Ended::Failed(errno) => self.failed(path, follow, errno),
-            Ended::Unknown => {}
-        }
-    }
-
-    /// A failure that tells of the file at the end of a path.
-    fn failed(&mut self, path: &[u8], follow: bool, errno: Errno) {
-        match errno {
-            Errno::ENOENT => {
-                if let Some(place) = self.tree.place(path, follow, false) {
-                    self.nothing_at(&place);
-                }
-            }
-            Errno::EEXIST => drop(self.exists(path, follow)),
-            EISDIR => self.is_directory(path),
-            _ => {}
+    fn target<H>(&mut self, target: Target<H, PathId>, follow: bool, ended: Ended, paths: &Paths) {
+        if let (Target::Path(path), Ended::Worked) = (target, ended) {
+            self.exists(paths.get(path), follow);
         }
     }
 
     /// Something is at the end of a path.
-    fn exists(&mut self, path: &[u8], follow: bool) -> Option<InodeId> {
+    pub(super) fn exists(&mut self, path: &[u8], follow: bool) -> Option<InodeId> {
         let place = self.tree.place(path, follow, true)?;
         let inode = match self.tree.find(&place) {
             Found::Inode(inode) => inode,
@@ -329,22 +404,9 @@ impl Conclusions {
         }
     }
 
-    /// A symbolic link with these words is at a path, unless a call took it for what it leads to.
-    pub(in crate::tracker) fn is_link(&mut self, path: &[u8], content: &[u8]) {
-        let Some(place) = self.tree.place(path, false, true) else {
-            return;
-        };
-        let inode = match self.tree.find(&place) {
-            Found::Untouched => self.tree.touch(&place),
-            Found::Inode(inode) => inode,
-            Found::Absent => return,
-        };
-        let known = &mut self.tree[inode];
-        let untold = known.kind == Kind::Unknown && !known.followed;
-        if known.origin == Origin::Initial && untold {
-            known.kind = Kind::Symlink(content.into());
-            known.seen = Some(Content::Data);
-        }
+    /// Where a path leads that goes by a symbolic link into /proc or /dev: the absolute path there.
+    pub(in crate::tracker) fn leads_out(&self, path: &[u8], follow: bool) -> Option<Vec<u8>> {
+        self.tree.leads_out(path, follow)
     }
 
     /// True if the path leads to what is known to be a directory.
@@ -359,13 +421,13 @@ impl Conclusions {
     /// A place where nothing was when a call made something there.
     fn vacant(&mut self, path: &[u8]) -> Option<DirectoryEntry> {
         let place = self.tree.place(path, false, true)?;
-        self.nothing_at(&place);
+        self.nothing_at(&place, false);
         Some(place)
     }
 
     /// Nothing is at a place, and nothing was if no call told otherwise. A directory in which a
     /// file was not found need not have been there itself.
-    fn nothing_at(&mut self, place: &DirectoryEntry) {
+    pub(super) fn nothing_at(&mut self, place: &DirectoryEntry, follow: bool) {
         let untold = match self.tree.find(place) {
             Found::Untouched => true,
             Found::Absent => false,
@@ -374,51 +436,11 @@ impl Conclusions {
                 inode.origin == Origin::Perhaps && inode.kind == Kind::Directory
             }
         };
-        if untold {
-            self.tree.touch_absent(place, false);
-        }
-    }
-
-    /// What the recorder saw of the file before the call. The words of a symbolic link are not
-    /// among it.
-    fn seen(&mut self, path: &[u8], follow: bool, seen: &Seen) {
-        let there = seen.kind != InitialKind::Absent;
-        let Some(place) = self.tree.place(path, follow, there) else {
-            return;
-        };
-        let found = self.tree.find(&place);
-        if !there {
-            if found == Found::Untouched {
-                self.tree.touch_absent(&place, true);
-            }
-            return;
-        }
-        let inode = match found {
-            Found::Inode(inode) => inode,
-            Found::Absent => return,
-            Found::Untouched => match self.tree.identities.get(&seen.identity) {
-                Some(&known) if !self.tree.is_directory(known) => {
-                    return self.tree.touch_link(&place, known);
-                }
-                _ => self.tree.touch(&place),
-            },
-        };
-        let known = &mut self.tree[inode];
-        if known.origin == Origin::Made || known.changed || known.seen.is_some() {
-            return;
-        }
-        known.origin = Origin::Initial;
-        known.seen = Some(Content::Data);
-        match &seen.kind {
-            InitialKind::File { size, content } => {
-                known.kind = Kind::File;
-                known.size = *size;
-                known.seen = Some(content.clone());
-            }
-            InitialKind::Directory => known.kind = Kind::Directory,
+        match (untold, follow) {
+            (true, true) => self.tree.touch_dangling(place),
+            (true, false) => self.tree.touch_absent(place, false),
             _ => {}
         }
-        self.tree.identities.insert(seen.identity, inode);
     }
 
     /// An open file of the inode is there.
@@ -429,42 +451,5 @@ impl Conclusions {
     /// An open file of the inode is gone.
     pub(in crate::tracker) fn release(&mut self, inode: InodeId) {
         self.tree.release(inode);
-    }
-
-    /// Data up to `end` was read, or the file was seen to reach there, bytes.
-    pub(in crate::tracker) fn reached(&mut self, inode: InodeId, end: u64) {
-        let inode = &mut self.tree[inode];
-        let tells = inode.origin != Origin::Made && !inode.truncated;
-        if !tells || end <= inode.written_end.max(inode.size) {
-            return;
-        }
-        inode.origin = Origin::Initial;
-        if inode.seen.is_none() {
-            inode.size = end;
-        }
-    }
-
-    /// Data up to `end` was written, bytes.
-    pub(in crate::tracker) fn wrote(&mut self, inode: InodeId, end: u64) {
-        let inode = &mut self.tree[inode];
-        inode.changed = true;
-        inode.written_end = inode.written_end.max(end);
-    }
-
-    /// The file has this size now, bytes.
-    fn resized(&mut self, inode: InodeId, size: u64) {
-        let inode = &mut self.tree[inode];
-        inode.changed = true;
-        inode.truncated = true;
-        inode.written_end = size;
-    }
-
-    /// Where the file's end is now, at least, bytes.
-    pub(in crate::tracker) fn end(&self, inode: InodeId) -> u64 {
-        let inode = &self.tree[inode];
-        match inode.truncated {
-            true => inode.written_end,
-            false => inode.size.max(inode.written_end),
-        }
     }
 }

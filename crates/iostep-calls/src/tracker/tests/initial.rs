@@ -1,7 +1,7 @@
 //! What was there before.
 
-use iostep_model::syscall::Content;
-use iostep_model::syscall::raw::Seen;
+use iostep_model::syscall::raw::{Seen, SeenKind};
+use iostep_model::syscall::{Content, Target};
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn mkdir(at: &str) -> Operation<Descriptor<'_>, Path<'_>> {
 
 fn stat(at: &str) -> Operation<Descriptor<'_>, Path<'_>> {
     Operation::Stat {
-        target: iostep_model::syscall::Target::Path(path(at)),
+        target: Target::Path(path(at)),
         follow: true,
     }
 }
@@ -88,7 +88,10 @@ fn positions_count_for_reads_without_an_offset() {
     };
     program.open(1, path("/g"), READ, 4);
     program.call(1, Syscall::Lseek, end.clone(), Returned::Value(990));
-    assert_eq!(beginning(&program.finish()), ["/f file 1000", "/g file 0"]);
+    assert_eq!(
+        beginning(&program.finish()),
+        ["/f file 1000 seen", "/g file 0"]
+    );
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn a_renamed_directory_takes_its_untouched_names_along() {
 fn links_lead_to_the_file_they_were_made_of() {
     let mut program = Program::new();
     let link = Operation::Link {
-        from: path("/f"),
+        from: Target::Path(path("/f")),
         to: path("/hard"),
         flags: 0,
     };
@@ -208,20 +211,22 @@ fn what_was_seen_counts_more_than_what_was_concluded() {
             action: Action::Operation(Syscall::Openat, open),
             returned: Returned::Value(fd),
             seen: Some(Seen {
-                identity,
+                identity: Some(identity),
+                names: None,
                 kind,
+                mode: None,
                 open_file: 0,
             }),
         });
     };
-    let file = |size| InitialKind::File {
-        size,
+    let file = |size| SeenKind::File {
+        size: Some(size),
         content: Content::Hole,
     };
     open("/f", 3, (1, 5), file(5000));
     open("/f", 4, (1, 5), file(9000));
     open("/again", 5, (1, 5), file(9000));
-    open("/new", 6, (1, 6), InitialKind::Absent);
+    open("/new", 6, (1, 6), SeenKind::Absent);
     program.now_ns = 100_000;
     program.transfer(1, 3, Direction::Read, Some(0), 6000);
     let expected = [
@@ -247,7 +252,7 @@ fn a_link_that_was_read_leads_where_it_says() {
     program.call(1, Syscall::Readlink, read("/lib/link"), Returned::Value(9));
     program.open(1, path("/lib/link"), READ, 3);
     program.transfer(1, 3, Direction::Read, Some(0), 70);
-    // Whoever opened it before without asking took it for a file, and it stays one.
+    // What was opened before without asking is what the link leads to.
     program.open(1, path("/plain"), OpenFlags::O_RDWR, 4);
     program.transfer(1, 4, Direction::Read, Some(0), 8);
     program.act(1, says("/plain", "else"), OK);
@@ -255,11 +260,12 @@ fn a_link_that_was_read_leads_where_it_says() {
     program.events -= 2;
     let finished = program.finish();
     let expected = [
+        "/else file 8",
         "/lib directory",
         "/lib/link symlink seen",
         "/lib/real directory",
         "/lib/real/file file 70",
-        "/plain file 8",
+        "/plain symlink seen",
     ];
     assert_eq!(beginning(&finished), expected);
     assert_eq!(counts(&finished, true), [("call", 5)]);

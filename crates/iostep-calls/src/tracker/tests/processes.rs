@@ -1,7 +1,7 @@
 //! Fork, exec, exit, and what threads share.
 
 use iostep_model::syscall::Content;
-use iostep_model::syscall::raw::Seen;
+use iostep_model::syscall::raw::{Seen, SeenKind};
 
 use super::*;
 
@@ -161,11 +161,13 @@ fn a_file_that_came_from_another_process_is_the_open_one_as_long_as_it_is_open()
         action: Action::Operation(Syscall::Openat, open),
         returned: Returned::Value(3),
         seen: Some(Seen {
-            identity: (1, 2),
-            kind: InitialKind::File {
-                size: 10,
+            identity: Some((1, 2)),
+            names: None,
+            kind: SeenKind::File {
+                size: Some(10),
                 content: Content::Data,
             },
+            mode: None,
             open_file: 0xffff_8880_0000_1000,
         }),
     });

@@ -210,6 +210,72 @@ fn a_name_below_a_directory_waits_for_the_directory() {
     );
 }
 
+/// Whether an open by thread 2 of `/d/a`, which thread 1 makes after `before`, waits for that.
+fn waits_for_the_making(before: impl Fn(&mut Paths) -> Vec<What>) -> bool {
+    let mut paths = Paths::default();
+    let mut calls = before(&mut paths);
+    calls.push(open(&mut paths, b"/d/a", 1));
+    let makes = calls.len() as u32;
+    let path = paths.intern(b"/d/a");
+    let (flags, mode) = (OpenFlags::O_RDWR, 0);
+    let opens = Operation::Open { path, flags, mode };
+    let mut calls: Vec<_> = (0..)
+        .zip(calls)
+        .map(|(at, what)| (1, at * 10, 5, what))
+        .collect();
+    let opened = Outcome::Handle(HandleId(2));
+    calls.push((2, 1000, 5, (Syscall::Openat, opens, opened)));
+    let plan = Plan::new(&recording(paths, 2, calls), Threads::Original);
+    let made = Wait {
+        thread: 0,
+        steps: makes,
+    };
+    plan.waits(&plan.threads[1].steps[0]).contains(&made)
+}
+
+#[test]
+fn an_open_waits_for_the_one_that_made_the_file_whatever_was_asked_before() {
+    let ask = |paths: &mut Paths, outcome| {
+        let path = Target::Path(paths.intern(b"/d/a"));
+        let stat = Operation::Stat {
+            target: path,
+            follow: true,
+        };
+        (Syscall::Stat, stat, outcome)
+    };
+    let remove = |paths: &mut Paths, outcome| {
+        let path = paths.intern(b"/d/a");
+        (Syscall::Unlink, Operation::Unlink { path }, outcome)
+    };
+    let rename = |paths: &mut Paths, from: &[u8], to: &[u8]| {
+        let (from, to) = (paths.intern(from), paths.intern(to));
+        let flags = 0;
+        let rename = Operation::Rename { from, to, flags };
+        (Syscall::Rename, rename, Outcome::Value(0))
+    };
+    let (none, done) = (Outcome::Failed(Errno::ENOENT), Outcome::Value(0));
+    assert!(waits_for_the_making(|_| Vec::new()));
+    assert!(waits_for_the_making(|paths| vec![ask(paths, none)]));
+    assert!(waits_for_the_making(|paths| vec![
+        ask(paths, done),
+        remove(paths, none),
+        remove(paths, done),
+        ask(paths, none),
+    ]));
+    assert!(waits_for_the_making(|paths| vec![
+        ask(paths, done),
+        rename(paths, b"/d/a", b"/d/b"),
+    ]));
+    assert!(
+        waits_for_the_making(|paths| vec![ask(paths, done), rename(paths, b"/d", b"/e")]),
+        "what is below a directory has another name, too"
+    );
+    assert!(
+        !waits_for_the_making(|paths| vec![ask(paths, done)]),
+        "opens of what is there already commute"
+    );
+}
+
 #[test]
 fn writes_into_the_middle_commute_and_a_sync_waits_for_them() {
     let mut paths = Paths::default();
@@ -290,7 +356,14 @@ fn any_recording() -> impl Strategy<Value = Recording> {
                 1 => write(file + 1, None),
                 2 => (Syscall::Fsync, Operation::Sync { handle }, value),
                 3 => (Syscall::Unlink, Operation::Unlink { path }, value),
-                4 => (Syscall::Access, Operation::Access { path, mode: 0 }, value),
+                4 => (
+                    Syscall::Access,
+                    Operation::Access {
+                        target: Target::Path(path),
+                        mode: 0,
+                    },
+                    value,
+                ),
                 5 => {
                     let to = PathId((file + 1) % 3);
                     (

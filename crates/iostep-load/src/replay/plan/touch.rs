@@ -4,7 +4,7 @@ use iostep_model::syscall::{
     Call, Direction, HandleId, OpenFlags, Operation, Outcome, PathId, Paths, Recording, Syscall,
     Target, ThreadId, Whence,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Something that calls are ordered on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,8 @@ pub(super) struct Touches<'a> {
     recording: &'a Recording,
     files: Files,
     parents: FxHashMap<PathId, Vec<PathId>>,
+    /// Names that others are below.
+    directories: FxHashSet<PathId>,
     by_bytes: FxHashMap<&'a [u8], PathId>,
     born: Vec<bool>,
 }
@@ -52,6 +54,7 @@ impl<'a> Touches<'a> {
             recording,
             files: Files::default(),
             parents: FxHashMap::default(),
+            directories: FxHashSet::default(),
             by_bytes: paths.collect(),
             born: vec![false; recording.threads.len() + 1],
         }
@@ -68,6 +71,11 @@ impl<'a> Touches<'a> {
         }
         match &call.operation {
             Operation::Open { path, flags, .. } => self.open(call, *path, *flags, found),
+            Operation::Reopen { handle, flags, .. } => {
+                found.push((Resource::Handle(*handle), Shared));
+                let file = self.files.by_handle(*handle);
+                self.opened(call, file, *flags, found);
+            }
             Operation::CloseMany { handles } => {
                 found.extend(handles.iter().map(|h| (Resource::Handle(*h), Exclusive)));
             }
@@ -80,21 +88,63 @@ impl<'a> Touches<'a> {
                 found.push((Resource::Handle(*handle), Shared));
                 found.extend(replaces.map(|h| (Resource::Handle(h), Exclusive)));
             }
-            Operation::Transfer { .. } | Operation::Copy { .. } => self.data(call, found),
+            Operation::Transfer { .. } | Operation::Copy { .. } | Operation::Reflink { .. } => {
+                self.data(call, found);
+            }
             Operation::Rename { .. } | Operation::Link { .. } => self.names(call, found),
             Operation::Symlink { path, .. }
             | Operation::Unlink { path }
             | Operation::MakeDirectory { path, .. }
+            | Operation::MakeNode { path, .. }
             | Operation::RemoveDirectory { path } => {
                 self.name(*path, changes(call), found);
                 if changes(call) == Exclusive {
                     self.files.forget(*path);
                 }
             }
-            Operation::Access { path, .. } | Operation::ReadLink { path, .. } => {
-                self.name(*path, Shared, found);
-            }
+            Operation::ReadLink { path, .. } => self.name(*path, Shared, found),
             _ => self.rest(call, found),
+        }
+        self.look(call);
+    }
+
+    /// What a call's end tells of the names that it looked at.
+    fn look(&mut self, call: &Call) {
+        let name = match call.operation {
+            Operation::Open { path, .. }
+            | Operation::Symlink { path, .. }
+            | Operation::MakeDirectory { path, .. }
+            | Operation::MakeNode { path, .. }
+            | Operation::ReadLink { path, .. } => path,
+            Operation::Rename { from, to, .. } => {
+                if changes(call) == Exclusive {
+                    self.files.there.remove(&from);
+                    // All that is below it has another name.
+                    if self.directories.contains(&from) || self.directories.contains(&to) {
+                        self.files.there.clear();
+                    }
+                }
+                to
+            }
+            Operation::Link { to, .. } => to,
+            Operation::Stat {
+                target: Target::Path(path),
+                ..
+            }
+            | Operation::Access {
+                target: Target::Path(path),
+                ..
+            }
+            | Operation::Truncate {
+                target: Target::Path(path),
+                ..
+            } => path,
+            _ => return,
+        };
+        match call.outcome {
+            Outcome::Value(_) | Outcome::Handle(_) => drop(self.files.there.insert(name)),
+            Outcome::Failed(_) => {}
+            Outcome::Unfinished | Outcome::Unknown => drop(self.files.there.remove(&name)),
         }
     }
 
@@ -105,17 +155,29 @@ impl<'a> Touches<'a> {
         flags: OpenFlags,
         found: &mut Vec<(Resource, Use)>,
     ) {
-        let makes = flags.has(OpenFlags::O_CREAT) && !self.files.is_known(path);
+        let makes = flags.has(OpenFlags::O_CREAT) && !self.files.there.contains(&path);
         self.name(path, if makes { changes(call) } else { Shared }, found);
+        if let Outcome::Handle(_) = call.outcome {
+            let file = self.files.by_path(path);
+            self.opened(call, file, flags, found);
+        }
+    }
+
+    /// What an open of a file gave. With `O_TMPFILE` the file is a directory, and gives another.
+    fn opened(
+        &mut self,
+        call: &Call,
+        mut file: u32,
+        flags: OpenFlags,
+        found: &mut Vec<(Resource, Use)>,
+    ) {
         let Outcome::Handle(handle) = call.outcome else {
             return;
         };
         found.push((Resource::Handle(handle), Exclusive));
-        let file = if flags.has(OpenFlags::O_TMPFILE) {
-            self.files.new_file()
-        } else {
-            self.files.by_path(path)
-        };
+        if flags.has(OpenFlags::O_TMPFILE) {
+            file = self.files.new_file();
+        }
         self.files.opened.insert(handle, file);
         if flags.has(OpenFlags::O_TRUNC) {
             found.push((Resource::Size(file), Exclusive));
@@ -132,7 +194,12 @@ impl<'a> Touches<'a> {
         let by_bytes = &self.by_bytes;
         let paths = &self.recording.paths;
         let parents = self.parents.entry(path);
-        let parents = parents.or_insert_with(|| parents_of(path, paths, by_bytes));
+        let directories = &mut self.directories;
+        let parents = parents.or_insert_with(|| {
+            let parents = parents_of(path, paths, by_bytes);
+            directories.extend(&parents);
+            parents
+        });
         found.extend(parents.iter().map(|p| (Resource::Name(*p), Shared)));
     }
 
@@ -148,10 +215,12 @@ impl<'a> Touches<'a> {
                 }
             }
             Operation::Link { from, to, .. } => {
-                self.name(from, Shared, found);
+                if let Target::Handle(handle) = from {
+                    found.push((Resource::Handle(handle), Shared));
+                }
+                let file = self.target(from, found);
                 self.name(to, how, found);
                 if how == Exclusive {
-                    let file = self.files.by_path(from);
                     self.files.by_name.insert(to, file);
                 }
             }
@@ -182,6 +251,16 @@ impl<'a> Touches<'a> {
                 let size = done(call, size);
                 self.transfer(from, false, from_offset, size, found);
                 self.transfer(to, true, to_offset, size, found);
+            }
+            Operation::Reflink { from, to, .. } => {
+                let (from_file, to_file) = (self.files.by_handle(from), self.files.by_handle(to));
+                found.extend([
+                    (Resource::Handle(from), Shared),
+                    (Resource::Size(from_file), Shared),
+                    (Resource::Handle(to), Shared),
+                    (Resource::Content(to_file), Shared),
+                    (Resource::Size(to_file), Exclusive),
+                ]);
             }
             _ => {}
         }
@@ -252,6 +331,7 @@ impl<'a> Touches<'a> {
                 found.push((Resource::Locks(self.files.by_handle(handle)), Exclusive));
             }
             Operation::Stat { target, .. }
+            | Operation::Access { target, .. }
             | Operation::StatFilesystem { target }
             | Operation::SetMode { target, .. }
             | Operation::SetOwner { target, .. }
@@ -307,6 +387,8 @@ fn done(call: &Call, asked: u64) -> u64 {
 #[derive(Default)]
 struct Files {
     by_name: FxHashMap<PathId, u32>,
+    /// Names of which a call told that something is there, whatever a call thought before that failed.
+    there: FxHashSet<PathId>,
     opened: FxHashMap<HandleId, u32>,
     appends: FxHashMap<HandleId, ()>,
     /// Bytes that are known to be there, by file.
@@ -317,10 +399,6 @@ impl Files {
     fn new_file(&mut self) -> u32 {
         self.sizes.push(0);
         self.sizes.len() as u32 - 1
-    }
-
-    fn is_known(&self, path: PathId) -> bool {
-        self.by_name.contains_key(&path)
     }
 
     fn by_path(&mut self, path: PathId) -> u32 {
@@ -343,6 +421,7 @@ impl Files {
 
     fn forget(&mut self, path: PathId) {
         self.by_name.remove(&path);
+        self.there.remove(&path);
     }
 
     fn rename(&mut self, from: PathId, to: PathId, exchange: bool) {

@@ -139,6 +139,9 @@ fn write_initial(file: &InitialFile, paths: &Paths, out: &mut String) {
         InitialKind::Directory => "directory",
         InitialKind::Symlink { .. } => "symlink",
         InitialKind::HardLink { .. } => "hardlink",
+        InitialKind::Fifo => "fifo",
+        InitialKind::Socket => "socket",
+        InitialKind::Device => "device",
     };
     let _ = write!(out, "@initial {kind} path=");
     quote(paths.get(file.path), out);
@@ -148,6 +151,7 @@ fn write_initial(file: &InitialFile, paths: &Paths, out: &mut String) {
             let _ = match content {
                 Content::Data => write!(out, "data"),
                 Content::Hole => write!(out, "hole"),
+                Content::Sparse(data) => write!(out, "sparse:{data}"),
                 Content::Kept(number) => write!(out, "kept:{number}"),
             };
         }
@@ -160,6 +164,10 @@ fn write_initial(file: &InitialFile, paths: &Paths, out: &mut String) {
             quote(paths.get(*of), out);
         }
         InitialKind::Absent | InitialKind::Directory => {}
+        InitialKind::Fifo | InitialKind::Socket | InitialKind::Device => {}
+    }
+    if let Some(mode) = file.mode {
+        let _ = write!(out, " mode=0{mode:03o}");
     }
     out.push_str(if file.seen { " seen\n" } else { "\n" });
 }
@@ -177,7 +185,10 @@ fn read_initial(fields: &mut Fields<'_>, paths: &mut Paths) -> Result<InitialFil
                 "hole" => Content::Hole,
                 other => {
                     let kept = other.strip_prefix("kept:").and_then(number);
-                    Content::Kept(kept.ok_or_else(|| format!("content={other}: not known"))?)
+                    let kept = kept.map(Content::Kept);
+                    let sparse = other.strip_prefix("sparse:").and_then(number);
+                    let content = kept.or(sparse.map(Content::Sparse));
+                    content.ok_or_else(|| format!("content={other}: not known"))?
                 }
             },
         },
@@ -187,11 +198,15 @@ fn read_initial(fields: &mut Fields<'_>, paths: &mut Paths) -> Result<InitialFil
         "hardlink" => InitialKind::HardLink {
             of: paths.intern(&fields.bytes("of")?),
         },
+        "fifo" => InitialKind::Fifo,
+        "socket" => InitialKind::Socket,
+        "device" => InitialKind::Device,
         other => return Err(format!("@initial {other}: not known")),
     };
     Ok(InitialFile {
         path,
         kind,
+        mode: fields.optional("mode")?,
         seen: fields.flag("seen"),
     })
 }

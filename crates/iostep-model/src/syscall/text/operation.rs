@@ -69,10 +69,12 @@ pub(super) fn read(
     let kind = match syscall {
         S::Present if fields.has("path") => K::Open,
         S::Present if fields.has("whence") => K::Seek,
+        _ if syscall.operation() == K::Open && !fields.has("path") => K::Reopen,
         // An exec may leave a shared table of descriptors for one of its own.
         S::Execve if fields.has("child") => K::Inherit,
         S::Fcntl if fields.has("of") => K::Lock,
         S::Fcntl if fields.has("set") || fields.flag("get") => K::StatusFlags,
+        S::Ioctl if fields.has("from_offset") => K::Reflink,
         S::Unlinkat | S::UringUnlinkat if fields.flag(DIRECTORY) => K::RemoveDirectory,
         other => other.operation(),
     };
@@ -131,10 +133,15 @@ impl Written<'_> {
         self.path(name, content);
     }
 
-    fn target(&mut self, name: &str, target: &Target<HandleId, PathId>) {
+    fn target(&mut self, _name: &str, target: &Target<HandleId, PathId>) {
+        self.source("path", target);
+    }
+
+    /// Like a target, but its path has the field's own word.
+    fn source(&mut self, name: &str, target: &Target<HandleId, PathId>) {
         match target {
             Target::Handle(handle) => self.handle(name, handle),
-            Target::Path(path) => self.path("path", path),
+            Target::Path(path) => self.path(name, path),
         }
     }
 
@@ -244,9 +251,13 @@ impl Read<'_, '_> {
         self.path(name)
     }
 
-    fn target(&mut self, name: &str) -> Result<Target<HandleId, PathId>, Fault> {
-        match self.fields.has("path") {
-            true => self.path("path").map(Target::Path),
+    fn target(&mut self, _name: &str) -> Result<Target<HandleId, PathId>, Fault> {
+        self.source("path")
+    }
+
+    fn source(&mut self, name: &str) -> Result<Target<HandleId, PathId>, Fault> {
+        match self.fields.has(name) {
+            true => self.path(name).map(Target::Path),
             false => self.handle(name).map(Target::Handle),
         }
     }

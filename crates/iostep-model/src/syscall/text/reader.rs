@@ -235,7 +235,13 @@ pub fn read(path: &Path) -> Result<Recording> {
 fn check_identities(recording: &Recording) -> std::result::Result<(), (usize, String)> {
     let mut opened = Vec::new();
     for call in &recording.calls {
-        if let (Outcome::Handle(handle), Operation::Open { .. }) = (call.outcome, &call.operation) {
+        let opens = matches!(
+            call.operation,
+            Operation::Open { .. } | Operation::Reopen { .. }
+        );
+        if let Outcome::Handle(handle) = call.outcome
+            && opens
+        {
             opened.push(handle);
         }
     }

@@ -62,6 +62,8 @@ fn opens_and_closes(a: PathId, b: PathId) -> Vec<Asked> {
         (Syscall::Present, O::Open { path: b, flags: OpenFlags::NONE, mode: 0 }),
         (Syscall::Present, O::Seek { handle: H, offset: 5, whence: Whence::Start }),
         (Syscall::Present, O::Duplicate { handle: H, replaces: None }),
+        (Syscall::Openat, O::Reopen { handle: H, flags: DIRECT, mode: 0 }),
+        (Syscall::UringOpenat, O::Reopen { handle: G, flags: OpenFlags::O_PATH, mode: 0o600 }),
         (Syscall::Close, O::Close { handle: H }),
         (Syscall::Exit, O::CloseMany { handles: [H, G, H].into() }),
         (Syscall::CloseRange, O::CloseMany { handles: [].into() }),
@@ -87,6 +89,9 @@ fn transfers(a: PathId) -> Vec<Asked> {
         (Syscall::Pread64, transfer(Direction::Read, Some(-1), 1, 0)),
         (Syscall::Pwritev2, transfer(Direction::Write, Some(i64::MAX), 3, 2)),
         (Syscall::UringWrite, transfer(Direction::Write, None, 1, 0)),
+        (Syscall::AioPread, transfer(Direction::Read, Some(4096), 1, 0)),
+        (Syscall::AioPwritev, transfer(Direction::Write, Some(0), 2, 2)),
+        (Syscall::AioFdsync, O::Sync { handle: H }),
         (Syscall::Ftruncate, O::Truncate { target: FILE, size: -1 }),
         (Syscall::Truncate, O::Truncate { target: Target::Path(a), size: 1 }),
         (Syscall::Fallocate, O::Allocate { handle: H, mode: 3, offset: 1, size: 2 }),
@@ -113,13 +118,15 @@ fn names(a: PathId, b: PathId) -> Vec<Asked> {
     use Operation as O;
     vec![
         (Syscall::Renameat2, O::Rename { from: a, to: b, flags: 1 }),
-        (Syscall::Linkat, O::Link { from: a, to: b, flags: 0 }),
+        (Syscall::Linkat, O::Link { from: Target::Path(a), to: b, flags: 0 }),
+        (Syscall::Linkat, O::Link { from: FILE, to: b, flags: 0x1000 }),
         (Syscall::Symlink, O::Symlink { content: b, path: a }),
         (Syscall::Unlinkat, O::Unlink { path: a }),
         (Syscall::Unlinkat, O::RemoveDirectory { path: a }),
         (Syscall::Rmdir, O::RemoveDirectory { path: a }),
         (Syscall::Mkdir, O::MakeDirectory { path: a, mode: 0o755 }),
-        (Syscall::Faccessat, O::Access { path: a, mode: 6 }),
+        (Syscall::Faccessat, O::Access { target: Target::Path(a), mode: 6 }),
+        (Syscall::Faccessat2, O::Access { target: FILE, mode: 4 }),
         (Syscall::Readlink, O::ReadLink { path: a, size: 99 }),
     ]
 }
@@ -148,6 +155,8 @@ fn controls() -> Vec<Asked> {
         (Syscall::Fcntl, O::StatusFlags { handle: H, set: None }),
         (Syscall::Fcntl, O::StatusFlags { handle: H, set: Some(DIRECT) }),
         (Syscall::Ioctl, O::Control { handle: H, request: 0xf501 }),
+        (Syscall::Ioctl, O::Reflink { from: H, to: G, size: 0, from_offset: 0, to_offset: 0 }),
+        (Syscall::Ioctl, O::Reflink { from: G, to: H, size: 4096, from_offset: 1, to_offset: 2 }),
         (Syscall::UringOther, O::Other { handle: H, code: 40 }),
     ]
 }
@@ -165,7 +174,7 @@ fn requests(from: PathId, to: PathId) -> Vec<Asked> {
         (Syscall::UringFadvise, O::Advise { handle, offset: 1, size: 2, advice: 4 }),
         (Syscall::UringStatx, O::Stat { target, follow: false }),
         (Syscall::UringRenameat, O::Rename { from, to, flags }),
-        (Syscall::UringLinkat, O::Link { from, to, flags }),
+        (Syscall::UringLinkat, O::Link { from: target, to, flags }),
         (Syscall::UringSymlinkat, O::Symlink { content: to, path }),
         (Syscall::UringUnlinkat, O::Unlink { path }),
         (Syscall::Mremap, O::Remap { handle, offset: 4096, size: 1, new_size: 2 }),
@@ -217,11 +226,57 @@ fn every_operation(paths: &mut Paths) -> Vec<Call> {
     calls
 }
 
+/// One of everything that can be at a path.
+fn initial(path: PathId) -> Vec<InitialFile> {
+    let initial = |kind, seen| InitialFile {
+        path,
+        mode: matches!(kind, InitialKind::File { .. }).then_some(0o4755),
+        kind,
+        seen,
+    };
+    vec![
+        initial(InitialKind::Absent, true),
+        initial(InitialKind::Directory, false),
+        initial(InitialKind::Fifo, true),
+        initial(InitialKind::Socket, false),
+        initial(InitialKind::Device, false),
+        initial(
+            InitialKind::File {
+                size: 99,
+                content: Content::Sparse(7),
+            },
+            true,
+        ),
+        initial(InitialKind::Symlink { content: path }, false),
+        initial(InitialKind::HardLink { of: path }, false),
+        initial(
+            InitialKind::File {
+                size: 9,
+                content: Content::Data,
+            },
+            true,
+        ),
+        initial(
+            InitialKind::File {
+                size: 9,
+                content: Content::Hole,
+            },
+            true,
+        ),
+        initial(
+            InitialKind::File {
+                size: 9,
+                content: Content::Kept(4),
+            },
+            true,
+        ),
+    ]
+}
+
 fn recording() -> Recording {
     let mut paths = Paths::default();
     let calls = every_operation(&mut paths);
     let path = paths.intern(b"/x");
-    let initial = |kind, seen| InitialFile { path, kind, seen };
     let mut ledger = Ledger {
         lost: 3,
         ..Ledger::default()
@@ -244,33 +299,7 @@ fn recording() -> Recording {
             tid: 4711,
             name: "a \"name\"".into(),
         }],
-        initial: vec![
-            initial(InitialKind::Absent, true),
-            initial(InitialKind::Directory, false),
-            initial(InitialKind::Symlink { content: path }, false),
-            initial(InitialKind::HardLink { of: path }, false),
-            initial(
-                InitialKind::File {
-                    size: 9,
-                    content: Content::Data,
-                },
-                true,
-            ),
-            initial(
-                InitialKind::File {
-                    size: 9,
-                    content: Content::Hole,
-                },
-                true,
-            ),
-            initial(
-                InitialKind::File {
-                    size: 9,
-                    content: Content::Kept(4),
-                },
-                true,
-            ),
-        ],
+        initial: initial(path),
         ledger,
         calls,
         paths,

@@ -65,12 +65,13 @@ impl Writer {
         self.head.threads.push(thread.clone());
     }
 
-    /// Names a thread anew: exec and prctl change it.
-    pub fn rename_thread(&mut self, thread: &Thread) {
+    /// Says a name or number of a thread anew.
+    pub fn change_thread(&mut self, thread: &Thread) {
         // They are numbered from 1 as they come.
         let index = (thread.id.0 as usize).wrapping_sub(1);
         if let Some(known) = self.head.threads.get_mut(index) {
             known.name.clone_from(&thread.name);
+            known.tid = thread.tid;
         }
     }
 

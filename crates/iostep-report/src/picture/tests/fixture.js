@@ -49,6 +49,7 @@ function segment() {
         dirtier_or_0: of(4),
         cause_or_0: of(5),
         commit_or_0: of(6),
+        volume_or_0: zeros(SEGMENTS),
         evidence: zeros(SEGMENTS),
         file_offset_bytes_or_0: Uint16Array.from([4097, 0, 0, 0]),
         dirtier_by_inode: zeros(SEGMENTS),
@@ -93,6 +94,7 @@ function trace() {
             start_ns: Float64Array.from([1.5 * MS]),
             duration_ns_or_0: zeros([0]),
             cause_or_0: Uint8Array.from([1]),
+            volume_or_0: zeros([0]),
         },
     };
 }

@@ -54,6 +54,13 @@ test("a target has a span in the lanes of its sync call and its commit", () => {
     assert.deepEqual(model.syncNames(0), ["fsync app.db", "app.db"]);
 });
 
+test("a commit of another filesystem with the same number is another one", () => {
+    const data = trace();
+    data.commit.volume_or_0 = Uint8Array.from([2]);
+    const model = new Model(data);
+    assert.equal(model.spanOf(model.targetOfMark(2), model.commits), undefined);
+});
+
 test("a mark and a call are told in words", () => {
     const model = new Model(trace());
     const rows = (target) => Object.fromEntries(describe(model, target).rows);

@@ -8,7 +8,7 @@
  * sched_process_exec   a new program, with another name and without some descriptors
  * sched_process_exit   the end of a thread, and of the call that it died in
  * task_rename          a thread's name
- * io_uring_…           requests of io_uring (uring.bpf.h)
+ * io_uring_…           requests of io_uring (uring.bpf.h); those of io_submit are in aio.bpf.h
  *
  * Only tasks of the tree have storage; all others leave after one look-up. Strings are read when
  * the call returns: the kernel has then read them itself, so that their pages are there, while a
@@ -270,6 +270,11 @@ static __always_inline void read_words(struct wire_record *record, __u64 at, __u
 		record->flags |= FLAG_EXTRA_LOST;
 }
 
+#include "stat.bpf.h"
+
+/* include/uapi/linux/fs.h. */
+#define FICLONERANGE 0x4020940d
+
 static __noinline void read_extra(struct wire_record *record, struct task_struct *task, __u32 class)
 {
 	if (!record || !task)
@@ -302,6 +307,13 @@ static __noinline void read_extra(struct wire_record *record, struct task_struct
 		break;
 	case EXTRA_OFFSET_AT_2:
 		read_words(record, record->word[2], &record->word[6], 8);
+		break;
+	case EXTRA_STAT:
+		read_stat(record, class);
+		break;
+	case EXTRA_CLONE_RANGE:
+		if ((__u32)record->word[1] == FICLONERANGE)
+			read_words(record, record->word[2], &record->word[6], 32);
 		break;
 	}
 }
@@ -389,6 +401,8 @@ static __noinline void receive_messages(struct wire_record *record)
 	bpf_loop(MAX_MESSAGES, read_message, &messages, 0);
 }
 
+#include "aio.bpf.h"
+
 /* A record with one or two strings behind it. */
 static __always_inline void output_texts(struct wire_record *record, __u32 class, __u32 place)
 {
@@ -416,7 +430,7 @@ static __always_inline void output_texts(struct wire_record *record, __u32 class
 			record->flags |= FLAG_TEXT_2_LOST;
 			more = 0;
 		}
-	} else if (second) {
+	} else if (second && (class >> CLASS_EXTRA_SHIFT & CLASS_EXTRA) != EXTRA_STAT) {
 		address = record->word[(second - 1) & 7];
 		length = bpf_probe_read_user_str(all->text + bytes, WIRE_TEXT_BYTES,
 						 (void *)address);
@@ -456,6 +470,9 @@ static __always_inline void finish(struct task *own, struct task_struct *task, l
 		break;
 	case EXTRA_MESSAGE:
 		receive_messages(record);
+		goto end;
+	case EXTRA_COMPLETED:
+		complete(record);
 		goto end;
 	case EXTRA_RECEIVED:
 		if (result >= 0)
@@ -528,6 +545,10 @@ static __always_inline int enter(struct pt_regs *regs, long id, __u32 copy)
 		if (is_lock_command(record->word[1]))
 			read_lock(record, task);
 		break;
+	case EXTRA_SUBMITTED:
+		if (record->number != WIRE_FOREIGN)
+			submit(record);
+		break;
 	}
 	record->start_ns = bpf_ktime_get_ns();
 	return 0;
@@ -592,6 +613,17 @@ static __always_inline void note(__u32 tid, __u16 number, __u64 start_ns, __u64 
 
 #include "uring.bpf.h"
 
+/* A task's number in its own PID namespace. */
+static __always_inline int number_of_own(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	unsigned int level = BPF_CORE_READ(pid, level);
+	struct upid *own = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+			   level * bpf_core_type_size(struct upid);
+
+	return BPF_CORE_READ(own, nr);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -623,7 +655,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		shares |= SHARES_FILES;
 	if (child->fs == parent->fs)
 		shares |= SHARES_DIRECTORY;
-	note(parent->pid, WIRE_FORK, own ? own->record.start_ns : 0, child->pid, shares, 0);
+	note(parent->pid, WIRE_FORK, own ? own->record.start_ns : 0, child->pid, shares,
+	     number_of_own(child));
 	return 0;
 }
 

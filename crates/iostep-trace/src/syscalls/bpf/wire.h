@@ -22,7 +22,7 @@ enum wire_size {
 
 /* `number` of what is no system call. */
 enum wire_note {
-	/* word: child, enum wire_shares. */
+	/* word: child, enum wire_shares, the child's number in its own PID namespace or 0. */
 	WIRE_FORK = 0x8001,
 	/* word: the thread's number before, its name in two words. */
 	WIRE_EXEC = 0x8002,
@@ -45,6 +45,15 @@ enum wire_note {
 	 * its number among open files, its links; then which file it is, as an open says it.
 	 */
 	WIRE_RECEIVED = 0x8008,
+	/* A thread or process goes on without being recorded. */
+	WIRE_UNRECORDED = 0x8009,
+	/*
+	 * A request of io_submit, before the record of that call. word: IOCB_CMD_, or all ones for one
+	 * that could not be read; descriptor, offset, size, address, and buffers with RWF_ flags above.
+	 */
+	WIRE_SUBMITTED = 0x800a,
+	/* The end of such, as io_getevents told it. word: the context, the request's address, the result. */
+	WIRE_COMPLETED = 0x800b,
 };
 
 enum wire_shares { SHARES_PROCESS = 1, SHARES_FILES = 2, SHARES_DIRECTORY = 4 };
@@ -83,7 +92,7 @@ enum wire_class {
 	/* The number of the argument plus one; 0 for none. */
 	CLASS_TEXT = 0xf,
 	CLASS_EXTRA_SHIFT = 12,
-	CLASS_EXTRA = 0xf,
+	CLASS_EXTRA = 0x1f,
 	CLASS_KNOWN = 0x80000000u,
 };
 
@@ -115,6 +124,18 @@ enum wire_extra {
 	EXTRA_MESSAGE = 12,
 	/* No record of the call: one of the descriptor that is returned. */
 	EXTRA_RECEIVED = 13,
+	/* One more record of each request of io_submit: argument 1 many, by their addresses at argument 2. */
+	EXTRA_SUBMITTED = 14,
+	/* No record of the call: one of each `struct io_event` at argument 3, as many as the result. */
+	EXTRA_COMPLETED = 15,
+	/*
+	 * What the stat family answered, at the argument of the second text: word 5 becomes the names that
+	 * the file has, word 6 its device (st_dev) and mode, then come inode, size and blocks. Argument 4 is
+	 * a struct statx.
+	 */
+	EXTRA_STAT = 16,
+	/* `struct file_clone_range` at argument 2, for FICLONERANGE of ioctl. */
+	EXTRA_CLONE_RANGE = 17,
 };
 
 struct wire_record {

@@ -4,6 +4,7 @@
 //! is read as it ends. So a file that an open makes or cuts is looked at before.
 
 use std::fs;
+use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use iostep_model::syscall::Syscall;
+use iostep_model::syscall::constants::FICLONERANGE;
 
 use super::tracee::{self, Call};
+use crate::syscalls::aio;
 use crate::syscalls::file_data::FileData;
 use crate::syscalls::received;
 use crate::syscalls::record::{self, Record, TEXT_BYTES};
@@ -24,6 +27,17 @@ const PAGE_BYTES: u64 = 4096;
 /// `UIO_MAXIOV` (include/uapi/linux/uio.h): the kernel refuses more.
 const MAX_VECTORS: u64 = 1024;
 const VECTOR_BYTES: usize = 16;
+/// As bpf/aio.bpf.h has it.
+const MAX_SUBMITTED: u64 = 4096;
+/// `struct iocb` and `struct io_event` (include/uapi/linux/aio_abi.h), and its commands with vectors.
+const IOCB_BYTES: usize = 64;
+const EVENT_BYTES: u64 = 32;
+const IOCB_CMD_PREADV: u64 = 7;
+const IOCB_CMD_PWRITEV: u64 = 8;
+/// The argument of statx that it fills.
+const STATX_ARGUMENT: usize = 4;
+/// `STATX_BASIC_STATS` (include/uapi/linux/stat.h).
+const BASIC_STATS: u64 = 0x7ff;
 /// Room for `SCM_MAX_FD` (include/net/scm.h) descriptors and other messages.
 const MAX_CONTROL_BYTES: usize = 4096;
 /// `FMODE_CREATED` (include/linux/fs.h), by which a record says that an open made its file.
@@ -43,6 +57,10 @@ pub(super) struct Begun {
     text: [Vec<u8>; 2],
     flags: u8,
     before: Before,
+    /// The clone's flags, where they were changed for the call.
+    flags_before: Option<u64>,
+    /// Requests that io_submit hands in.
+    submitted: Vec<[u64; 6]>,
 }
 
 /// What was at a path before an open.
@@ -68,6 +86,8 @@ impl Begun {
             text: Default::default(),
             flags: 0,
             before: Before::Unknown,
+            flags_before: None,
+            submitted: Vec::new(),
         }
     }
 
@@ -98,6 +118,62 @@ impl Begun {
         received::descriptors(&control[..read])
     }
 
+    /// Requests of io_submit (`struct iocb`, include/uapi/linux/aio_abi.h).
+    fn read_requests(&mut self, tid: u32) {
+        for index in 0..self.word[1].min(MAX_SUBMITTED) {
+            let Some(address) = word(tid, self.word[2].wrapping_add(8 * index)) else {
+                break;
+            };
+            let mut request = [0; IOCB_BYTES];
+            if tracee::read(tid, address, &mut request) < IOCB_BYTES {
+                self.submitted.push([aio::LOST, 0, 0, 0, address, 0]);
+                continue;
+            }
+            let field = |at: usize| from_bytes(&request[at..at + 8]);
+            let (rw_flags, command) = (field(8) >> 32, field(16) & 0xffff);
+            let (descriptor, bytes, offset) = (field(16) >> 32, field(32), field(40));
+            let (mut size, mut buffers) = (bytes, 1);
+            if matches!(command, IOCB_CMD_PREADV | IOCB_CMD_PWRITEV) {
+                buffers = bytes & u64::from(u32::MAX);
+                size = sum_of_vectors(tid, field(24), bytes).unwrap_or(0);
+            }
+            let more = buffers | rw_flags << 32;
+            let request = [command, descriptor, offset, size, address, more];
+            self.submitted.push(request);
+        }
+    }
+
+    /// The records of requests that were handed in.
+    pub(super) fn submitted(&self, tid: u32, mut each: impl FnMut(&Record<'_>)) {
+        for request in &self.submitted {
+            let mut word = [0; 10];
+            word[..6].copy_from_slice(request);
+            each(&Record {
+                start_ns: self.start_ns,
+                duration_ns: 0,
+                result: 0,
+                tid,
+                number: record::SUBMITTED,
+                flags: 0,
+                word,
+                text: [b""; 2],
+            });
+        }
+    }
+
+    /// Context, address and result of each request that io_getevents told the end of; none if the
+    /// call is another.
+    pub(super) fn completed(&self, tid: u32, result: i64) -> Option<Vec<[u64; 3]>> {
+        self.entry.filter(|entry| entry.shape == Shape::Complete)?;
+        let count = u64::try_from(result).unwrap_or(0).min(MAX_SUBMITTED);
+        let events = (0..count).map_while(|index| {
+            let at = self.word[3].wrapping_add(EVENT_BYTES * index);
+            let request = word(tid, at.wrapping_add(8))?;
+            Some([self.word[0], request, word(tid, at.wrapping_add(16))?])
+        });
+        Some(events.collect())
+    }
+
     /// The flags of clone, clone3, fork or vfork (include/uapi/linux/sched.h).
     pub(super) fn clone_flags(&self, tid: u32) -> u64 {
         match i64::from(self.number) {
@@ -105,6 +181,38 @@ impl Begun {
             libc::SYS_clone3 => word(tid, self.word[0]).unwrap_or(0),
             _ => 0,
         }
+    }
+
+    /// Takes away that a clone asks for an untraced child (`CLONE_UNTRACED`), for the call's time.
+    pub(super) fn trace_child(&mut self, tid: u32) {
+        if !self.is_fork() {
+            return;
+        }
+        let flags = self.clone_flags(tid);
+        let untraced = libc::CLONE_UNTRACED as u64;
+        if flags & untraced != 0 && self.set_clone_flags(tid, flags & !untraced) {
+            self.flags_before = Some(flags);
+        }
+    }
+
+    /// Gives the program back what [`Begun::trace_child`] took.
+    pub(super) fn restore(&self, tid: u32) {
+        if let Some(flags) = self.flags_before {
+            self.set_clone_flags(tid, flags);
+        }
+    }
+
+    fn set_clone_flags(&self, tid: u32, flags: u64) -> bool {
+        let set = match i64::from(self.number) {
+            libc::SYS_clone3 => tracee::set_word(tid, self.word[0], flags),
+            // There the first argument's register is that of the result, which is there already.
+            libc::SYS_clone if cfg!(target_arch = "aarch64") && self.flags_before.is_some() => {
+                return true;
+            }
+            libc::SYS_clone => tracee::set_first_argument(tid, flags),
+            _ => return false,
+        };
+        set.is_ok()
     }
 
     /// The record of a call that returned `result`.
@@ -145,7 +253,10 @@ impl Begun {
     fn read_arguments(&mut self, tid: u32, layout: Layout) {
         let ([first, second], extra) = (layout.texts, layout.extra);
         let texts = [(first, record::TEXT_1_LOST), (second, record::TEXT_2_LOST)];
-        let passed = if extra == table::ANSWERED { 1 } else { 2 };
+        let passed = match extra {
+            table::ANSWERED | table::STAT => 1,
+            _ => 2,
+        };
         for (index, (argument, lost)) in texts.into_iter().enumerate().take(passed) {
             let Some(address) = argument.map(|argument| self.word[argument as usize]) else {
                 continue;
@@ -157,6 +268,15 @@ impl Begun {
         match extra {
             table::VECTORS => self.sum_vectors(tid),
             table::LOCK => self.read_lock(tid),
+            table::SUBMITTED => self.read_requests(tid),
+            table::CLONE_RANGE if self.word[1] as u32 == FICLONERANGE => {
+                for part in 0..4 {
+                    match word(tid, self.word[2].wrapping_add(8 * part)) {
+                        Some(value) => self.word[6 + part as usize] = value,
+                        None => self.lost(record::EXTRA_LOST),
+                    }
+                }
+            }
             table::OPEN_HOW => {
                 let address = self.word[2];
                 let how = [address, address.wrapping_add(8)].map(|at| word(tid, at));
@@ -170,16 +290,10 @@ impl Begun {
     }
 
     fn sum_vectors(&mut self, tid: u32) {
-        let count = self.word[2].min(MAX_VECTORS) as usize;
-        let mut bytes = vec![0; count * VECTOR_BYTES];
-        if tracee::read(tid, self.word[1], &mut bytes) < bytes.len() {
-            self.lost(record::EXTRA_LOST);
-            return;
+        match sum_of_vectors(tid, self.word[1], self.word[2]) {
+            Some(sum) => self.word[6] = sum,
+            None => self.lost(record::EXTRA_LOST),
         }
-        let lengths = bytes
-            .chunks_exact(VECTOR_BYTES)
-            .map(|vector| from_bytes(&vector[8..]));
-        self.word[6] = lengths.fold(0, u64::wrapping_add);
     }
 
     /// `struct flock`, and what its origin is now (include/uapi/asm-generic/fcntl.h).
@@ -228,6 +342,7 @@ impl Begun {
             }
             table::OFFSET_AT_2 => read(6, 2),
             table::ANSWERED => self.read_answered(tid, layout, result),
+            table::STAT if result >= 0 => self.read_stat(tid, layout),
             table::OPENED | table::OPEN_HOW if result >= 0 => {
                 self.see(tid, result as u64, data);
             }
@@ -246,6 +361,58 @@ impl Begun {
         } else {
             self.lost(record::TEXT_2_LOST);
         }
+    }
+
+    /// What the stat family answered.
+    fn read_stat(&mut self, tid: u32, layout: Layout) {
+        let Some(argument) = layout.texts[1].map(|argument| argument as usize) else {
+            return;
+        };
+        let mut bytes = [0; size_of::<libc::statx>()];
+        let extended = argument == STATX_ARGUMENT;
+        let length = match extended {
+            true => bytes.len(),
+            false => size_of::<libc::stat>(),
+        };
+        if tracee::read(tid, self.word[argument], &mut bytes[..length]) < length {
+            return;
+        }
+        let number = |at: usize, length: usize| {
+            let mut number = [0; 8];
+            number[..length].copy_from_slice(&bytes[at..at + length]);
+            u64::from_le_bytes(number)
+        };
+        macro_rules! field {
+            ($of:ident $field:ident $type:ty) => {
+                number(offset_of!(libc::$of, $field), size_of::<$type>())
+            };
+        }
+        let [names, device, mode, inode, size, blocks] = match extended {
+            true if field!(statx stx_mask u32) & BASIC_STATS != BASIC_STATS => return,
+            true => {
+                let major = field!(statx stx_dev_major u32) as u32;
+                let minor = field!(statx stx_dev_minor u32) as u32;
+                [
+                    field!(statx stx_nlink u32),
+                    rustix::fs::makedev(major, minor),
+                    field!(statx stx_mode u16),
+                    field!(statx stx_ino u64),
+                    field!(statx stx_size u64),
+                    field!(statx stx_blocks u64),
+                ]
+            }
+            false => [
+                field!(stat st_nlink libc::nlink_t),
+                field!(stat st_dev u64),
+                field!(stat st_mode u32),
+                field!(stat st_ino u64),
+                field!(stat st_size u64),
+                field!(stat st_blocks u64),
+            ],
+        };
+        self.flags |= record::SEEN;
+        let device_and_mode = mode << 32 | device & u64::from(u32::MAX);
+        self.word[5..].copy_from_slice(&[names, device_and_mode, inode, size, blocks]);
     }
 
     /// The file of a descriptor that the call gave.
@@ -352,12 +519,36 @@ pub(super) fn name(tid: u32) -> [u64; 2] {
 /// Where a thread finds a path. An absolute symbolic link leads out of a changed root here.
 fn path_of(tid: u32, directory: i32, text: &[u8]) -> PathBuf {
     let text = Path::new(OsStr::from_bytes(text));
+    if let Some(own) = of_itself(tid, text) {
+        return own;
+    }
     let base = match (text.strip_prefix("/"), directory) {
         (Ok(below), _) => return PathBuf::from(format!("/proc/{tid}/root")).join(below),
         (Err(_), libc::AT_FDCWD) => PathBuf::from(format!("/proc/{tid}/cwd")),
         (Err(_), number) => PathBuf::from(format!("/proc/{tid}/fd/{number}")),
     };
     base.join(text)
+}
+
+/// What /proc says of the thread that asks: here the recorder would be that.
+fn of_itself(tid: u32, text: &Path) -> Option<PathBuf> {
+    const OTHER_NAMES: [(&str, &str); 6] = [
+        ("/proc/thread-self", ""),
+        ("/proc/self", ""),
+        ("/dev/fd", "fd"),
+        ("/dev/stdin", "fd/0"),
+        ("/dev/stdout", "fd/1"),
+        ("/dev/stderr", "fd/2"),
+    ];
+    let mut names = OTHER_NAMES.iter();
+    names.find_map(|(name, is)| {
+        let below = text.strip_prefix(name).ok()?;
+        let own = Path::new("/proc").join(tid.to_string()).join(is);
+        Some(match below.as_os_str().is_empty() {
+            true => own,
+            false => own.join(below),
+        })
+    })
 }
 
 fn descriptor(tid: u32, number: u64) -> PathBuf {
@@ -391,6 +582,17 @@ fn text(tid: u32, address: u64, bytes: &mut Vec<u8>) -> bool {
         }
     }
     true
+}
+
+/// The lengths of so many `struct iovec`.
+fn sum_of_vectors(tid: u32, address: u64, count: u64) -> Option<u64> {
+    let mut bytes = vec![0; count.min(MAX_VECTORS) as usize * VECTOR_BYTES];
+    if tracee::read(tid, address, &mut bytes) < bytes.len() {
+        return None;
+    }
+    let vectors = bytes.chunks_exact(VECTOR_BYTES);
+    let lengths = vectors.map(|vector| from_bytes(&vector[8..]));
+    Some(lengths.fold(0, u64::wrapping_add))
 }
 
 fn word(tid: u32, address: u64) -> Option<u64> {

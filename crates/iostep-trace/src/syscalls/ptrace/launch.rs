@@ -7,8 +7,6 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use libc::sock_filter;
-
 use super::{Command, tracee};
 use crate::error::{Error, Result};
 use crate::user::User;
@@ -28,16 +26,15 @@ struct Plan {
     environment: Vec<*const c_char>,
     /// Whom it becomes.
     user: Option<User>,
-    filter: libc::sock_fprog,
     gate: RawFd,
     failure: RawFd,
 }
 
-/// Makes the process, attached. It dies with the calling thread.
+/// Makes the process, attached by the calling thread.
 ///
 /// Errors: `Usage` for a command that cannot be; `Unsupported` if the process may not be traced;
 /// `Io`.
-pub(super) fn launch(command: &Command, filter: &mut [sock_filter]) -> Result<Launched> {
+pub(super) fn launch(command: &Command) -> Result<Launched> {
     let Command {
         words: command,
         user,
@@ -62,10 +59,6 @@ pub(super) fn launch(command: &Command, filter: &mut [sock_filter]) -> Result<La
         arguments: pointers(&words),
         environment: pointers(&environment),
         user: user.clone(),
-        filter: libc::sock_fprog {
-            len: u16::try_from(filter.len()).unwrap_or(0),
-            filter: filter.as_mut_ptr(),
-        },
         gate: wait.as_raw_fd(),
         failure: tell.as_raw_fd(),
     };
@@ -84,7 +77,7 @@ pub(super) fn launch(command: &Command, filter: &mut [sock_filter]) -> Result<La
         }
         pid => pid as u32,
     };
-    if let Err(error) = tracee::seize(pid, true) {
+    if let Err(error) = tracee::seize(pid) {
         // Closed unopened, the gate ends the process.
         drop(gate);
         tracee::reap(pid);
@@ -159,10 +152,6 @@ unsafe fn become_command(plan: &Plan) -> ! {
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        if !install(&plan.filter) {
-            // Tells the recorder, which sees every signal, that calls will not be caught.
-            libc::raise(libc::SIGSTOP);
-        }
         let entered = plan.user.as_ref().map_or(Ok(()), User::enter);
         let error = match entered {
             Err(error) => error.raw_os_error().unwrap_or(libc::EPERM),
@@ -189,19 +178,4 @@ fn environment(user: Option<&User>) -> Vec<CString> {
         CString::new(line.into_vec()).ok()
     };
     own.chain(other).filter_map(line).collect()
-}
-
-/// Without the capability, a filter asks for no new privileges (seccomp(2)); a traced program gets
-/// none anyway.
-///
-/// # Safety
-///
-/// The filter's pointer is good.
-unsafe fn install(filter: &libc::sock_fprog) -> bool {
-    let filter: *const libc::sock_fprog = filter;
-    // SAFETY: the kernel only reads the filter.
-    unsafe {
-        let set = || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, filter);
-        set() == 0 || (libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && set() == 0)
-    }
 }

@@ -13,7 +13,7 @@ use iostep_model::syscall::Syscall as S;
 
 use super::*;
 use crate::syscalls::record::{self, Record};
-use crate::syscalls::table::Shape;
+use crate::syscalls::table::{self, Shape};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -187,29 +187,6 @@ fn a_script_gives_the_calls_and_results_that_strace_prints() {
     assert!(differ.is_empty(), "{differ:?}");
     assert!(ours.len() > 500, "{} calls", ours.len());
     assert_eq!(count(&seen, record::EXIT), count(&seen, record::FORK) + 1);
-}
-
-#[test]
-fn without_a_filter_the_same_calls_are_recorded() {
-    let script = "echo hello > a; cat a >> b; mv a c; cat missing 2>/dev/null; rm b c";
-    let here = tempfile::tempdir().expect("a directory");
-    let (caught, _) = shell(script, here.path());
-    let stop = AtomicBool::new(false);
-    let line = format!("cd {}; {script}", here.path().display());
-    let command = words(&["sh", "-c", &line]);
-    // The kernel takes no filter without a step.
-    let recorded = filtered(&of(command), Vec::new(), output(here.path()), None, &stop)
-        .expect("a recording")
-        .0;
-    let names = |seen: Vec<Seen>| -> Vec<(u16, String)> {
-        let mut names: Vec<_> = seen
-            .into_iter()
-            .map(|seen| (seen.number, seen.text))
-            .collect();
-        names.sort();
-        names
-    };
-    assert_eq!(names(all(recorded)), names(caught));
 }
 
 #[test]
@@ -458,6 +435,109 @@ fn asked_to_end_a_command_ends_with_all_that_it_started() {
     });
     assert_eq!(status.signal(), Some(libc::SIGTERM));
     assert_eq!(count(&seen, record::EXIT), 2);
+}
+
+/// Makes a child that asks not to be traced, which writes a file; gives how it ended.
+fn untraced_child(third: bool, name: &std::ffi::CStr) -> i32 {
+    let flags = (libc::CLONE_UNTRACED | libc::SIGCHLD) as libc::c_ulong;
+    // `struct clone_args`: flags first, the signal of the end fifth.
+    let mut arguments = [0_u64; 11];
+    arguments[0] = libc::CLONE_UNTRACED as u64;
+    arguments[4] = libc::SIGCHLD as u64;
+    // SAFETY: clone without a stack is a fork; the child calls only what may be called then, and
+    // ends.
+    unsafe {
+        let child = match third {
+            false => libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0),
+            true => libc::syscall(
+                libc::SYS_clone3,
+                arguments.as_ptr(),
+                size_of_val(&arguments),
+            ),
+        };
+        if child == 0 {
+            let file = libc::open(name.as_ptr(), libc::O_WRONLY | libc::O_CREAT, 0o644);
+            let wrote = libc::write(file, c"hello".as_ptr().cast(), 5);
+            libc::_exit(i32::from(wrote != 5));
+        }
+        let mut status = -1;
+        libc::waitpid(child as libc::pid_t, &raw mut status, libc::__WALL);
+        // The flags are the program's own again.
+        status | i32::from(arguments[0] != libc::CLONE_UNTRACED as u64)
+    }
+}
+
+#[test]
+#[ignore = "a program for the test below"]
+fn children_that_ask_not_to_be_traced() {
+    for (third, name) in [(false, "second"), (true, "third")] {
+        let path = program_directory()
+            .join(name)
+            .into_os_string()
+            .into_encoded_bytes();
+        let path = std::ffi::CString::new(path).expect("no zero");
+        assert_eq!(untraced_child(third, &path), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_child_that_asks_not_to_be_traced_is_recorded_and_unharmed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let spool = tempfile::tempdir().expect("a directory");
+    let stop = AtomicBool::new(false);
+    let program = own("children_that_ask_not_to_be_traced", directory.path());
+    let (recorded, status) =
+        command(&of(program), output(spool.path()), None, &stop).expect("a recording");
+    assert!(status.success(), "{status}");
+    let seen = all(recorded);
+    for name in ["second", "third"] {
+        let opened = seen
+            .iter()
+            .filter(|seen| seen.is_open() && seen.text.ends_with(name));
+        assert_eq!(opened.count(), 1, "{name}");
+    }
+    assert_eq!(count(&seen, record::UNRECORDED), 0);
+}
+
+#[test]
+fn a_debugger_in_a_recorded_program_works_and_whom_it_has_is_counted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = "strace -f -o log sh -c 'echo traced > a; echo more > b' && echo after > c";
+    let (seen, status) = shell(script, directory.path());
+    assert!(status.success(), "{status}");
+    let log = fs::read_to_string(directory.path().join("log")).expect("strace's text");
+    assert!(log.contains("\"a\"") && log.contains("\"b\""), "{log}");
+    let opened = |name: &str| seen.iter().any(|seen| seen.is_open() && seen.text == name);
+    assert!(opened("c") && !opened("a"));
+    assert!(count(&seen, record::UNRECORDED) >= 1);
+}
+
+#[test]
+#[ignore = "a program for the test below"]
+fn a_child_that_asks_to_be_traced() {
+    // SAFETY: the child calls only what may be called after a fork, and ends.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let asked = libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+            libc::_exit(if asked == 0 { 7 } else { 8 });
+        }
+        let mut status = -1;
+        libc::waitpid(child, &raw mut status, libc::__WALL);
+        status
+    };
+    assert_eq!(libc::WEXITSTATUS(status), 7);
+}
+
+#[test]
+fn a_child_of_a_recorded_program_may_be_traced_by_its_parent() {
+    let spool = tempfile::tempdir().expect("a directory");
+    let stop = AtomicBool::new(false);
+    let program = own("a_child_that_asks_to_be_traced", spool.path());
+    let (recorded, status) =
+        command(&of(program), output(spool.path()), None, &stop).expect("a recording");
+    assert!(status.success(), "{status}");
+    assert_eq!(count(&all(recorded), record::UNRECORDED), 1);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -11,8 +11,6 @@ pub(super) enum Stop {
     Ended(c_int),
     /// It enters or leaves a system call.
     Call,
-    /// The filter caught it as it enters a system call.
-    Caught,
     /// It made a thread or process.
     Fork,
     /// It runs another program.
@@ -25,14 +23,21 @@ pub(super) enum Stop {
     Signal(c_int),
 }
 
-/// How a stopped thread goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resume {
-    /// To the next system call, or the end of this one.
-    ToCall,
-    /// To the next call that the filter catches.
-    ToCaught,
-}
+/// The calling convention whose numbers are recorded (include/uapi/linux/audit.h).
+pub(super) const ARCHITECTURE: u32 = if cfg!(target_arch = "aarch64") {
+    0xc000_00b7
+} else {
+    0xc000_003e
+};
+/// Numbers from here on are x32's, which is another calling convention under the same name
+/// (`__X32_SYSCALL_BIT`, arch/x86/include/uapi/asm/unistd.h).
+pub(super) const FIRST_FOREIGN: u64 = 0x4000_0000;
+/// The register of the first argument, among those of `NT_PRSTATUS`: rdi, x0.
+const FIRST_ARGUMENT: usize = if cfg!(target_arch = "aarch64") { 0 } else { 14 };
+/// `NT_PRSTATUS` (include/uapi/linux/elf.h): the general registers.
+const NT_PRSTATUS: usize = 1;
+/// More registers than any architecture has there.
+const MOST_REGISTERS: usize = 64;
 
 /// What a thread that stopped at a system call is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,18 +83,14 @@ fn request(request: c_uint, tid: u32, data: c_int) -> io::Result<()> {
     unsafe { ptrace(request, tid, 0, data as usize) }.map(drop)
 }
 
-/// Attaches without stopping. New threads and processes of the thread are attached too. With `kill`
-/// they all die with the recorder.
-pub(super) fn seize(tid: u32, kill: bool) -> io::Result<()> {
-    let mut options = libc::PTRACE_O_TRACESYSGOOD
+/// Attaches without stopping. New threads and processes of the thread are attached too. If the
+/// recorder dies, they go on without it.
+pub(super) fn seize(tid: u32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
-        | libc::PTRACE_O_TRACEEXEC
-        | libc::PTRACE_O_TRACESECCOMP;
-    if kill {
-        options |= libc::PTRACE_O_EXITKILL;
-    }
+        | libc::PTRACE_O_TRACEEXEC;
     request(libc::PTRACE_SEIZE, tid, options)
 }
 
@@ -98,14 +99,38 @@ pub(super) fn interrupt(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0)
 }
 
-/// Lets a stopped thread go on, with a signal if not 0. That it is not there any more is no error:
-/// SIGKILL ends stopped threads too.
-pub(super) fn resume(tid: u32, how: Resume, signal: c_int) -> io::Result<()> {
-    let how = match how {
-        Resume::ToCall => libc::PTRACE_SYSCALL,
-        Resume::ToCaught => libc::PTRACE_CONT,
+/// Lets a stopped thread go on to the next system call, or the end of this one, with a signal if
+/// not 0. That it is not there any more is no error: SIGKILL ends stopped threads too.
+pub(super) fn resume(tid: u32, signal: c_int) -> io::Result<()> {
+    unless_gone(request(libc::PTRACE_SYSCALL, tid, signal))
+}
+
+/// Changes the first argument of the system call that a thread enters.
+pub(super) fn set_first_argument(tid: u32, value: u64) -> io::Result<()> {
+    let mut registers = [0_u64; MOST_REGISTERS];
+    let mut part = libc::iovec {
+        iov_base: registers.as_mut_ptr().cast(),
+        iov_len: size_of_val(&registers),
     };
-    unless_gone(request(how, tid, signal))
+    let data = (&raw mut part) as usize;
+    // SAFETY: PTRACE_GETREGSET writes at most `iov_len` bytes to `iov_base`, and the length.
+    unsafe { ptrace(libc::PTRACE_GETREGSET, tid, NT_PRSTATUS, data) }?;
+    let bytes = part.iov_len;
+    registers[FIRST_ARGUMENT] = value;
+    let mut part = libc::iovec {
+        iov_base: registers.as_mut_ptr().cast(),
+        iov_len: bytes,
+    };
+    let data = (&raw mut part) as usize;
+    // SAFETY: PTRACE_SETREGSET reads the `iov_len` bytes that were written before.
+    unsafe { ptrace(libc::PTRACE_SETREGSET, tid, NT_PRSTATUS, data) }.map(drop)
+}
+
+/// Changes a word of a stopped thread's memory, write-protected or not.
+pub(super) fn set_word(tid: u32, address: u64, value: u64) -> io::Result<()> {
+    let address = usize::try_from(address).map_err(io::Error::other)?;
+    // SAFETY: PTRACE_POKEDATA takes an address of the other process and a value.
+    unsafe { ptrace(libc::PTRACE_POKEDATA, tid, address, value as usize) }.map(drop)
 }
 
 /// Leaves a thread stopped that job control stopped, but hears of its continuation.
@@ -134,7 +159,7 @@ pub(super) fn message(tid: u32) -> Option<u32> {
     u32::try_from(message).ok()
 }
 
-/// What a thread does in [`Stop::Call`] or [`Stop::Caught`]; nothing if it is gone.
+/// What a thread does in [`Stop::Call`]; nothing if it is gone.
 ///
 /// Errors: the kernel does not say it (before Linux 5.3).
 pub(super) fn at(tid: u32) -> io::Result<At> {
@@ -167,11 +192,6 @@ pub(super) fn at(tid: u32) -> io::Result<At> {
             // SAFETY: `op` says which of the union's members the kernel wrote.
             let entry = unsafe { info.u.entry };
             call(entry.nr, entry.args)
-        }
-        libc::PTRACE_SYSCALL_INFO_SECCOMP => {
-            // SAFETY: as above.
-            let caught = unsafe { info.u.seccomp };
-            call(caught.nr, caught.args)
         }
         libc::PTRACE_SYSCALL_INFO_EXIT => {
             // SAFETY: as above.
@@ -214,7 +234,6 @@ fn stop_of(status: c_int) -> Stop {
     match (status >> 16, signal) {
         (0, signal) if signal == libc::SIGTRAP | 0x80 => Stop::Call,
         (0, signal) => Stop::Signal(signal),
-        (libc::PTRACE_EVENT_SECCOMP, _) => Stop::Caught,
         (libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE, _) => {
             Stop::Fork
         }

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::capture::{self, Begun};
-use super::filter;
-use super::tracee::{self, At, Call, Resume, Stop};
+use super::tracee::{self, ARCHITECTURE, At, Call, FIRST_FOREIGN, Stop};
 use crate::error::{Error, Result};
 use crate::syscalls::file_data::FileData;
 use crate::syscalls::programs::types::wire_shares as Shares;
@@ -40,10 +39,11 @@ pub(super) enum Subject {
 #[derive(Debug)]
 pub(super) struct Tracer {
     subject: Subject,
-    resume: Resume,
     threads: HashMap<u32, Thread>,
     /// New threads that stopped before their parent did, which must be told first.
     early: HashMap<u32, Stop>,
+    /// Threads that recorded ones want to trace, and who that is.
+    wanted: HashMap<u32, u32>,
     /// A command's first exec was seen, or it is no command.
     pub(super) runs: bool,
     /// How the command ended.
@@ -74,12 +74,9 @@ impl Tracer {
         }
         Tracer {
             subject,
-            resume: match subject {
-                Subject::Command(_) => Resume::ToCaught,
-                Subject::Process => Resume::ToCall,
-            },
             threads,
             early: HashMap::new(),
+            wanted: HashMap::new(),
             runs: subject == Subject::Process,
             status: None,
             detaching: false,
@@ -160,7 +157,7 @@ impl Tracer {
 
     /// False if the thread is gone.
     fn seize(&mut self, process: u32, tid: u32) -> Result<bool> {
-        let seized = tracee::seize(tid, false).and_then(|()| tracee::interrupt(tid));
+        let seized = tracee::seize(tid).and_then(|()| tracee::interrupt(tid));
         match seized {
             Ok(()) => {
                 self.threads.insert(
@@ -216,7 +213,7 @@ impl Tracer {
     ///
     /// Errors: `Unsupported` where the kernel lacks what this needs.
     pub(super) fn run(&mut self, stop: &AtomicBool) -> Result<()> {
-        while !(self.threads.is_empty() && self.early.is_empty()) {
+        while !(self.threads.is_empty() && self.early.is_empty()) || self.awaits_command() {
             if stop.load(Ordering::Relaxed) {
                 self.end();
             }
@@ -225,6 +222,11 @@ impl Tracer {
             }
         }
         Ok(())
+    }
+
+    /// True if the command itself goes on, be it without the recorder.
+    fn awaits_command(&self) -> bool {
+        matches!(self.subject, Subject::Command(_)) && self.status.is_none()
     }
 
     /// Ends a command, leaves a process.
@@ -237,18 +239,26 @@ impl Tracer {
         self.kill_at = Some(Instant::now() + TERMINATION);
         match self.subject {
             Subject::Command(_) => self.signal_all(signal),
-            Subject::Process => {
-                self.detaching = true;
-                for tid in self.threads.keys() {
-                    // It may have ended; the wait will tell.
-                    let _ = tracee::interrupt(*tid);
-                }
-            }
+            Subject::Process => self.leave_all(),
+        }
+    }
+
+    /// Lets each thread go at its next stop.
+    fn leave_all(&mut self) {
+        self.detaching = true;
+        for tid in self.threads.keys() {
+            // It may have ended; the wait will tell.
+            let _ = tracee::interrupt(*tid);
         }
     }
 
     fn signal_all(&self, signal: Signal) {
         let mut processes: Vec<u32> = self.threads.values().map(|thread| thread.process).collect();
+        if let Subject::Command(command) = self.subject
+            && self.status.is_none()
+        {
+            processes.push(command);
+        }
         processes.sort_unstable();
         processes.dedup();
         for process in processes {
@@ -259,12 +269,11 @@ impl Tracer {
         }
     }
 
-    /// Ends what cannot be followed any more: a command's filter would fail its calls.
+    /// Lets go what cannot be followed any more.
     pub(super) fn abandon(&mut self) {
-        self.kill_at = Some(Instant::now());
         self.failed
             .get_or_insert_with(|| Error::unsupported("the recorder", "it gave up"));
-        self.end();
+        self.leave_all();
         while !self.threads.is_empty() && matches!(self.step(), Ok(true)) {}
     }
 
@@ -278,6 +287,11 @@ impl Tracer {
         };
         if let Stop::Ended(status) = stop {
             self.ended(tid, status)?;
+            self.hand_over(tid, None)?;
+            return Ok(true);
+        }
+        if self.wanted.contains_key(&tid) {
+            self.hand_over(tid, Some(stop))?;
             return Ok(true);
         }
         if !self.threads.contains_key(&tid) {
@@ -288,8 +302,13 @@ impl Tracer {
             return Ok(true);
         }
         match stop {
-            Stop::Call | Stop::Caught => match tracee::at(tid) {
-                Ok(At::Enter(call)) => self.enter(tid, &call),
+            Stop::Call => match tracee::at(tid) {
+                Ok(At::Enter(call)) => {
+                    if self.debugs(tid, &call)? {
+                        return Ok(true);
+                    }
+                    self.enter(tid, &call);
+                }
                 Ok(At::Leave(result)) => self.leave(tid, result),
                 Ok(At::Nothing) => {}
                 // It is to be let go whatever it does.
@@ -298,12 +317,6 @@ impl Tracer {
             },
             Stop::Fork => self.forked(tid)?,
             Stop::Exec => self.executed(tid),
-            Stop::Signal(libc::SIGSTOP) if !self.runs => {
-                // The command says that there is no filter.
-                self.resume = Resume::ToCall;
-                self.go_on(tid, Stop::Trap)?;
-                return Ok(true);
-            }
             _ => {}
         }
         self.go_on(tid, stop)?;
@@ -327,32 +340,87 @@ impl Tracer {
         }
         let thread = self.threads.get_mut(&tid);
         let call = thread.and_then(|thread| thread.call.as_mut());
-        let how = match call {
-            Some(_) => Resume::ToCall,
-            None => self.resume,
-        };
         // Reading arguments is the recorder's time, not the call's.
-        if let (Some(begun), Stop::Call | Stop::Caught) = (call, stop) {
+        if let (Some(begun), Stop::Call) = (call, stop) {
             begun.start_ns = mono_ns();
         }
-        tracee::resume(tid, how, signal).map_err(following)
+        tracee::resume(tid, signal).map_err(following)
+    }
+
+    /// A recorded program debugs others: only one may trace a thread, so the recorder lets go whom
+    /// that one wants. True if the caller goes on later.
+    fn debugs(&mut self, tid: u32, call: &Call) -> Result<bool> {
+        let is_ptrace = call.number == libc::SYS_ptrace as u64 && call.architecture == ARCHITECTURE;
+        if !is_ptrace || self.detaching {
+            return Ok(false);
+        }
+        let request = u32::try_from(call.arguments[0]).unwrap_or(u32::MAX);
+        match request {
+            // The recorder is the first process's parent.
+            libc::PTRACE_TRACEME if self.subject != Subject::Command(tid) => {
+                self.let_go(tid, 0)?;
+                Ok(true)
+            }
+            libc::PTRACE_ATTACH | libc::PTRACE_SEIZE => {
+                let wanted = u32::try_from(call.arguments[1]).unwrap_or(0);
+                let known = wanted != tid && self.threads.contains_key(&wanted);
+                if !known || tracee::interrupt(wanted).is_err() {
+                    return Ok(false);
+                }
+                self.wanted.insert(wanted, tid);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A thread that another one wants stopped, or ended.
+    fn hand_over(&mut self, tid: u32, stop: Option<Stop>) -> Result<()> {
+        let Some(caller) = self.wanted.remove(&tid) else {
+            return Ok(());
+        };
+        match stop {
+            Some(Stop::Signal(signal)) => self.let_go(tid, signal)?,
+            Some(Stop::Fork) => {
+                self.forked(tid)?;
+                self.let_go(tid, 0)?;
+            }
+            Some(_) => self.let_go(tid, 0)?,
+            None => {}
+        }
+        self.go_on(caller, Stop::Call)
+    }
+
+    /// Lets a thread go on without the recorder.
+    fn let_go(&mut self, tid: u32, signal: i32) -> Result<()> {
+        let thread = self.threads.remove(&tid);
+        let process = thread.as_ref().map_or(tid, |thread| thread.process);
+        if let Some(begun) = thread.and_then(|thread| thread.call) {
+            begun.unfinished(tid, mono_ns(), |record| self.push(record));
+        }
+        let last = !self.threads.values().any(|other| other.process == process);
+        self.note(tid, record::UNRECORDED, [0; 3]);
+        self.note(tid, record::EXIT, [u64::from(last), 0, 0]);
+        tracee::detach(tid, signal).map_err(following)
     }
 
     fn enter(&mut self, tid: u32, call: &Call) {
         if !self.runs {
             return;
         }
-        let native = call.architecture == filter::ARCHITECTURE;
+        let native = call.architecture == ARCHITECTURE;
         let begun = match i64::try_from(call.number) {
-            _ if !native || call.number >= filter::FIRST_FOREIGN => {
-                Some(Begun::plain(record::FOREIGN))
-            }
+            _ if !native || call.number >= FIRST_FOREIGN => Some(Begun::plain(record::FOREIGN)),
             Ok(libc::SYS_prctl) => {
                 let names = call.arguments[0] == libc::PR_SET_NAME as u64;
                 names.then(|| Begun::plain(record::NAME))
             }
             _ => capture::begin(tid, call, self.data.as_mut()),
         };
+        let begun = begun.map(|mut begun| {
+            begun.trace_child(tid);
+            begun
+        });
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.call = begun;
         }
@@ -370,11 +438,22 @@ impl Tracer {
                 self.note(tid, record::NAME, [u64::from(tid), first, second]);
             }
             record::NAME => {}
-            _ if begun.told => {}
+            _ if begun.told => begun.restore(tid),
             _ => {
+                begun.restore(tid);
+                if begun.is_fork() && result > 0 {
+                    return self.note(tid, record::UNRECORDED, [0; 3]);
+                }
                 if let Some(numbers) = begun.received(tid, result) {
                     return self.receive(tid, &numbers, end_ns);
                 }
+                if let Some(ends) = begun.completed(tid, result) {
+                    for words in ends {
+                        self.note(tid, record::COMPLETED, words);
+                    }
+                    return;
+                }
+                begun.submitted(tid, |record| self.push(record));
                 if i64::from(begun.number) == libc::SYS_io_uring_enter {
                     self.count_requests(tid, end_ns, result);
                 }
@@ -448,7 +527,8 @@ impl Tracer {
         let call = None;
         self.threads.insert(child, Thread { process, call });
         let mut word = [0; 10];
-        word[..2].copy_from_slice(&[u64::from(child), shares]);
+        let own = own_number_of(child).unwrap_or(0);
+        word[..3].copy_from_slice(&[u64::from(child), shares, u64::from(own)]);
         self.push(&Record {
             start_ns,
             duration_ns: now.saturating_sub(start_ns),
@@ -593,6 +673,14 @@ fn field_of(tid: u32, name: &str) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let mut lines = status.lines();
     lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+/// Its number in the innermost of its PID namespaces.
+fn own_number_of(tid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let mut lines = status.lines();
+    let numbers = lines.find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
 fn is_dead(tid: u32) -> bool {

@@ -233,7 +233,10 @@ impl<'a> Session<'a> {
 fn matters(warning: &Warning) -> bool {
     !matches!(
         warning,
-        Warning::TooShort { .. } | Warning::NotSteady { .. } | Warning::SpreadTooWide { .. }
+        Warning::TooShort { .. }
+            | Warning::NotSteady { .. }
+            | Warning::SpreadTooWide { .. }
+            | Warning::WithoutCheckpoint
     )
 }
 

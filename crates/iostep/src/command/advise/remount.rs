@@ -24,7 +24,7 @@ pub fn check_rights() -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::Unsupported {
             what: "--remount: no right to mount".into(),
-            hint: "run it with sudo".into(),
+            hint: "run it as root, as `sudo iostep ...` does".into(),
         }),
     }
 }

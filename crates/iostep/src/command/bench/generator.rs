@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use iostep_load::Result;
-use iostep_model::bench::{FileJob, Job, Measurement, SqliteJob, Target};
+use iostep_model::bench::{FileJob, Job, Measurement, SqliteJob, Sync, Target};
 
 use super::measure_args::{Arguments, MeasureArgs, OutputArgs, usage};
 
@@ -16,7 +16,10 @@ use super::measure_args::{Arguments, MeasureArgs, OutputArgs, usage};
 pub enum Generator {
     /// Read and write files or a block device
     #[command(after_help = "\
+Without an option: writes of 4 KiB in order, each with fdatasync, for 5 s.
+
 Examples:
+  iostep bench file /mnt
   iostep bench file /mnt --access random-write --sync fdatasync --time 10
   iostep bench file /mnt --access read --transfer direct --size 1GiB
   iostep bench file /mnt --engine uring --depth 32 --transfer direct --repeat 5
@@ -85,7 +88,32 @@ impl Generator {
     }
 }
 
-fn file(mut job: FileJob) -> Result<FileJob> {
+/// How long a job without any option is measured.
+const DEFAULT_NS: u64 = 5_000_000_000;
+
+/// A job that says nothing but where measures the device: what is neither synced nor given a time is
+/// in memory when it ends, and that soon. `--sync none` as such asks for just that.
+fn by_default(job: FileJob, names_sync: bool) -> FileJob {
+    let nothing_said = FileJob {
+        destroy_data: job.destroy_data,
+        ..FileJob::new(job.target.clone())
+    };
+    if job != nothing_said || names_sync {
+        return job;
+    }
+    let mut job = FileJob {
+        sync: Sync::Fdatasync,
+        ..job
+    };
+    job.measurement.limits.time_ns = Some(DEFAULT_NS);
+    job
+}
+
+fn file(job: FileJob) -> Result<FileJob> {
+    let arguments = crate::command::arguments();
+    let mut arguments = arguments.iter();
+    let names_sync = arguments.any(|argument| argument.starts_with("--sync"));
+    let mut job = by_default(job, names_sync);
     check_time(&job.measurement)?;
     job.measurement.pace.settle(Some(job.record_bytes));
     let (Target::Directory(path) | Target::BlockDevice(path)) = job.target.clone();
@@ -159,8 +187,22 @@ mod tests {
     }
 
     #[test]
+    fn without_any_option_the_device_is_measured_and_with_one_what_is_asked_for() {
+        let plain = || FileJob::new(Target::Directory("/".into()));
+        let default = by_default(plain(), false);
+        assert_eq!(default.sync, Sync::Fdatasync);
+        assert_eq!(default.measurement.limits.time_ns, Some(DEFAULT_NS));
+        assert_eq!(by_default(plain(), true), plain());
+        let asked = FileJob {
+            file_bytes: 4096,
+            ..plain()
+        };
+        assert_eq!(by_default(asked.clone(), false), asked);
+    }
+
+    #[test]
     fn without_flags_it_is_the_plain_job() {
-        let file = FileJob::new(Target::Directory("/".into()));
+        let file = by_default(FileJob::new(Target::Directory("/".into())), false);
         assert_eq!(job(&["file", "/"]), Ok(Job::File(file)));
         assert_eq!(job(&["sqlite", "/"]), Ok(Job::Sqlite(SqliteJob::new("/"))));
         let plain = json!({

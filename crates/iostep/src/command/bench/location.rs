@@ -66,6 +66,7 @@ impl Location {
                     mounts: Vec::new(),
                     options: mount.options,
                     block_bytes: block_bytes(path),
+                    size_bytes: None,
                     layout: Vec::new(),
                 }),
         }
@@ -83,14 +84,18 @@ impl Location {
         std::iter::once(target).chain(journal).collect()
     }
 
+    /// The filesystem; `None` for a device.
+    pub fn filesystem(&self) -> Option<&Filesystem> {
+        self.filesystem.as_ref()
+    }
+
     /// What the kernel counted for the devices until now; `None` without one that counts.
     pub fn counters(&self) -> Option<Counters> {
         let devices = self.devices();
         if devices.is_empty() || !devices.iter().all(|device| counters::counts(device)) {
             return None;
         }
-        let sum = |sum: Counters, device: &&Target| Some(sum.and(counters::read(device).ok()?));
-        devices.iter().try_fold(Counters::default(), sum)
+        counters::read(devices).ok()
     }
 
     /// The machine with this place; its disks without their health.
@@ -98,6 +103,7 @@ impl Location {
         Environment {
             filesystem: self.filesystem.clone(),
             device: self.target.as_ref().map(|target| target.upper().clone()),
+            flushes_of: counters::shared_disks(self.devices()),
             disks: disk::each_once(self.devices().into_iter().flat_map(Target::hardware)),
             ..environment::here(Path::new("/"))
         }

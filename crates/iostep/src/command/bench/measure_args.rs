@@ -31,6 +31,11 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "DEVICE")]
     pub journal_device: Option<PathBuf>,
 
+    /// Where it runs: here, or on a loop device: a filesystem of its own in an image in DIR,
+    /// which nobody else uses (root)
+    #[arg(long, value_enum, default_value = "here")]
+    pub on: On,
+
     /// Make no system call that this filter kills for
     #[arg(long, value_enum, default_value = "auto")]
     pub sandbox: Sandbox,
@@ -42,6 +47,16 @@ pub struct MeasureArgs {
     /// Repeat, 3 to --repeat times (30), until the spread is under this
     #[arg(long, value_name = "PERCENT", value_parser = bound)]
     until_spread: Option<f64>,
+}
+
+/// Whose storage it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum On {
+    /// Whoever else uses the directory's device.
+    #[default]
+    Here,
+    /// The job's alone.
+    Loop,
 }
 
 /// Which filter of system calls is known to be around this process.

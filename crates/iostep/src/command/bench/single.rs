@@ -12,7 +12,8 @@ use iostep_report::document::Detail;
 use serde::Serialize;
 
 use super::generator::Generator;
-use super::measure_args::{OutputArgs, usage};
+use super::measure_args::{On, OutputArgs, usage};
+use super::own_storage::OwnStorage;
 use super::session::{self, Measured, Output};
 #[cfg(feature = "many-devices")]
 use crate::command::submit::Destination;
@@ -31,7 +32,7 @@ pub struct ResultFile<'a> {
 /// Errors: from before the first run, and those of writing.
 pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let output = generator.output();
-    let job = generator.job()?;
+    let mut job = generator.job()?;
     let repetition = generator.measure().repetition()?;
     let journal = generator.measure().journal_device.as_deref();
     output.check()?;
@@ -42,6 +43,11 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let server = output.submit.as_deref().map(Destination::new);
     #[cfg(feature = "many-devices")]
     let server = server.transpose()?;
+    // Before any other thread is started.
+    let storage = match generator.measure().on {
+        On::Here => None,
+        On::Loop => Some(OwnStorage::make(&mut job)?),
+    };
     let interrupt = Interrupt::install()?;
     let mut measured = None;
     let mut measure = |log: Option<&mut dyn Write>| {
@@ -64,7 +70,10 @@ pub fn run(generator: &Generator) -> anyhow::Result<ExitCode> {
     let measured: Measured = measured.expect("it was measured, or there was an error");
     let failed = !measured.is_whole();
     measured.tell();
-    let Measured(document) = measured;
+    let Measured(mut document) = measured;
+    if let Some(storage) = storage {
+        storage.restore(&mut document);
+    }
     let summary = Summary::of(&document);
     let result = (document, summary);
     print(&result, output)?;

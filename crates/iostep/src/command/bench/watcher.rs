@@ -1,11 +1,13 @@
 //! Who watches a run: the device's counters, a bar on the terminal, the log of operations.
 
 use std::io::{self, Write};
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use iostep_load::engine::{Observer, Operation, Progress};
-use iostep_model::bench::{FileJob, Job, Limits, Sharing};
+use iostep_load::environment::others::Watch;
+use iostep_model::bench::{FileJob, Job, Limits, OthersIo, Sharing};
 use iostep_model::manifest::Counters;
 use iostep_trace::counters;
 use iostep_trace::target::Target;
@@ -15,6 +17,8 @@ use crate::terminal;
 
 /// The first line of a log.
 const LOG_HEADER: &str = "run,thread,end_ns,latency_ns,sync_ns\n";
+/// How often it is looked which processes are there.
+const LOOK: Duration = Duration::from_millis(500);
 const PREPARING: &str = "{prefix} {bar:30} {percent} %{left}";
 const RUNNING: &str = "{prefix} {bar:30} {msg}{left}";
 
@@ -30,6 +34,12 @@ pub struct Watcher<'a> {
     /// The run under way, from 1, and how many there can be.
     run: (u32, u32),
     log: Option<Log<'a>>,
+    /// Whose I/O it is, while a run is measured.
+    others: Option<Watch>,
+    /// What other partitions of the disks counted when a run began to be measured.
+    beside: Option<Counters>,
+    /// When it was last looked who is there.
+    looked: Instant,
 }
 
 /// What the bar is about.
@@ -74,6 +84,9 @@ impl<'a> Watcher<'a> {
             goal: Goal::of(job),
             run: (1, runs),
             log: log.map(Log::new),
+            others: None,
+            beside: None,
+            looked: Instant::now(),
         }
     }
 
@@ -132,16 +145,41 @@ impl<'a> Watcher<'a> {
 }
 
 impl Observer for Watcher<'_> {
+    fn begin(&mut self) {
+        let layers = self.devices.iter().flat_map(|device| device.disks());
+        let disks: Vec<(u32, u32)> = layers
+            .map(|disk| (disk.number.major, disk.number.minor))
+            .collect();
+        // Without counters there is nothing that others could be in.
+        self.others = (!disks.is_empty()).then(|| Watch::begin(Path::new("/"), &disks));
+        self.beside = counters::beside(self.devices.iter().copied()).ok();
+        self.looked = Instant::now();
+    }
+
+    fn others(&mut self) -> Option<OthersIo> {
+        let devices = || self.devices.iter().copied();
+        let beside = counters::beside(devices()).ok().zip(self.beside);
+        let others = self.others.take().map(Watch::end)?;
+        Some(OthersIo {
+            beside: beside.map_or_else(Counters::default, |(now, then)| now.since(then)),
+            flushes_not_counted: counters::without_flushes(devices()),
+            ..others
+        })
+    }
+
     fn device(&mut self) -> Option<Counters> {
-        let mut sum: Option<Counters> = None;
-        for device in &self.devices {
-            let counted = counters::read(device).ok()?;
-            sum = Some(sum.unwrap_or_default().and(counted));
-        }
-        sum
+        let devices = self.devices.iter().copied();
+        let counted = counters::read(devices).ok();
+        counted.filter(|_| !self.devices.is_empty())
     }
 
     fn progress(&mut self, progress: Progress) {
+        if let Some(others) = &mut self.others
+            && self.looked.elapsed() >= LOOK
+        {
+            others.look();
+            self.looked = Instant::now();
+        }
         let (done, length) = match self.goal {
             Goal::TimeNs(ns) => (progress.elapsed_ns / 1_000_000, ns / 1_000_000),
             Goal::Operations(count) => (progress.operations, count),

@@ -1,7 +1,7 @@
 //! The traces of other tools: what they are, and opening them.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::cell::RefCell;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -11,6 +11,8 @@ use iostep_calls::input::{GUESS_BYTES, Input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::bad_input;
+use crate::input::{self, Kind};
+use crate::packed::{self, Unpacked};
 use crate::terminal;
 
 const READING: &str = "{prefix} {bar:30} {percent} %{left}";
@@ -20,6 +22,8 @@ const OTHER_FILES: u64 = 64;
 /// What is read, and how far.
 pub(super) struct Inputs {
     paths: Vec<PathBuf>,
+    /// The first one from its beginning on, until it is taken: a pipe can be read once.
+    first: RefCell<Option<Unpacked>>,
     /// The first one's first bytes.
     pub(super) start: Vec<u8>,
     pub(super) bar: ProgressBar,
@@ -30,7 +34,7 @@ impl Inputs {
     pub(super) fn new(paths: &[PathBuf], output: &Path) -> anyhow::Result<Inputs> {
         let mut bytes = 0;
         let target = std::fs::canonicalize(output).ok();
-        for path in paths {
+        for path in paths.iter().filter(|path| !packed::is_standard_input(path)) {
             let name = path.display();
             let metadata = std::fs::metadata(path).with_context(|| format!("{name}: cannot open"));
             let metadata = metadata.map_err(bad_input)?;
@@ -45,17 +49,28 @@ impl Inputs {
         }
         allow_files(paths.len() as u64);
         let style = terminal::bar_style(READING);
-        Ok(Inputs {
+        let mut inputs = Inputs {
             paths: paths.to_vec(),
-            start: start(&paths[0]).map_err(bad_input)?,
+            first: RefCell::new(None),
+            start: Vec::new(),
             bar: ProgressBar::new(bytes)
                 .with_style(style)
                 .with_prefix("reading"),
-        })
+        };
+        let begun = packed::begin(inputs.unpacked(&paths[0])?, GUESS_BYTES);
+        let begun = begun.with_context(|| format!("{}: cannot read", paths[0].display()));
+        let (start, whole) = begun.map_err(bad_input)?;
+        inputs.start = start;
+        inputs.first = RefCell::new(Some(whole));
+        Ok(inputs)
     }
 
     /// What the first input looks like.
     pub(super) fn format(&self) -> anyhow::Result<Format> {
+        let kind = input::of_start(&self.start);
+        if !matches!(kind, Kind::Calls | Kind::Other | Kind::Damaged) {
+            return Err(input::unfit(&self.paths[0], kind));
+        }
         let name = self.paths[0].display();
         let error =
             || anyhow!("{name}: looks like no trace that is known; --format says what it is");
@@ -64,8 +79,13 @@ impl Inputs {
 
     pub(super) fn open(&self) -> anyhow::Result<Vec<Input<'static>>> {
         let mut inputs = Vec::new();
+        let mut first = self.first.take();
         for path in &self.paths {
-            inputs.push(Input::new(path, self.open_file(path)?));
+            let text = match first.take() {
+                Some(first) => first,
+                None => self.unpacked(path)?,
+            };
+            inputs.push(Input::new(path, BufReader::new(text)));
         }
         Ok(inputs)
     }
@@ -79,21 +99,11 @@ impl Inputs {
         }
     }
 
-    fn open_file(&self, path: &Path) -> anyhow::Result<BufReader<impl Read + Send + use<>>> {
-        let file = File::open(path).with_context(|| format!("{}: cannot open", path.display()));
-        let file = file.map_err(bad_input)?;
-        Ok(BufReader::new(self.bar.wrap_read(file)))
+    fn unpacked(&self, path: &Path) -> anyhow::Result<Unpacked> {
+        packed::open(path, "iostep clean", |file| {
+            Box::new(self.bar.wrap_read(file))
+        })
     }
-}
-
-fn start(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let name = path.display();
-    let file = File::open(path).with_context(|| format!("{name}: cannot open"))?;
-    let mut start = Vec::new();
-    let mut limited = file.take(GUESS_BYTES as u64);
-    let read = limited.read_to_end(&mut start);
-    read.with_context(|| format!("{name}: cannot read"))?;
-    Ok(start)
 }
 
 /// Raises this process's limit of open files, which is 1024 on most systems, as far as it may:

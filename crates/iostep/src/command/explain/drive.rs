@@ -1,6 +1,7 @@
 //! Runs a script under each journal mode, with a milestone before and after every transaction.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +17,12 @@ use iostep_model::directory::{Directory, Temporary, give_to_caller};
 use iostep_model::durability::Durability;
 use iostep_model::event::Marker;
 use iostep_model::pragma::{Journal, Synchronous};
+use iostep_model::printable::name_text;
 
 use crate::terminal::say;
+
+/// Of directories with copies.
+pub const PREFIX: &str = ".iostep-explain-";
 
 /// What to run.
 #[derive(Debug)]
@@ -137,7 +142,7 @@ impl<'a> Prepared<'a> {
         }
         let name = self.plan.database.file_name().unwrap_or_default();
         Ok(Experiment {
-            database: name.to_string_lossy().into_owned(),
+            database: name_text(name.as_bytes()),
             sql_tgid,
             own_mode: self.own_mode.name().into(),
             cold_cache: self.plan.cold_cache,
@@ -360,7 +365,7 @@ impl Copy {
     /// An empty place in the directory, so on the filesystem, of `original`.
     fn beside(original: &Original) -> anyhow::Result<Copy> {
         let parent = &original.directory;
-        let directory = Temporary::within(parent, ".iostep-explain-")
+        let directory = Temporary::within(parent, PREFIX)
             .with_context(|| format!("{}: cannot put a copy here", parent.name().display()))?;
         Ok(Copy {
             directory,

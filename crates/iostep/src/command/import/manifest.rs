@@ -4,11 +4,13 @@ use iostep_fs::Found;
 use iostep_model::event::{Completion, Event};
 use iostep_model::host::Host;
 use iostep_model::manifest::{
-    Backend, Check, Clocks, Counters, Device, Filesystem, Manifest, SCHEMA_VERSION, State,
+    Backend, Check, Clocks, Counters, Device, Filesystem, Holds, Manifest, SCHEMA_VERSION, State,
+    Volume,
 };
 use iostep_model::{Flags, Operation, SECTOR_BYTES};
-use iostep_trace::blkparse::{LeftOut, Recording, ZERO_NS};
+use iostep_trace::blkparse::{LeftOut, Recording};
 
+use super::image::{Image, Images};
 use crate::version;
 
 /// No process of the recorded machine was iostep; 0 would be the idle task.
@@ -17,16 +19,11 @@ const NO_TRACER: u32 = u32::MAX;
 /// What the text does not tell of the recorded machine.
 const UNKNOWN: &str = "unknown";
 
-/// Where the filesystem lies on the traced device.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceRange {
-    pub(super) start_bytes: u64,
-    pub(super) size_bytes: u64,
-}
-
-/// The manifest of a recording on a filesystem.
-pub(super) fn of(recording: &Recording, found: Option<&Found>, place: DeviceRange) -> Manifest {
+/// The manifest of a recording on a filesystem, or on several.
+pub(super) fn of(recording: &Recording, images: &Images) -> Manifest {
     let check = check(recording);
+    let only = images.all.first().filter(|_| !images.are_several);
+    let several = images.all.iter().filter(|_| images.are_several);
     Manifest {
         schema_version: SCHEMA_VERSION,
         iostep_version: version::NUMBER.to_owned(),
@@ -39,10 +36,11 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: DeviceRang
         },
         devices: Vec::new(),
         disks: Vec::new(),
-        device: device(recording, place, &check),
-        filesystem: found.map(filesystem),
+        device: device(recording, images, &check),
+        filesystem: only.and_then(|image| image.found.as_ref()).map(filesystem),
+        volumes: several.map(volume).collect(),
         clocks: Clocks {
-            mono_ns: ZERO_NS,
+            mono_ns: recording.start_ns,
             wall_ns: 0,
         },
         end_mono_ns: None,
@@ -53,15 +51,26 @@ pub(super) fn of(recording: &Recording, found: Option<&Found>, place: DeviceRang
     }
 }
 
-fn device(recording: &Recording, place: DeviceRange, check: &Check) -> Device {
+/// The device as far as the images reach: the only one's part of it, or all of it.
+fn device(recording: &Recording, images: &Images, check: &Check) -> Device {
+    let (start_bytes, size_bytes) = match images.all.first().filter(|_| !images.are_several) {
+        Some(image) => (image.start_bytes, image.size_bytes),
+        None => (
+            0,
+            images.all.iter().map(Image::end_bytes).max().unwrap_or(0),
+        ),
+    };
     let (major, minor) = recording.device;
     let is_fua = |event: &Event| matches!(event, Event::Issue(t) if t.flags.has(Flags::FUA));
     Device {
-        name: format!("{major},{minor}"),
+        name: recording
+            .device_name
+            .clone()
+            .unwrap_or_else(|| format!("{major},{minor}")),
         major,
         minor,
-        start_sector: place.start_bytes / SECTOR_BYTES,
-        sectors: place.size_bytes / SECTOR_BYTES,
+        start_sector: start_bytes / SECTOR_BYTES,
+        sectors: size_bytes / SECTOR_BYTES,
         // The kernel flushes only what has a cache, and passes FUA on only where it is known.
         volatile_write_cache: Some(check.issued.flush.ios > 0),
         fua: Some(recording.events.iter().any(is_fua)),
@@ -69,10 +78,24 @@ fn device(recording: &Recording, place: DeviceRange, check: &Check) -> Device {
     }
 }
 
+fn volume(image: &Image) -> Volume {
+    Volume {
+        name: image.name.clone(),
+        title: None,
+        device: 0,
+        start_sector: image.start_bytes / SECTOR_BYTES,
+        sectors: image.size_bytes / SECTOR_BYTES,
+        holds: Holds::Filesystem,
+        part_of: None,
+        filesystem: image.found.as_ref().map(filesystem),
+    }
+}
+
 fn filesystem(found: &Found) -> Filesystem {
     Filesystem {
         kind: found.kind.name().to_owned(),
         block_bytes: found.block_bytes,
+        size_bytes: Some(found.size_bytes),
         layout: found.layout.clone(),
         ..Filesystem::default()
     }
@@ -84,6 +107,7 @@ fn check(recording: &Recording) -> Check {
     let mut check = Check {
         merges: recording.ledger.left_out(LeftOut::Merge),
         lost_events: recording.skipped,
+        unrecorded: recording.unrecorded.clone(),
         ..Check::default()
     };
     for event in &recording.events {

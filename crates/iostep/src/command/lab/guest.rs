@@ -1,13 +1,11 @@
 //! `iostep lab guest`: any command in a kernel of its own.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::ProgressBar;
 use iostep_lab::guest::{
     self, Accelerator, Backing, Command, Device, Exit, Options, Output, Status,
 };
@@ -15,12 +13,8 @@ use iostep_model::units;
 use serde::Serialize;
 
 use crate::interrupt::Interrupt;
-use crate::terminal::{self, say};
-
-/// The administrators' tools, which `sudo` may not have on its path.
-const TOOLS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
-/// A shell reports a command that a signal ended so.
-const SIGNALLED: u8 = 128;
+use crate::passing;
+use crate::terminal;
 
 /// Run a command as root in a stock kernel under QEMU, on this machine's files.
 ///
@@ -126,7 +120,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let command = Command {
         words: args.command.clone(),
-        environment: environment(&args.env),
+        environment: passing::environment(&args.env),
         directory: std::env::current_dir().context("cannot find the working directory")?,
     };
     let stop = interrupt.flag();
@@ -139,18 +133,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let exit = guest::run(&args.options(), &command, &mut output, stop)?;
         let outcome = Outcome::new(&exit, &stdout, &stderr);
         terminal::print_json(&terminal::json(&outcome))?;
-        return Ok(status(exit.status));
+        return Ok(passing::status(exit.status));
     }
-    let wait = Wait::begin();
-    let mut output = Output {
-        stdout: &mut wait.before(io::stdout()),
-        stderr: &mut wait.before(io::stderr()),
-    };
-    let ended = guest::run(&args.options(), &command, &mut output, stop);
-    wait.end();
-    let exit = ended?;
-    say!("iostep: {}", described(&exit));
-    Ok(status(exit.status))
+    passing::pass_on(&args.options(), &command, stop)
 }
 
 impl Args {
@@ -176,51 +161,6 @@ impl Args {
             ..Options::default()
         }
     }
-}
-
-/// What a login of root would have, and what was asked for.
-fn environment(wanted: &[String]) -> Vec<(OsString, OsString)> {
-    let own = std::env::var_os("PATH").unwrap_or_default();
-    let mut path = own;
-    path.push(":");
-    path.push(TOOLS);
-    let mut all = vec![
-        ("PATH".into(), path),
-        ("HOME".into(), "/root".into()),
-        ("USER".into(), "root".into()),
-        ("LANG".into(), "C.UTF-8".into()),
-    ];
-    for setting in wanted {
-        match setting.split_once('=') {
-            Some((name, value)) => all.push((name.into(), value.into())),
-            None => all.extend(std::env::var_os(setting).map(|value| (setting.into(), value))),
-        }
-    }
-    all
-}
-
-fn status(status: Status) -> ExitCode {
-    ExitCode::from(match status {
-        Status::Exited(status) => status,
-        Status::Killed(signal) => SIGNALLED.saturating_add(signal),
-    })
-}
-
-fn described(exit: &Exit) -> String {
-    let processor = match exit.emulated {
-        true => "emulated: times are not those of hardware",
-        false => "on KVM",
-    };
-    let (boot, run) = (exit.boot.as_secs_f64(), exit.run.as_secs_f64());
-    let restarts = match exit.restarts {
-        0 => String::new(),
-        1 => "; started again once, since it had fallen silent".into(),
-        times => format!("; started again {times} times, since it had fallen silent"),
-    };
-    format!(
-        "Linux {} in a guest, {processor}; up in {boot:.1} s, ran {run:.1} s{restarts}",
-        exit.kernel
-    )
 }
 
 /// What `--json` prints.
@@ -256,47 +196,5 @@ impl<'a> Outcome<'a> {
             stdout: text(stdout),
             stderr: text(stderr),
         }
-    }
-}
-
-/// A sign of life while the guest comes up; gone before the command prints anything.
-struct Wait(ProgressBar);
-
-impl Wait {
-    fn begin() -> Wait {
-        if !io::stderr().is_terminal() {
-            return Wait(ProgressBar::hidden());
-        }
-        let bar = ProgressBar::new_spinner().with_message("the guest is coming up");
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Wait(bar)
-    }
-
-    fn before<W: io::Write>(&self, to: W) -> After<W> {
-        After {
-            wait: self.0.clone(),
-            to,
-        }
-    }
-
-    fn end(&self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Output that ends the wait.
-struct After<W> {
-    wait: ProgressBar,
-    to: W,
-}
-
-impl<W: io::Write> io::Write for After<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.wait.finish_and_clear();
-        self.to.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
     }
 }

@@ -17,14 +17,14 @@ use iostep_lab::environment::{Choice, On, polled_blocks};
 use iostep_lab::guest::Device;
 use iostep_lab::plan::{self, Shard};
 use iostep_lab::results::Results;
-use iostep_lab::{Measured, enter_private_mounts, is_of_bench_alone};
+use iostep_lab::{LoopImage, Measured, enter_private_mounts, is_of_bench_alone};
 use iostep_model::lab::{Cell, CellResult, State};
 use iostep_model::printable;
 use iostep_model::units;
 
 use super::{report, source};
-use crate::command::bench;
 use crate::command::outbox::{Outbox, OutboxArgs};
+use crate::command::{bench, elsewhere};
 use crate::interrupt::Interrupt;
 use crate::shell::shown;
 use crate::terminal::{self, say};
@@ -45,9 +45,9 @@ Examples:
   iostep lab run table1 --results here --on /mnt/phone
   iostep lab run my.toml --results my --submit http://results.example:7370
 
-Cells whose filesystem this kernel lacks run in a guest under QEMU. Needs root,
-but for --on guest and a directory. docs/lab.md has the format of a lab and what
-the results mean.")]
+Cells whose filesystem this kernel lacks run in a guest under QEMU, and all do
+without root. --on loop and a device need root. docs/lab.md has the format of a
+lab and what the results mean.")]
 pub struct Args {
     /// Name or file
     lab: String,
@@ -136,10 +136,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check(args, &on, &cells)?;
     let outbox = args.outbox.open()?;
     let polled = polled_blocks(&lab);
-    let schedule = Schedule::of(cells, &on, args.journal_device.is_some(), polled);
+    let mut schedule = Schedule::of(cells, &on, args.journal_device.is_some(), polled);
     if schedule.needs_mounts(&on) {
         // Before any thread is started: only what comes later is inside.
-        enter_private_mounts()?;
+        match check_can_mount(&on).map_err(anyhow::Error::from) {
+            Err(refusal) if on == On::Auto && elsewhere::is_for_a_guest(&refusal) => {
+                elsewhere::tell(&refusal, "--on loop");
+                schedule.move_to_guests();
+            }
+            checked => checked?,
+        }
     }
     let interrupt = Interrupt::install()?;
     let results = Results::open(&args.results, &lab)?;
@@ -155,6 +161,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let all_taken = outbox.finish(&interrupt, &shown(&results.directory().to_string_lossy()));
     Ok(ExitCode::from(u8::from(!outcome.is_whole() || !all_taken)))
+}
+
+/// Enters mounts of its own, and makes a loop device if cells lie on such. A container may allow
+/// the one without the other.
+///
+/// Errors: `Unsupported`, before any cell fails for it.
+fn check_can_mount(on: &On) -> iostep_lab::Result<()> {
+    enter_private_mounts()?;
+    if matches!(on, On::Auto | On::Loop | On::Tmpfs) {
+        LoopImage::create(&iostep_lab::image::Options::default())?;
+    }
+    Ok(())
 }
 
 /// Says which cells a server will not get, before an hour is spent on them.

@@ -5,7 +5,7 @@ use std::path::Path;
 use iostep_calls::Sink;
 use iostep_model::printable;
 use iostep_model::syscall::text::Writer;
-use iostep_model::syscall::{Call, Direction, Ledger, Operation, Outcome, Paths, Thread, kept};
+use iostep_model::syscall::{Call, Direction, Ledger, Operation, Paths, Thread, kept};
 use iostep_trace::syscalls::file_data::Counts;
 
 use crate::ledger;
@@ -38,16 +38,13 @@ impl Sink for Counted {
         Sink::thread(&mut self.writer, thread)
     }
 
-    fn renamed(&mut self, thread: &Thread) {
-        self.writer.renamed(thread);
+    fn changed(&mut self, thread: &Thread) {
+        self.writer.changed(thread);
     }
 
     fn call(&mut self, call: Call, paths: &Paths) -> iostep_calls::Result<()> {
         self.calls += 1;
-        let bytes = match call.outcome {
-            Outcome::Value(value) => u64::try_from(value).unwrap_or(0),
-            _ => 0,
-        };
+        let bytes = call.moved_bytes();
         match call.operation {
             Operation::Transfer { direction, .. } => match direction {
                 Direction::Read => self.read_bytes += bytes,

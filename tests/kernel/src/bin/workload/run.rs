@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -12,6 +13,7 @@ use iostep_kernel_tests::clock::{self, Moment};
 use iostep_kernel_tests::facts;
 use iostep_kernel_tests::stamp::{BLOCK_BYTES, Stamp};
 use iostep_model::SyncKind;
+use iostep_model::printable::path_text;
 
 use crate::system;
 
@@ -116,7 +118,7 @@ impl Run {
 
     fn below_root(&self, path: &Path) -> String {
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
-        format!("/{}", relative.to_string_lossy())
+        format!("/{}", path_text(relative.as_os_str().as_bytes()))
     }
 
     /// Notes one more name of a file.

@@ -1,13 +1,16 @@
 //! What advise measures, and that it ends cleanly.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use iostep_kernel_tests::iostep::Running;
+use iostep_kernel_tests::iostep::{self, Running};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{CONTENT, advice, ensure_same, ext4, files, needs, number, row, sqlite3, words};
+use super::{
+    CONTENT, advice, attempt, ensure_same, ext4, files, needs, number, row, sqlite3, words,
+};
 use crate::case::Case;
 use crate::faults::wait_until;
 
@@ -18,6 +21,11 @@ pub fn cases() -> Vec<Case> {
             "every candidate is measured, and logs write less than journals",
             needs(),
             candidates,
+        ),
+        Case::new(
+            "for wear a log is named also where no run saw its second checkpoint",
+            needs(),
+            wear,
         ),
         Case::new(
             "Ctrl-C keeps what was measured, marks it, and cleans up",
@@ -82,6 +90,40 @@ fn candidates() -> anyhow::Result<()> {
     for key in ["wal-normal", "delete-off", "waldio-group"] {
         anyhow::ensure!(row(&found, key)?["durability"]["power_loss"] != "nothing");
     }
+    Ok(())
+}
+
+/// Commits of bench that hold several checkpoints of 1000 pages.
+const CYCLES: &str = "--transactions 3000 --journal wal --wal-file steady --json";
+
+fn wear() -> anyhow::Result<()> {
+    let stage = ext4()?;
+    let database = stage.root().join("app.db");
+    let script = "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100));";
+    sqlite3(stage.root(), &database, script)?;
+    let keys = "wal-full,persist-full,waldio-full";
+    // Runs of 50 ms, and turns enough for a narrow interval.
+    let flags = format!("--goal wear --rounds 4 --time 400ms --json --candidates {keys}");
+    let outcome = attempt(&database, &flags)?.success()?;
+    let found: Value = serde_json::from_str(&outcome.stdout)?;
+    let wal = row(&found, "wal-full")?;
+    anyhow::ensure!(wal["device"]["at_most"] == true, "a run saw a cycle: {wal}");
+    let recommended = &found["recommended"];
+    let is_log = recommended == "wal-full" || recommended == "waldio-full";
+    anyhow::ensure!(is_log, "{recommended} is recommended");
+    // What whole cycles write is no more than what was said, and no less than the runs alone.
+    let mut words = vec!["bench".into(), "sqlite".into(), stage.root().to_owned()];
+    words.extend(CYCLES.split_whitespace().map(PathBuf::from));
+    let outcome = iostep::run(words)?.success()?;
+    let document: Value = serde_json::from_str(&outcome.stdout)?;
+    let of_cycles = document["summary"]["runs"][0]["device"]["written_bytes_per_operation"]
+        .as_f64()
+        .context("nothing counted")?;
+    let said = number(wal, "written_bytes")?;
+    println!("    a commit of whole cycles: {of_cycles:.0} B, at most {said:.0} B");
+    anyhow::ensure!(of_cycles <= said * 1.02, "{of_cycles} B, at most {said} B");
+    let journal = number(row(&found, "persist-full")?, "written_bytes")?;
+    anyhow::ensure!(of_cycles < journal, "{of_cycles} B, persist: {journal} B");
     Ok(())
 }
 

@@ -114,10 +114,6 @@ fn killed() -> anyhow::Result<()> {
         show.refused(&[2], "iostep clean makes a trace of it")?;
         let program = fs::read_to_string(of("ready"))?;
         let program = program.trim();
-        if way == "ptrace" {
-            wait_until("the program's end", || is_dead(program))?;
-            continue;
-        }
         ensure!(!is_dead(program), "the program was ended");
         let program = Pid::from_raw(program.parse()?).context("a process")?;
         kill_process(program, Signal::KILL)?;

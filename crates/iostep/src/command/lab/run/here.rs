@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use iostep_lab::Measured;
 use iostep_lab::environment::On;
+use iostep_lab::guest;
 use iostep_lab::run::{Runner, Site};
 use iostep_lab::storage::DeviceSource;
 use iostep_model::lab::{self, Cell};
@@ -15,9 +16,6 @@ use crate::command::bench::Location;
 use crate::interrupt::Interrupt;
 use crate::version;
 
-/// Set in every guest, and in one whose processor is emulated (`iostep_lab::guest::Command`).
-const GUEST: &str = "IOSTEP_GUEST";
-const EMULATED: &str = "IOSTEP_GUEST_EMULATED";
 /// Memory as a filesystem.
 const MEMORY: &str = "/dev/shm";
 
@@ -34,15 +32,15 @@ impl<'a> Here<'a> {
     ///
     /// Errors: iostep's own file is not found.
     pub fn new(args: &Args, on: &'a On, interrupt: &'a Interrupt) -> anyhow::Result<Here<'a>> {
-        let guest = std::env::var_os(GUEST).is_some();
-        let emulated = std::env::var_os(EMULATED).is_some();
+        let is_guest = std::env::var_os(guest::VARIABLE).is_some();
+        let emulated = std::env::var_os(guest::EMULATED_VARIABLE).is_some();
         Ok(Here {
             runner: Runner {
                 program: std::env::current_exe().context("cannot find iostep itself")?,
                 version: (version::NUMBER, version::COMMIT),
                 interrupted: interrupt.flag(),
                 time_limit: Duration::from_nanos(args.time_limit),
-                guest: guest.then_some(emulated),
+                guest: is_guest.then_some(emulated),
                 counters: |directory| Location::in_directory(directory).counters(),
                 environment: |directory| Location::in_directory(directory).environment(),
             },

@@ -27,6 +27,15 @@ impl Schedule {
         }
     }
 
+    /// Has guests do what this machine does not allow.
+    pub fn move_to_guests(&mut self) {
+        for (_, choice) in &mut self.cells {
+            if *choice == Choice::Here {
+                *choice = Choice::Guest;
+            }
+        }
+    }
+
     /// True if anything will be mounted by this process.
     pub fn needs_mounts(&self, on: &On) -> bool {
         let mut cells = self.cells.iter();

@@ -1,0 +1,60 @@
+//! Bios that were queued before the programs were there: how long they may still come.
+
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{Iter, Link};
+
+use super::programs::IostepLinks;
+
+/// A thread can be stopped between the tracepoint and what tells that it submits: not for so long.
+const AT_LEAST: Duration = Duration::from_secs(1);
+/// How often the threads are looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// `PROC_PID_INIT_INO` of include/linux/proc_ns.h.
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// The programs that follow such bios, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Older {
+    _on_get_request: Option<Link>,
+    /// Lists the threads that may have one; `None` where it cannot list all.
+    threads: Option<Link>,
+    looked: Instant,
+    since: Instant,
+}
+
+impl Older {
+    /// Takes the programs that are for nothing else. All programs are attached.
+    pub(super) fn follow(links: &mut IostepLinks) -> Older {
+        let now = Instant::now();
+        let threads = links.list_older.take();
+        Older {
+            _on_get_request: links.on_get_request.take(),
+            threads: threads.filter(|_| sees_all_threads()),
+            looked: now,
+            since: now,
+        }
+    }
+
+    /// True if none is left. Where that cannot be known, none is ever: that costs two look-ups a bio.
+    pub(super) fn is_over(&mut self) -> bool {
+        if self.since.elapsed() < AT_LEAST || self.looked.elapsed() < INTERVAL {
+            return false;
+        }
+        self.looked = Instant::now();
+        self.threads.as_ref().is_some_and(is_empty)
+    }
+}
+
+/// True if an iterator lists the threads of all PID namespaces: it lists those of its reader's.
+fn sees_all_threads() -> bool {
+    std::fs::metadata("/proc/self/ns/pid").is_ok_and(|it| it.ino() == FIRST_PID_NAMESPACE)
+}
+
+/// True if an iterator was read and had nothing to say.
+fn is_empty(threads: &Link) -> bool {
+    let iterator = Iter::new(threads);
+    iterator.is_ok_and(|mut all| all.read(&mut [0; 64]).is_ok_and(|bytes| bytes == 0))
+}

@@ -1,0 +1,10 @@
+//! Fuzzes the reader of the kernel's block events as text.
+
+#![no_main]
+
+#[path = "../entries/blkparse.rs"]
+mod entry;
+
+use iostep_trace::blkparse::Format;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry::run_as(Format::Ftrace, bytes));
