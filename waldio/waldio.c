@@ -1057,12 +1057,14 @@ static u64 wdSalt(WdDb *p){
 /*
 ** Commits in the log are durable.  From now on a log that is not there was lost:
 ** should that not be noted, it will go unnoticed, no more.  It is noted once for
-** each log, since another connection may empty it.
+** each log, since another connection may empty it.  A stock log may be gone without a
+** loss: stock SQLite that is refused copies it into the database and deletes it.
 */
 static void wdNeedLog(WdLog *p){
   u64 iSalt = wdSalt(p->pDb) | 1;
+  u32 mLayout = AtomicLoad(&p->pDb->pShared->mLayout);
   int bChanged;
-  if( p->iNeeded!=iSalt && AtomicLoad(&p->pDb->pShared->mLayout)!=0
+  if( p->iNeeded!=iSalt && mLayout!=0 && wdLayoutOf(mLayout).eKind!=WD_STOCK
    && wdRemark(p->pDb, WD_MARK_EMPTY, WD_MARK, &bChanged)==SQLITE_OK
   ){
     p->iNeeded = iSalt;
@@ -3614,6 +3616,7 @@ static int wdPhaseTwo(WdDb *p){
   }
   if( rc==SQLITE_OK && p->bStockWrite && p->eSync==WD_SYNC_PERSISTENT ){
     rc = wdLogSync(&pLog->base, SQLITE_SYNC_NORMAL);
+    p->bAsked = 0;                /* Not by SQLite */
   }
   return rc;
 }

@@ -239,26 +239,37 @@ static void needed(void){
 }
 
 /* A log that stock SQLite began: it may copy it after a crash, and delete it. */
+#define INSERT2 "INSERT INTO t VALUES(2,2);"
 static int stockLogDie(void *pArg){
+  const char **az = (const char**)pArg;
   sqlite3 *db = testOpen("file:g.db?vfs=waldio");
-  testExec(db, "PRAGMA synchronous=FULL; INSERT INTO t VALUES(2,2)");
-  testExec(db, (const char*)pArg);
+  testExec(db, "PRAGMA synchronous=%s; PRAGMA waldio_sync=%s", az[0], az[1]);
+  testExec(db, "%s", az[2]);
   return 7;
 }
-static void stockBegan(void){
-  static const char *const az[] = {
-    "SELECT 1", "PRAGMA wal_checkpoint", "PRAGMA wal_checkpoint(TRUNCATE)"
+/* With page 1 in the log or without it: what is copied of it has byte 19, too. */
+static void stockBegan(int bPage1){
+  static const char *const az[][3] = {
+    { "FULL", "full",      INSERT2 },
+    { "FULL", "full",      INSERT2 "PRAGMA wal_checkpoint" },
+    { "FULL", "full",      INSERT2 "PRAGMA wal_checkpoint(TRUNCATE)" },
+    { "FULL", "full",      "PRAGMA wal_checkpoint" },
+    { "OFF", "persistent", INSERT2 "PRAGMA wal_checkpoint" },
+    { "OFF", "persistent", "PRAGMA wal_checkpoint" },
+    { "OFF", "persistent", "PRAGMA wal_checkpoint(TRUNCATE)" },
   };
   unsigned i;
-  for(i=0; i<3; i++){
-    int n = 2;
+  for(i=0; i<sizeof(az)/sizeof(az[0]); i++){
+    int n = strncmp(az[i][2], INSERT2, strlen(INSERT2))==0 ? 2 : 1;
     sqlite3 *db = create();
     sqlite3_close(db);
-    testBegin("a log that stock SQLite began, %s", az[i]);
+    testBegin("a log that stock SQLite began, %s, %s, page 1: %d", az[i][0], az[i][2],
+              bPage1);
     db = testOpen("file:g.db?vfs=unix");
     CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int*)0),
                SQLITE_OK );
-    testExec(db, "INSERT INTO t VALUES(1,1); PRAGMA user_version=3");
+    testExec(db, "INSERT INTO t VALUES(1,1)");
+    if( bPage1 ) testExec(db, "PRAGMA user_version=3");
     sqlite3_close(db);
     CHECK( testSize("g.db-wal")>0 );
     CHECK_INT( child(stockLogDie, (void*)az[i]), 7 );
@@ -574,7 +585,8 @@ int main(int argc, char **argv){
   unused();
   opened();
   needed();
-  stockBegan();
+  stockBegan(0);
+  stockBegan(1);
   crashed();
   outlived();
   refusedStays(0, 0, 1);

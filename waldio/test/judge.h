@@ -193,13 +193,13 @@ static int wasLost(const View *p, const Promise *pPromise){
 
 static int viewKept(const View *p, const Promise *pPromise, const char *zWho){
   if( p->n==VIEW_BAD ) return 0;
+  if( p->n>pPromise->nAcked && wasLost(p, pPromise) ) return 1;
   if( p->n<pPromise->nAcked || p->n>pPromise->nTried ){
     badState("%s: %d commits, %d acknowledged, %d begun",
              zWho, p->n, pPromise->nAcked, pPromise->nTried);
     return 0;
   }
-  if( p->iDigest!=pPromise->aDigest[p->n]
-   && (p->n==pPromise->nAcked || !wasLost(p, pPromise)) ){
+  if( p->iDigest!=pPromise->aDigest[p->n] ){
     badState("%s: not what commit %d left", zWho, p->n);
     return 0;
   }

@@ -32,7 +32,8 @@ struct Run {
   Cell *pCell;
   State now;                      /* Looked at */
   State next;                     /* Where the next life begins */
-  int nNext;                      /* Commits of that */
+  int nNext;                      /* Commits of that, */
+  u64 iNext;                      /* ... and its digest: it may be one that was lost */
   int nSeen;                      /* States of this life */
   int iOp;                        /* After this operation */
   int bStop;                      /* End at the first violation */
@@ -102,6 +103,7 @@ static int lookAt(State *pState, void *pArg){
   if( exRandom((unsigned)++p->nSeen)==0 ){
     copyState(&p->next, pState);
     p->nNext = q->waldio.n;
+    p->iNext = q->waldio.iDigest;
   }
   return 0;
 }
@@ -180,12 +182,14 @@ static int runLives(int iMode, int iWish, int szPage, int nLife, int nBudget,
   createDatabase(&run.work);
   takeNext(&run.next);
   run.nNext = 1;
+  run.iNext = run.work.aDigest[1];
   for(j=0; j<nLife && !(bStop && run.bBad); j++){
     int iFirst = putNext(&run.next);
     for(i=run.nNext+1; j>0 && i<=run.promise.nTried && run.promise.nLost<MXLOST; i++){
       run.promise.aLost[run.promise.nLost].n = i;
       run.promise.aLost[run.promise.nLost++].iDigest = run.work.aDigest[i];
     }
+    run.work.aDigest[run.nNext] = run.iNext;
     run.promise.nAcked = run.nNext;
     run.promise.bPlain = 0;
     run.promise.aDigest = run.work.aDigest;
