@@ -2000,7 +2000,7 @@ static int wdNewStockLog(WdLog *p, const u8 *aWalHdr){
   rc = LOWER(p)->pMethods->xWrite(LOWER(p), aWalHdr, WAL_HDRSIZE, 0);
   if( rc!=SQLITE_OK ) return rc;
   wdUseLayout(p, wdLayoutWord(&lay));
-  p->pDb->bStockWrite = 1;
+  p->pDb->bStockWrite = p->bHeader = 1;
   AtomicStore(&p->pDb->pShared->mLayout, p->mLayout);
   return SQLITE_OK;
 }
@@ -2078,6 +2078,18 @@ static int wdLogStock(WdLog *p, int *pRc){
   return *pRc==SQLITE_OK && p->lay.eKind==WD_STOCK;
 }
 
+/* A write to a stock log.  SQLite has its header flushed before frames are written, but not
+** with synchronous=OFF; for waldio_sync=persistent that is done all the same, as in
+** wdNeedHeader(). */
+static int wdStockWrite(WdLog *p, const u8 *a, int n, i64 iOfst){
+  int bFlush = p->bHeader && p->pDb->eSync==WD_SYNC_PERSISTENT;
+  int rc = bFlush ? LOWER(p)->pMethods->xSync(LOWER(p), SQLITE_SYNC_NORMAL) : SQLITE_OK;
+  if( rc!=SQLITE_OK ) return rc;
+  p->pDb->bStockWrite = 1;
+  p->bHeader = iOfst==0;
+  return LOWER(p)->pMethods->xWrite(LOWER(p), a, n, iOfst);
+}
+
 static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   WdLog *p = (WdLog*)pFile;
   const u8 *a = (const u8*)pBuf;
@@ -2085,10 +2097,7 @@ static int wdLogWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
   int szFrame, rc;
   int bStock = wdLogStock(p, &rc);
   p->pDb->bClosing = p->pDb->bLastClose = p->pDb->bJustLocked = p->pDb->bAsked = 0;
-  if( bStock && (!bHdr || !p->pDb->bMarked) ){
-    p->pDb->bStockWrite = 1;
-    return LOWER(p)->pMethods->xWrite(LOWER(p), pBuf, n, iOfst);
-  }
+  if( bStock && (!bHdr || !p->pDb->bMarked) ) return wdStockWrite(p, a, n, iOfst);
   if( rc!=SQLITE_OK ) return rc;
   if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
   wdCommitOver(p);
@@ -2287,7 +2296,7 @@ static int wdLogSync(sqlite3_file *pFile, int flags){
   p->pDb->bCkptSync = p->pDb->bCkptLock;
   p->pDb->bAsked = 1;
   if( wdLogStock(p, &rc) ){
-    p->pDb->bStockWrite = 0;
+    p->pDb->bStockWrite = p->bHeader = 0;
     return LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
   if( rc==SQLITE_OK ) rc = wdSettle(p);
@@ -3425,7 +3434,7 @@ static int wdDbWrite(sqlite3_file *pFile, const void *pBuf, int n, i64 iOfst){
 ** when the copying begins, the database's at its end, when SQLite sets its size.
 */
 static void wdBeginCopy(WdDb *p){
-  p->bCopyUnasked = p->bMarked && p->pLog && p->eSync==WD_SYNC_PERSISTENT && !p->bAsked;
+  p->bCopyUnasked = p->pLog && p->eSync==WD_SYNC_PERSISTENT && !p->bAsked;
   p->bAsked = 0;
   if( p->bCopyUnasked && !wdAllDurable(p->pLog) ){
     (void)wdFlushCommits(p->pLog, SQLITE_SYNC_NORMAL);    /* A failure poisons it */
@@ -3616,7 +3625,6 @@ static int wdPhaseTwo(WdDb *p){
   }
   if( rc==SQLITE_OK && p->bStockWrite && p->eSync==WD_SYNC_PERSISTENT ){
     rc = wdLogSync(&pLog->base, SQLITE_SYNC_NORMAL);
-    p->bAsked = 0;                /* Not by SQLite */
   }
   return rc;
 }

@@ -11,8 +11,21 @@
 static int iStep;                 /* Operations of the record gone through */
 static State state;
 
-/* What a power loss leaves now: how many rows, which are 1, 2 and so on. */
-static int lost(int nPercent){
+/* Go through the record to its end, or to its next operation; 0 if there is none. */
+static int go(int bEnd){
+  int bStep;
+  pthread_mutex_lock(&disk.mutex);
+  bStep = iStep<rec.nOp;
+  while( iStep<rec.nOp ){
+    exploreStep(iStep++);
+    if( !bEnd ) break;
+  }
+  pthread_mutex_unlock(&disk.mutex);
+  return bStep;
+}
+
+/* What a power loss leaves there: how many rows, which are 1, 2 and so on. */
+static int left(int nPercent){
   Choice c;
   sqlite3 *db;
   int n;
@@ -20,7 +33,6 @@ static int lost(int nPercent){
   c.eHow = nPercent ? HOW_RANDOM : HOW_NONE;
   c.nPercent = (unsigned)nPercent;
   pthread_mutex_lock(&disk.mutex);
-  while( iStep<rec.nOp ) exploreStep(iStep++);
   buildState(&state, &c);
   pthread_mutex_unlock(&disk.mutex);
   putState(&state);
@@ -30,6 +42,10 @@ static int lost(int nPercent){
   CHECK_INT( atoi(testText(db, "SELECT ifnull(max(a),0) FROM t")), n );
   sqlite3_close(db);
   return n;
+}
+static int lost(int nPercent){
+  go(1);
+  return left(nPercent);
 }
 
 static const char *const azLayout[] = {
@@ -194,11 +210,13 @@ static void hotJournal(int bLog){
   sqlite3_close(db);
 }
 
-/* On a log that stays a stock one a commit is flushed as usual. */
-static void stockLog(void){
+/* On a log that stays a stock one a commit is flushed as usual.  With synchronous=OFF the
+** database is, too, before the log that was copied to it is written anew, and the log's
+** header before its frames. */
+static void stockLog(const char *zSynchronous){
   sqlite3 *db, *dbStock;
-  int i;
-  testBegin("waldio_sync=persistent, stock log");
+  int i, j;
+  testBegin("waldio_sync=persistent, synchronous=%s, stock log", zSynchronous);
   begin(0);
   dbStock = testOpen("file:/p.db?vfs=disk");
   testExec(dbStock, "SELECT * FROM t");
@@ -206,10 +224,23 @@ static void stockLog(void){
   addRow(db, 1);
   CHECK_STR( testText(db, "PRAGMA waldio_layout"), "stock" );
   CHECK_INT( lost(0), 0 );
-  testExec(db, "PRAGMA waldio_sync=persistent");
-  for(i=2; i<10; i++){
+  testExec(db, "PRAGMA waldio_sync=persistent; PRAGMA synchronous=%s", zSynchronous);
+  for(i=2; i<17; i++){
+    testExec(db, "BEGIN");
     addRow(db, i);
-    CHECK_INT( lost(0), i );
+    testExec(db, "UPDATE t SET b=b||%d; COMMIT", i);
+    while( go(0) ){
+      for(j=0; j<100 && i>2; j+=16){
+        int n = left(j);
+        CHECK( n==i || n==i-1 );
+      }
+    }
+    for(j=0; j<100; j+=16) CHECK_INT( left(j), i );
+    if( i%3!=0 ) continue;
+    testExec(db, "PRAGMA wal_checkpoint(RESTART)");
+    while( go(0) ){
+      for(j=0; j<100; j+=16) CHECK_INT( left(j), i );
+    }
   }
   sqlite3_close(db);
   sqlite3_close(dbStock);
@@ -227,7 +258,8 @@ int main(void){
   }
   durableReads("synchronous=NORMAL");
   durableReads("waldio_sync='group'");
-  stockLog();
+  stockLog("NORMAL");
+  stockLog("OFF");
   hotJournal(1);
   hotJournal(0);
   testLeave("delay");
