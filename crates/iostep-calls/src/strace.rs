@@ -19,6 +19,7 @@ mod mixed;
 mod namespaces;
 mod prefix;
 mod split;
+mod summary;
 mod value;
 
 use std::path::Path;
@@ -39,6 +40,7 @@ use lines::MAX_LINE_BYTES;
 use lines::{Line, Lines};
 use merge::{About, Merge};
 use prefix::{Prefix, SECOND_NS, Since, Time};
+use summary::Summary;
 
 /// Remarks on the times of a text; more say nothing new.
 const MOST_REMARKS: usize = 10;
@@ -65,6 +67,7 @@ struct Source<'a> {
     at_ns: Option<u64>,
     /// What is to be said of its time.
     remarks: Vec<String>,
+    summary: Summary,
 }
 
 /// Tells when the lines of a text were written.
@@ -324,9 +327,9 @@ impl<'a> Import<'a> {
             {
                 continue;
             }
-            let before = source.clock.clone();
+            let before = matches!(about, About::Made(_)).then(|| source.clock.clone());
             source.tell(&mut follow, base_ns, resolution_ns, each)?;
-            if let About::Made(number) = about
+            if let (About::Made(number), Some(before)) = (about, before)
                 && let Some(child) = merge.born(number)
             {
                 let child_source = &mut self.sources[child];
@@ -369,6 +372,7 @@ impl<'a> Source<'a> {
             current: None,
             at_ns: None,
             remarks: Vec::new(),
+            summary: Summary::default(),
         };
         let Some((what, hint)) = source.refusal(texts > 1) else {
             return Ok(source);
@@ -456,6 +460,7 @@ impl<'a> Source<'a> {
     /// The thread was made when the clock of another was so: its first line is behind that.
     fn begin_after(&mut self, clock: Clock, back_ns: u64, base_ns: u64) {
         self.clock = clock;
+        self.clock.begins_thread();
         self.remarks.clear();
         self.time(back_ns, base_ns);
     }
@@ -498,6 +503,9 @@ impl<'a> Source<'a> {
             None => return Ok(()),
         };
         let text = self.lines.bytes(range).trim_ascii_end();
+        if self.summary.has(text) {
+            return follow.summary(place, each);
+        }
         let Some((mut prefix, mut rest)) = prefix::split(text) else {
             return follow.unreadable(text, place, each);
         };

@@ -241,17 +241,11 @@ impl<S: Sink> Tracker<S> {
             Action::Submit { context, requests } => self.submit(at, context, requests),
             Action::Complete { .. } => self.completed(at, action),
             Action::MakeOther {
+                name,
                 kind,
                 descriptors,
                 close_on_exec,
-                ..
-            } => {
-                let reason = place::reason(kind);
-                for number in descriptors {
-                    self.insert_left_out(at, number, reason, close_on_exec);
-                }
-                Err(Stop::LeftOut(reason))
-            }
+            } => self.make_other(at, &name, (kind, descriptors), close_on_exec),
             Action::Present { .. } => self.present(at, action, seen),
             Action::ChangeDirectory(path) => self.change_directory(at, path),
             Action::ChangeRoot(path) => self.change_root(at, path),

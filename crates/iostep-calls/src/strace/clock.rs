@@ -28,6 +28,8 @@ pub(super) struct Clock {
     /// When the line was written that is the last so far, on the text's own scale.
     line_ns: u64,
     order: Order,
+    /// When each thread's last call ended, where its line says so.
+    own_ends: FxHashMap<Option<u32>, u64>,
 }
 
 /// What tells a line that was written late from a clock that was set back: with `-z` and its like
@@ -145,6 +147,15 @@ impl Clock {
         least_ns: u64,
         base_ns: u64,
     ) -> (u64, Option<Step>) {
+        let (at_ns, step) = self.place(line, least_ns, base_ns);
+        if let Some(duration_ns) = line.duration_ns {
+            self.own_ends
+                .insert(line.tid, at_ns.saturating_add(duration_ns));
+        }
+        (at_ns, step)
+    }
+
+    fn place(&mut self, line: Written, least_ns: u64, base_ns: u64) -> (u64, Option<Step>) {
         let Time {
             since,
             resolution_ns,
@@ -159,7 +170,10 @@ impl Clock {
             self.wrote(line.tid, at_ns);
             return (at_ns, None);
         }
-        if at_ns >= self.line_ns {
+        // A thread makes one call after the other: the clock was set back during a long one.
+        let own_ns = self.own_ends.get(&line.tid).copied().unwrap_or(0);
+        let in_own_call = at_ns.saturating_add(2 * resolution_ns) < own_ns;
+        if at_ns >= self.line_ns && !in_own_call {
             let step = match ahead_ns {
                 LONGEST_GAP_NS.. => Some(Step::Ahead(ahead_ns)),
                 TOLD_GAP_NS.. => Some(Step::Gap(ahead_ns)),
@@ -173,12 +187,12 @@ impl Clock {
             self.wrote(line.tid, at_ns);
             return (at_ns, step);
         }
-        if self.was_written_late(line, at_ns) {
+        if !in_own_call && self.was_written_late(line, at_ns) {
             return (at_ns, None);
         }
         // What ended before this line was written ended before its call began.
         let ended_ns = self.latest_ns.saturating_add(base_ns);
-        let behind_ns = self.line_ns.max(ended_ns) - at_ns;
+        let behind_ns = self.line_ns.max(ended_ns).max(own_ns) - at_ns;
         let back_ns = behind_ns.max(least_ns.saturating_sub(self.back_ns));
         self.back_ns = self.back_ns.saturating_add(back_ns);
         self.line_ns = at_ns.saturating_add(back_ns);
@@ -197,6 +211,11 @@ impl Clock {
     pub(super) fn goes_on_after(&mut self, other: &Clock) {
         self.back_ns = self.back_ns.max(other.back_ns);
         self.line_ns = self.line_ns.max(other.line_ns);
+    }
+
+    /// The next line is the first of another thread.
+    pub(super) fn begins_thread(&mut self) {
+        self.own_ends.clear();
     }
 
     /// How far the clock was set back so far.

@@ -242,6 +242,11 @@ impl Follow {
         each(left_out(NO_NUMBER, place.at_ns, b"", "line too long"))
     }
 
+    /// A line of the table that counts calls.
+    pub(super) fn summary(&mut self, place: SourceLine<'_>, each: Each<'_>) -> Result<()> {
+        each(left_out(NO_NUMBER, place.at_ns, b"", "summary of strace"))
+    }
+
     /// A line that is none of strace's, or whose other half is missing.
     pub(super) fn unreadable(
         &mut self,

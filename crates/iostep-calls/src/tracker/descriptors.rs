@@ -8,6 +8,9 @@
 use iostep_model::syscall::HandleId;
 use rustc_hash::FxHashMap;
 
+/// Input, output and errors come from whoever started the program.
+pub(super) const STANDARD_STREAMS: std::ops::RangeInclusive<i32> = 0..=2;
+
 /// What a descriptor points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
@@ -40,6 +43,8 @@ struct Before {
 pub(super) struct Table {
     entries: FxHashMap<i32, Entry>,
     before: FxHashMap<i32, Before>,
+    /// It is known from its beginning, with nothing but the standard streams.
+    whole: bool,
 }
 
 /// What a number is, to a call.
@@ -104,6 +109,22 @@ impl Table {
         Some(old.is)
     }
 
+    /// The recording begins with this process's program.
+    pub(super) fn begins(&mut self) {
+        self.whole = true;
+    }
+
+    /// The two lowest numbers that are free; none if others may be in use than those that are known.
+    pub(super) fn two_free(&self) -> Option<[i32; 2]> {
+        let is_free = |number: &i32| {
+            let is_stream = STANDARD_STREAMS.contains(number) && !self.before.contains_key(number);
+            !is_stream && !self.entries.contains_key(number)
+        };
+        let mut free = (0..=i32::MAX).filter(is_free);
+        let two = [free.next()?, free.next()?];
+        self.whole.then_some(two)
+    }
+
     /// The entry of a number, to change it.
     pub(super) fn entry(&mut self, number: i32) -> Option<&mut Entry> {
         self.entries.get_mut(&number)
@@ -146,12 +167,14 @@ impl Table {
         Table {
             entries: self.entries.clone(),
             before: FxHashMap::default(),
+            whole: self.whole,
         }
     }
 
     /// Takes over what `parent` has and this has not: its clone was told late. Gives the files.
     pub(super) fn adopt(&mut self, parent: &Table) -> Box<[HandleId]> {
         let mut adopted = Vec::new();
+        self.whole |= parent.whole;
         for number in parent.numbers(0, u32::MAX) {
             if !self.entries.contains_key(&number) && !self.before.contains_key(&number) {
                 self.entries.insert(number, parent.entries[&number]);

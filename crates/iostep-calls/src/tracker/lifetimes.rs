@@ -91,6 +91,10 @@ impl<S: Sink> Tracker<S> {
 
     /// A successful exec: the other threads are gone, and mappings with the old program.
     pub(super) fn execute(&mut self, at: &At, name: &str) -> Step {
+        if self.tasks.by_tid.is_empty() {
+            let table = self.task(at.tid).descriptors;
+            self.tasks.descriptors[table].begins();
+        }
         // The kernel waits for them before the old program is gone.
         let process = self.task(at.tid).process;
         self.end_requests(process)?;

@@ -7,16 +7,14 @@ use iostep_model::syscall::{
     Errno, HandleId, OpenFlags, Operation, Outcome, PathId, Syscall, Target, Translate,
 };
 
-use super::descriptors::{Entry, Lookup, Opened};
+use super::descriptors::{Entry, Lookup, Opened, STANDARD_STREAMS};
 use super::initial::Ended;
-use super::{At, Stop, Tracker, UNKNOWN_DIRECTORY, UNNAMED_DIRECTORY, place};
+use super::{At, Step, Stop, Tracker, UNKNOWN_DIRECTORY, UNNAMED_DIRECTORY, place};
 use crate::error::Result;
 use crate::sink::Sink;
 
 /// A position cannot be set or asked for: include/uapi/asm-generic/errno-base.h.
 const ESPIPE: Errno = Errno(29);
-/// Input, output and errors come from whoever started the program.
-const STANDARD_STREAMS: std::ops::RangeInclusive<i32> = 0..=2;
 
 /// What an open that nobody saw is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +209,28 @@ impl<S: Sink> Tracker<S> {
             self.present_at(&at, handle, position)?;
         }
         Ok(handle)
+    }
+
+    /// Descriptors of something that is no file. Two whose numbers the source does not say, as strace
+    /// does not with `-s 0`, are the lowest that are free (pipe(2), socketpair(2)).
+    pub(super) fn make_other(
+        &mut self,
+        at: &At,
+        name: &str,
+        (kind, mut descriptors): (DescriptorKind, Vec<i32>),
+        close_on_exec: bool,
+    ) -> Step {
+        let are_two = matches!(name, "pipe" | "pipe2" | "socketpair");
+        if descriptors.is_empty() && are_two && matches!(at.returned, Returned::Value(_)) {
+            let table = self.task(at.tid).descriptors;
+            let two = self.tasks.descriptors[table].two_free();
+            descriptors.extend(two.into_iter().flatten());
+        }
+        let reason = place::reason(kind);
+        for number in descriptors {
+            self.insert_left_out(at, number, reason, close_on_exec);
+        }
+        Err(Stop::LeftOut(reason))
     }
 
     /// A descriptor whose calls are left out.

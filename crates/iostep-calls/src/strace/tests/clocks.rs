@@ -120,6 +120,39 @@ fn times_go_on_behind_a_step_back() {
     assert_eq!(starts, expected);
 }
 
+/// The clock is set back by less than a call takes, so that the next line is not before this one.
+#[test]
+fn a_clock_that_is_set_back_during_a_long_call_is_noticed() {
+    let opened = "\
+7 1700000001.000000 openat(AT_FDCWD, \"/d/a\", O_RDWR|O_CREAT, 0600) = 3 <0.400000>
+8 1700000001.010000 openat(AT_FDCWD, \"/d/b\", O_RDWR|O_CREAT, 0600) = 5 <0.000010>
+7 1700000001.100000 write(3, \"aaaa\"..., 4096) = 4096 <0.000010>
+7 1700000001.200000 close(3) = 0 <0.000010>
+";
+    let of_one = opened.lines().filter(|line| line.starts_with('7'));
+    let of_one: String = of_one.map(|line| format!("{}\n", &line[2..])).collect();
+    for (name, text) in [("app.strace", opened), ("app.7", &of_one)] {
+        let finished = super::clean_all(&[(name, text.as_bytes())]);
+        let reasons = super::reasons(&finished.ledger, true);
+        assert_eq!(reasons, [("call", text.lines().count() as u64)]);
+        let (calls, remarks) = read(&[(name, text)]);
+        assert_eq!(calls[calls.len() - 2..], ["write 0.4", "close 0.5"]);
+        assert!(
+            remarks[0].contains("set back by 300 ms here"),
+            "{remarks:?}"
+        );
+    }
+}
+
+#[test]
+fn whole_seconds_and_a_slow_clock_are_no_step() {
+    let text = "\
+7 1700000001 openat(AT_FDCWD, \"/d/a\", O_RDWR|O_CREAT, 0600) = 3 <1.900000>
+7 1700000002 write(3, \"aaaa\"..., 4096) = 4096 <0.000010>
+";
+    assert_eq!(read(&[("app.strace", text)]).1, [""; 0]);
+}
+
 #[test]
 fn midnight_is_no_step() {
     let text = saves([

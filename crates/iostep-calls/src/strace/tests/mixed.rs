@@ -108,3 +108,26 @@ fn security_contexts_are_no_part_of_names() {
         "present path=\"/d/a [b]\" flags=O_RDWR mode=0000 = h1"
     );
 }
+
+#[test]
+fn the_table_behind_the_calls_is_known() {
+    let calls = "7 open(\"/f\", O_RDWR) = 3\n7 fsync(3) = 0\n";
+    let tables = [
+        "% time     seconds  usecs/call     calls    errors syscall\n\
+         ------ ----------- ----------- --------- --------- ----------------\n \
+         32.24    0.018342         458        40           wait4\n  \
+         0.00    0.000000           0         1         1 newfstatat\n\
+         ------ ----------- ----------- --------- --------- ----------------\n\
+         100.00    0.056891           5      9648      1786 total\n",
+        "System call usage summary for 'x32' mode:\n\
+         \x20  calls   min-time syscall\n--------- ---------- -------\n        3   0.000001 read\n",
+    ];
+    for table in tables {
+        let text = format!("{calls}{table}7 fsync(3) = 0\n");
+        let finished = clean(&text);
+        assert_eq!(finished.sink.calls.len(), 3, "{:?}", lines(&finished));
+        let left_out = reasons(&finished.ledger, false);
+        let rows = table.lines().count() as u64;
+        assert_eq!(left_out, [("summary of strace", rows)]);
+    }
+}

@@ -178,3 +178,26 @@ fn a_thread_that_leaves_early_takes_nothing_from_the_others() {
         ]
     );
 }
+
+/// `strace -s 0` writes `[...]` for every array.
+#[test]
+fn two_descriptors_that_an_array_does_not_name_are_the_lowest_that_are_free() {
+    let text = "execve(\"/bin/app\", [...], 0x1 /* 9 vars */) = 0\n\
+        open(\"/f\", O_RDWR) = 3\nopen(\"/g\", O_RDWR) = 5\nclose(0) = 0\n\
+        pipe2([...], O_CLOEXEC) = 0\n\
+        socketpair(AF_UNIX, SOCK_STREAM, 0, [...]) = 0\n\
+        read(0, \"\"..., 10) = 10\nwrite(4, \"\"..., 10) = 10\nwrite(7, \"\"..., 9) = 9\n\
+        write(6, \"\"..., 9) = 9\nwrite(5, \"\"..., 8) = 8\npipe([...]) = -1 EMFILE (Too many open files)\n";
+    let finished = clean(text);
+    assert_eq!(
+        reasons(&finished.ledger, true),
+        [("followed", 1), ("call", 3)]
+    );
+    let left_out = reasons(&finished.ledger, false);
+    assert!(left_out.contains(&("pipe", 4)), "{left_out:?}");
+    // Of a process that was not seen from its beginning nobody knows what is free.
+    let attached = text.split_once('\n').expect("lines").1;
+    let made_up = ("call that needed an open", 3);
+    let kept = clean(attached).ledger;
+    assert!(reasons(&kept, true).contains(&made_up), "{kept:?}");
+}
