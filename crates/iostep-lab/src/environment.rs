@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use iostep_model::lab::{Cell, Filesystem, Lab};
+use iostep_model::mountinfo;
 
 use crate::error::{Error, Result};
 use crate::plan::not_applicable;
@@ -192,24 +193,10 @@ fn in_directory(cell: &Cell, directory: &Path) -> Option<String> {
 }
 
 fn mounted(directory: &Path) -> Option<Filesystem> {
-    let directory = std::fs::canonicalize(directory).ok()?;
-    let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    // The last line of a mount point is the one that is seen; the longest point holds the path.
-    let best = table
-        .lines()
-        .filter_map(mount_line)
-        .filter(|(point, _, _)| directory.starts_with(point))
-        .max_by_key(|(point, _, _)| point.len())?;
-    filesystem_of(best.1, best.2)
-}
-
-/// Mount point, kind and superblock options of a line of mountinfo (proc_pid_mountinfo(5)).
-fn mount_line(line: &str) -> Option<(&str, &str, &str)> {
-    let point = line.split(' ').nth(4)?;
-    let (_, after) = line.split_once(" - ")?;
-    let mut fields = after.split(' ');
-    let kind = fields.next()?;
-    Some((point, kind, fields.nth(1)?))
+    let id = mountinfo::id_of(directory)?;
+    let table = mountinfo::table_with(id, directory).ok()??;
+    let mount = mountinfo::with_id(&String::from_utf8_lossy(&table.text), id)?;
+    filesystem_of(&mount.kind, &mount.options.join(","))
 }
 
 fn registered(name: &str) -> bool {

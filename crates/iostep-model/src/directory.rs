@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, ResolveFl
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::mountinfo;
 
 mod remove;
 
@@ -162,7 +163,8 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
 
 /// The path, without any symbolic link, of what `path` leads to.
 ///
-/// Errors: `Io`, also where nothing is there, or the way leads through a stranger's symbolic link.
+/// Errors: `Io`, also where nothing is there, or the way leads through a stranger's symbolic link or
+/// into another mount namespace.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let failed = |error: io::Error| Error::io(path, "resolve")(error);
     let found = find(path).map_err(failed)?;
@@ -170,14 +172,14 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
         return Err(failed(Errno::NOENT.into()));
     }
     if found.is_descriptor {
-        return std::fs::canonicalize(path).map_err(failed);
+        return mountinfo::canonical(path).map_err(failed);
     }
-    let held = format!("/proc/self/fd/{}", found.directory.as_raw_fd());
-    let directory = std::fs::read_link(held).map_err(failed)?;
-    Ok(match found.name {
-        Some(name) => directory.join(name),
-        None => directory,
-    })
+    // Not by the directory's path and the name: something else may be mounted there in this namespace.
+    let name = found.name.unwrap_or_else(|| ".".into());
+    let flags = FIND | OFlags::NOFOLLOW;
+    let object = rustix::fs::openat(&found.directory, &name, flags, Mode::empty());
+    let object = object.map_err(|errno| failed(errno.into()))?;
+    mountinfo::canonical_of(&object, path).map_err(failed)
 }
 
 fn push(pending: &mut Vec<OsString>, path: &Path) {

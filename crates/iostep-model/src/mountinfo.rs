@@ -1,8 +1,14 @@
 //! /proc/self/mountinfo (proc_pid_mountinfo(5)).
 
+mod namespaces;
+
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
+
+pub(crate) use namespaces::canonical_of;
+pub use namespaces::{Table, canonical, elsewhere, table_with};
 
 /// Where it is, below `/`.
 pub const PATH: &str = "proc/self/mountinfo";
@@ -47,12 +53,25 @@ pub fn points_of(table: &str, kind: &str) -> Vec<PathBuf> {
     table.lines().filter_map(point).collect()
 }
 
-/// The number of the mount that a path lies on; `None` if the path is not there, and where the kernel
-/// does not tell: before Linux 5.8.
+/// The number of the mount that a path lies on; `None` if the path is not there, or without /proc
+/// before Linux 5.8.
 pub fn id_of(path: &Path) -> Option<u64> {
-    let found = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-    let is_told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-    is_told.then_some(found.stx_mnt_id)
+    let found = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok();
+    let is_told = |mask| StatxFlags::from_bits_retain(mask).contains(StatxFlags::MNT_ID);
+    match found.filter(|found| is_told(found.stx_mask)) {
+        Some(found) => Some(found.stx_mnt_id),
+        None => id_by_descriptor(path),
+    }
+}
+
+/// The same of any Linux.
+fn id_by_descriptor(path: &Path) -> Option<u64> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let object = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let told = format!("/proc/self/fdinfo/{}", object.as_raw_fd());
+    let told = std::fs::read_to_string(told).ok()?;
+    let id = told.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    id.trim().parse().ok()
 }
 
 /// A field: the kernel writes blanks, backslashes and `#` as octal numbers (`mangle`,
@@ -89,6 +108,15 @@ mod tests {
                      32 23 0:28 / /tmp rw - tmpfs cgroup2 rw\n";
         let expected = ["/sys/fs/cgroup", "/a b"].map(PathBuf::from);
         assert_eq!(points_of(table, "cgroup2"), expected);
+    }
+
+    #[test]
+    fn a_descriptor_tells_the_same_number() {
+        for path in ["/", "/proc", "/proc/self/fd/0"].map(Path::new) {
+            assert!(id_of(path).is_some());
+            assert_eq!(id_by_descriptor(path), id_of(path), "{}", path.display());
+        }
+        assert_eq!(id_of(Path::new("/nowhere/at/all")), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) fn of_mount(path: &Path, mount: &MountInfo) -> Result<Vec<Part>> {
             format!(
                 "it lies on {} ({source}), which has no block device of its own; {}",
                 mount.fs_type,
-                hint_for(&mount.fs_type)
+                hint_for(mount)
             ),
         )
     })?;
@@ -129,11 +129,17 @@ fn journal_in(bytes: &[u8; superblock::BYTES]) -> Option<DeviceNumber> {
     })
 }
 
-fn hint_for(kind: &str) -> &'static str {
-    match kind {
-        "overlay" => "name the upper directory, or the device under it",
-        "nfs" | "nfs4" | "cifs" | "9p" | "virtiofs" => "trace on the machine that has the disk",
-        _ => "name a block device, or a path on ext4, xfs, btrfs, f2fs, nilfs2 or FAT",
+fn hint_for(mount: &MountInfo) -> String {
+    match mount.fs_type.as_str() {
+        "overlay" => {
+            let upper = mount.super_options.get("upperdir").cloned().flatten();
+            let upper = upper.map_or(String::new(), |upper| format!(", {upper}"));
+            format!("name the upper directory{upper}, or the device under it")
+        }
+        "nfs" | "nfs4" | "cifs" | "9p" | "virtiofs" => {
+            "trace on the machine that has the disk".into()
+        }
+        _ => "name a block device, or a path on ext4, xfs, btrfs, f2fs, nilfs2 or FAT".into(),
     }
 }
 

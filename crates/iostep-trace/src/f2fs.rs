@@ -152,7 +152,7 @@ fn resolve(named: &NamedDevice, own: DeviceNumber) -> std::result::Result<Device
         return Err(format!("has less than {} bytes", named.bytes));
     }
     let is_mounted = |mount: &MountInfo| DeviceNumber::parse(&mount.majmin) == Some(number);
-    if mounts::all().is_ok_and(|all| all.iter().any(is_mounted)) {
+    if mounts::everywhere().is_ok_and(|all| all.iter().any(is_mounted)) {
         return Err("has a filesystem of its own that is mounted".into());
     }
     // f2fs has each of its devices for itself: whoever else wants one so is refused.

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use iostep_model::disk::{self, Disk};
-use iostep_model::manifest::{Device, Holds, TracedDevice};
+use iostep_model::manifest::{Device, Holds, MountPlace, TracedDevice};
 use procfs::process::MountInfo;
 
 use crate::device_number::DeviceNumber;
@@ -24,18 +24,30 @@ pub use volumes::Volume;
 pub struct Mount {
     /// `ext4`, `xfs`, `btrfs`, ...
     pub kind: String,
+    /// For this process: in another mount namespace it begins with a process's root in /proc.
     pub point: PathBuf,
     /// Mount options, then the superblock's.
     pub options: String,
+    /// Every place where the filesystem can be seen, `point` first.
+    pub places: Vec<MountPlace>,
+    /// The kernel's number for the mount.
+    id: u64,
+    /// A path on it: what was asked for.
+    path: PathBuf,
 }
 
 impl Mount {
     /// The mount that holds a path, with or without a block device below it.
     ///
-    /// Errors: `Io` if the path is not there; `Unsupported` without /proc.
+    /// Errors: `Io` if the path is not there; `Unsupported` without /proc, or if no process sees it.
     pub fn of(path: &Path) -> Result<Mount> {
-        let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
-        mount_of(path, &metadata, &mounts::all()?).map(describe)
+        let (mount, all) = mounts::holding(path)?;
+        Ok(describe(&mount, &all, path))
+    }
+
+    /// A path on it that leads there now; `None` if it is not mounted any more.
+    pub fn reached(&self) -> Option<PathBuf> {
+        mounts::reached(self.id, [&self.point, &self.path])
     }
 }
 
@@ -62,22 +74,26 @@ pub struct Target {
 impl Target {
     /// Resolves a block device, a partition, or any path on a mounted filesystem.
     ///
-    /// A device on which others lie means those, and one of a filesystem's several means all.
+    /// A device on which others lie means those, and one of a filesystem's several means all. A path
+    /// may lead into another mount namespace, as `/proc/PID/root/mnt` does: its device is the one
+    /// that stat(2) names.
     ///
     /// Errors: `Io` if the path is not there; `Unsupported` for a filesystem without a block
-    /// device of its own (tmpfs, overlay, network), or with others that are not found.
+    /// device of its own (tmpfs, overlay, network), with others that are not found, or on a mount
+    /// that no process sees.
     pub fn resolve(path: &Path) -> Result<Target> {
         let metadata = fs::metadata(path).map_err(Error::io(path, "look at"))?;
-        let mounts = mounts::all()?;
         if !metadata.file_type().is_block_device() {
-            let mount = mount_of(path, &metadata, &mounts)?;
-            let mut parts = devices::of_mount(path, mount)?;
+            let (mount, all) = mounts::holding(path)?;
+            let mut parts = devices::of_mount(path, &mount)?;
             parts.dedup();
-            return Target::of(&parts, Some(describe(mount)));
+            return Target::of(&parts, Some(describe(&mount, &all, path)));
         }
+        let mounts = mounts::everywhere()?;
         let (mut parts, mount) = on_device(DeviceNumber::of(metadata.rdev()), &mounts)?;
         parts.dedup();
-        let mut target = Target::of(&parts, mount.map(describe))?;
+        let described = mount.map(|mount| describe(mount, &mounts, &mount.mount_point));
+        let mut target = Target::of(&parts, described)?;
         if mount.is_none() {
             target.volumes = volumes::of(&Sysfs::own(), &target.layers, &mounts);
         }
@@ -233,7 +249,8 @@ fn add_others(disks: &[DeviceNumber], mounts: &[MountInfo], all: &mut Vec<Part>)
     }
 }
 
-fn describe(mount: &MountInfo) -> Mount {
+/// `all` are those that the places are looked for in, and `path` leads to the mount.
+fn describe(mount: &MountInfo, all: &[MountInfo], path: &Path) -> Mount {
     let words = |options: &std::collections::HashMap<String, Option<String>>| {
         let mut words: Vec<String> = options
             .iter()
@@ -253,27 +270,10 @@ fn describe(mount: &MountInfo) -> Mount {
             words(&mount.mount_options),
             words(&mount.super_options)
         ),
+        places: mounts::same_filesystem(all, mount),
+        id: u64::try_from(mount.mnt_id).unwrap_or_default(),
+        path: path.to_owned(),
     }
-}
-
-/// The mount that a path lies on: the deepest one whose point is a prefix, the last if several
-/// are stacked.
-fn mount_of<'a>(
-    path: &Path,
-    metadata: &fs::Metadata,
-    mounts: &'a [MountInfo],
-) -> Result<&'a MountInfo> {
-    let real = fs::canonicalize(path).map_err(Error::io(path, "resolve"))?;
-    let number = DeviceNumber::of(metadata.dev());
-    let text = format!("{}:{}", number.major, number.minor);
-    mounts
-        .iter()
-        .filter(|mount| real.starts_with(&mount.mount_point))
-        .max_by_key(|mount| {
-            let same = mount.majmin == text;
-            (same, mount.mount_point.components().count(), mount.mnt_id)
-        })
-        .ok_or_else(|| Error::unsupported(path.display(), "no mount holds it"))
 }
 
 #[cfg(test)]

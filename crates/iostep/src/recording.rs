@@ -12,7 +12,6 @@ use iostep_model::spool;
 use iostep_model::store;
 use iostep_model::table::Trace;
 use iostep_trace::fault::Fault;
-use iostep_trace::mounts;
 use iostep_trace::session::{BackendChoice, Options, Session};
 use iostep_trace::target::{Mount, Target, Volume};
 
@@ -214,7 +213,7 @@ fn filesystem(node: &Path, mount: Option<&Mount>) -> Option<Filesystem> {
             .or_else(|| found.as_ref().map(|found| found.kind.name().into()))
             .unwrap_or_default(),
         mount_point: mount.map_or(String::new(), |m| m.point.display().to_string()),
-        mounts: mount.map_or(Vec::new(), |m| mounts::of_filesystem_at(&m.point)),
+        mounts: mount.map_or(Vec::new(), |m| m.places.clone()),
         options: mount.map_or(String::new(), |mount| mount.options.clone()),
         block_bytes: found.as_ref().map_or(4096, |found| found.block_bytes),
         size_bytes: found.as_ref().map(|found| found.size_bytes),

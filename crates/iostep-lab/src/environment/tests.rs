@@ -136,16 +136,6 @@ fn places_are_words_directories_and_block_devices() {
 }
 
 #[test]
-fn a_line_of_the_mount_table_has_its_filesystem_behind_the_dash() {
-    let line = "36 35 98:0 /a /mnt/b rw,noatime master:1 - ext4 /dev/root rw,data=journal";
-    assert_eq!(
-        mount_line(line),
-        Some(("/mnt/b", "ext4", "rw,data=journal"))
-    );
-    assert_eq!(mount_line("36 35 98:0 /a"), None);
-}
-
-#[test]
 fn cells_that_are_compared_with_polled_ones_run_on_the_same_device() {
     let in_block = |block: &str, switches, kind| Cell {
         block: block.into(),

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use iostep_model::mountinfo;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, opcode};
@@ -38,7 +39,7 @@ impl BlockDevice {
     /// Errors: `Usage` if it is no block device, or would be written without agreement; `Refused`
     /// if it is used, mounted or holds something that is, or is read-only; `Io`.
     pub fn open(path: &Path, writes: bool, destruction: Destruction) -> Result<BlockDevice> {
-        let resolved = std::fs::canonicalize(path).map_err(Error::io(path, "resolve"))?;
+        let resolved = mountinfo::canonical(path).map_err(Error::io(path, "resolve"))?;
         let found = std::fs::metadata(&resolved).map_err(Error::io(path, "look at"))?;
         refuse_other_types(path, found.file_type())?;
         if writes && destruction == Destruction::NotAgreed {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostep_model::bench::SqliteJob;
+use iostep_model::mountinfo;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 
 use super::connection::Connection;
@@ -52,11 +53,13 @@ impl Databases {
     pub fn open(job: &SqliteJob) -> Result<Databases> {
         let parent = &job.directory;
         // SQLite refuses a path with symbolic links; those that lead here are the caller's.
-        let resolved = parent.canonicalize().ok().filter(|path| path.is_dir());
-        let resolved = resolved.ok_or_else(|| Error::Usage {
-            what: format!("{}: there is no such directory", parent.display()),
-            hint: "make it or name another".into(),
-        })?;
+        if !parent.is_dir() {
+            return Err(Error::Usage {
+                what: format!("{}: there is no such directory", parent.display()),
+                hint: "make it or name another".into(),
+            });
+        }
+        let resolved = mountinfo::canonical(parent).map_err(Error::io(parent, "resolve"))?;
         let path = resolved.join(DIRECTORY);
         if path.to_str().is_none() {
             return Err(Error::Usage {

@@ -92,7 +92,7 @@ fn find_mounts(all: &mut [Volume], mounts: &[MountInfo]) {
         };
         let begins_on = parts.first().map(|(number, _)| *number);
         if begins_on == Some(volume.number) {
-            volume.mount = Some(describe(mount));
+            volume.mount = Some(describe(mount, mounts, &mount.mount_point));
             continue;
         }
         let first = numbers.iter().position(|number| Some(*number) == begins_on);

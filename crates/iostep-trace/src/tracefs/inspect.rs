@@ -1,6 +1,6 @@
 //! Looks at one inode of the traced filesystem from outside.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,12 @@ impl Visit {
             .or_else(|_| {
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let root = rustix::fs::open(mount_point, flags, Mode::empty());
-                root.map(|root| (root, mount_point.to_owned()))
+                root.map(|root| {
+                    // In another mount namespace the kernel's text is that namespace's path.
+                    let link = format!("/proc/self/fd/{}", root.as_raw_fd());
+                    let told = std::fs::read_link(link);
+                    (root, told.unwrap_or_else(|_| mount_point.to_owned()))
+                })
             })
             .ok()?;
         // open_by_handle_at wants a directory that is really open.
@@ -104,7 +109,6 @@ impl Visit {
     /// The path that the kernel's name cache has for an open inode. A file that is in use has
     /// one; for another the kernel answers with the bare root.
     fn path_of(&self, file: &OwnedFd, inode: u32, unlinked: bool) -> Option<String> {
-        use std::os::fd::AsRawFd;
         const EXT4_ROOT_INODE: u32 = 2;
         let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
         below_root(&link, &self.prefix, unlinked).filter(|p| p != "/" || inode == EXT4_ROOT_INODE)

@@ -326,7 +326,10 @@ fn settle(session: &Session) -> anyhow::Result<()> {
     let mut is_mounted = false;
     for mount in target.mount.iter().chain(of_volumes) {
         is_mounted = true;
-        sync(&mount.point, |file| rustix::fs::syncfs(file))?;
+        // What was unmounted meanwhile was written by that.
+        if let Some(path) = mount.reached() {
+            sync(&path, |file| rustix::fs::syncfs(file))?;
+        }
     }
     match is_mounted {
         true => Ok(()),

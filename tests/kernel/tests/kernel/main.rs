@@ -31,6 +31,7 @@ mod guest_filesystems;
 mod lab;
 mod lane;
 mod names;
+mod namespaces;
 mod nilfs2;
 mod overlay;
 mod partition;
@@ -97,6 +98,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(guest::cases_under_systemd());
     cases.extend(lab::cases());
     cases.extend(names::cases());
+    cases.extend(namespaces::cases());
     cases.extend(overlay::cases());
     cases.extend(partition::cases());
     cases.extend(raw_device::cases());
