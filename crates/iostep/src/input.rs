@@ -87,7 +87,9 @@ impl Kind {
             }
             #[cfg(feature = "trace")]
             Kind::Block(BlockFormat::Iolog) => {
-                "fio's log of I/O; iostep import reads one of a block device"
+                "fio's log of I/O; iostep import reads one of a block device; for one of files, \
+                 iostep record -o FILE -- fio --name=again --read_iolog=LOG records the calls of \
+                 doing it again"
             }
             Kind::Foreign(foreign) => return format!("{}; {}", foreign.what, foreign.way_on),
         };

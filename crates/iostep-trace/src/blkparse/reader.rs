@@ -263,6 +263,8 @@ fn not_default(name: &Path, found: String) -> Error {
     Error::Trace(ModelError::Unsupported {
         path: name.to_owned(),
         found,
-        expected: "blkparse's default format; run blkparse without -f and -F".to_owned(),
+        expected: "blkparse's default format (blkparse without -f and -F), files of blktrace, the \
+                   kernel's block events as text, or fio's log; docs/import.md names them"
+            .to_owned(),
     })
 }

@@ -55,7 +55,7 @@ const fn known(
 }
 
 /// Traces of calls, whose lines look like strace's.
-static OF_CALLS: [Foreign; 3] = [
+static OF_CALLS: [Foreign; 5] = [
     known(
         "calls that ltrace recorded",
         "ltrace -S shows system calls among those of libraries, in a form of its own; record with strace -f -ttt -T -y, and read that with iostep clean",
@@ -67,9 +67,19 @@ static OF_CALLS: [Foreign; 3] = [
         is_perf_trace,
     ),
     known("calls that sysdig recorded", STRACE_INSTEAD, is_sysdig),
+    known(
+        "calls that truss or dtruss recorded",
+        STRACE_INSTEAD,
+        is_truss,
+    ),
+    known(
+        "calls that ktrace recorded (kdump)",
+        STRACE_INSTEAD,
+        is_kdump,
+    ),
 ];
 
-static OTHERS: [Foreign; 24] = [
+static OTHERS: [Foreign; 37] = [
     known(
         "records of perf",
         "perf script -i FILE > FILE.txt makes text of it, whose block events iostep import reads",
@@ -86,6 +96,32 @@ static OTHERS: [Foreign; 24] = [
         |s| s.begins(b"\xff\xfe") || s.begins(b"\xfe\xff"),
     ),
     known(
+        "a text in UTF-16 without a mark",
+        "iconv -f UTF-16LE -t UTF-8 FILE > FILE.txt makes text of it that iostep reads",
+        |s| s.is_utf16([1, 0]),
+    ),
+    known(
+        "a text in UTF-16 without a mark",
+        "iconv -f UTF-16BE -t UTF-8 FILE > FILE.txt makes text of it that iostep reads",
+        |s| s.is_utf16([0, 1]),
+    ),
+    known(
+        "a summary of strace -c",
+        "it counts calls and does not have them; record with strace -f -ttt -T -y, and read that \
+         with iostep clean",
+        |s| {
+            s.lines
+                .first()
+                .is_some_and(|line| line.starts_with("% time "))
+        },
+    ),
+    known(
+        "block events in tracefs' latency format",
+        "their times are those since the first event; echo 0 > options/latency-format in tracefs, \
+         and read trace again",
+        |s| s.lines.iter().any(|line| line.contains("latency trace v")),
+    ),
+    known(
         "packets (pcap)",
         "they are no block I/O; record on the machine that has the disk",
         is_pcap,
@@ -97,7 +133,35 @@ static OTHERS: [Foreign; 24] = [
     known("a file packed by lz4", UNPACK, |s| s.begins(packed::LZ4)),
     known("a zip archive", UNPACK, |s| s.begins(packed::ZIP)),
     known("a table of biosnoop", TRACE_INSTEAD, |s| {
-        s.heads(&["TIME", "COMM", "PID", "DISK"])
+        s.heads(&["TIME", "COMM", "PID", "DISK"]) || s.heads(&["TIME", "DISK", "COMM", "PID"])
+    }),
+    known("a table of iosnoop", TRACE_INSTEAD, |s| {
+        s.heads(&["COMM", "PID", "TYPE", "DEV", "BLOCK"])
+    }),
+    known("the output of btt", TRACE_INSTEAD, |s| {
+        s.lines
+            .iter()
+            .any(|line| line.starts_with("===") && line.ends_with("==="))
+            && s.heads(&["ALL", "MIN", "AVG", "MAX"])
+    }),
+    known("the output of bpftrace", TRACE_INSTEAD, |s| {
+        let is_attaching =
+            |line: &&str| line.starts_with("Attaching ") || line.starts_with("Attached ");
+        let first = s.lines.first().filter(|line| is_attaching(line));
+        first.is_some_and(|line| line.contains(" probe"))
+    }),
+    known(
+        "events that LTTng recorded (babeltrace)",
+        TRACE_INSTEAD,
+        is_babeltrace,
+    ),
+    known("records of LTTng (CTF)", TRACE_INSTEAD, |s| {
+        s.begins(b"\xc1\x1f\xfc\xc1") || s.begins(b"\xc1\xfc\x1f\xc1") || s.begins(b"/* CTF ")
+    }),
+    known("a log of auditd", STRACE_INSTEAD, |s| {
+        s.lines
+            .iter()
+            .any(|line| line.contains("type=SYSCALL msg=audit("))
     }),
     known("a table of biotop or biolatency", TRACE_INSTEAD, |s| {
         s.heads(&["PID", "COMM", "D", "MAJ", "MIN"])
@@ -118,6 +182,25 @@ static OTHERS: [Foreign; 24] = [
                 .iter()
                 .any(|line| line.contains("%util") || line.contains("tps"))
     }),
+    known("a table of sar", TRACE_INSTEAD, |s| {
+        let is_head = |line: &&str| line.contains(" DEV ") && line.contains(" tps ");
+        s.lines.iter().any(is_head)
+    }),
+    known(
+        "a program",
+        "iostep record -o FILE -- PROGRAM records its system calls, iostep trace DIR -- PROGRAM its \
+         block I/O",
+        |s| s.begins(b"\x7fELF"),
+    ),
+    known(
+        "a web page (HTML)",
+        "what was downloaded is the page about the file and not the file",
+        |s| {
+            let first = s.lines.first().map(|line| line.to_ascii_lowercase());
+            first
+                .is_some_and(|line| line.starts_with("<!doctype html") || line.starts_with("<html"))
+        },
+    ),
     known("a trace of MSR Cambridge (CSV)", TO_LINES, is_msr),
     known("a trace of SYSTOR '17 (CSV)", TO_LINES, is_systor),
     known(
@@ -187,6 +270,17 @@ fn find(known: &'static [Foreign], bytes: &[u8]) -> Option<&'static Foreign> {
 impl Start<'_> {
     fn begins(&self, magic: &[u8]) -> bool {
         self.bytes.starts_with(magic)
+    }
+
+    /// True for text of ASCII in UTF-16: of two bytes each, those at the first of `places` are 0.
+    fn is_utf16(&self, places: [usize; 2]) -> bool {
+        let [zero, letter] = places;
+        let pairs = self.bytes.chunks_exact(2).take(64);
+        let is_letter = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        pairs.len() >= 4
+            && pairs
+                .clone()
+                .all(|pair| pair[zero] == 0 && is_letter(pair[letter]))
     }
 
     /// True if one of the first lines begins with these words, whatever stands behind them.
@@ -379,6 +473,35 @@ fn is_sysdig(start: &Start<'_>) -> bool {
             && rest
                 .windows(2)
                 .any(|two| two[0].ends_with(')') && matches!(two[1], ">" | "<"))
+    })
+}
+
+/// `open("/etc/passwd", O_RDONLY)     Err#2 ENOENT`; dtruss has a head.
+fn is_truss(start: &Start<'_>) -> bool {
+    start.lines.iter().any(|line| {
+        let mut words = line.split_whitespace().rev();
+        let name = words.next().unwrap_or_default();
+        let failed = words.next().is_some_and(|word| word.starts_with("Err#"))
+            && words.next().is_some_and(|word| word.ends_with(')'));
+        let is_name = name
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+        line.contains("SYSCALL(args)") || failed && is_name
+    })
+}
+
+/// `  1234 ls       CALL  open(0x800a3c000,0<O_RDONLY>,0)`.
+fn is_kdump(start: &Start<'_>) -> bool {
+    start.lines.iter().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        matches!(words[..], [pid, _, "CALL", call] if is_whole(pid) && call.contains('('))
+    })
+}
+
+/// `[15:36:24.123456789] (+0.000000210) host block_rq_issue: { cpu_id = 0 }, { dev = 8388608 }`.
+fn is_babeltrace(start: &Start<'_>) -> bool {
+    start.lines.iter().any(|line| {
+        line.starts_with('[') && line.contains("] (+") && line.contains(": { cpu_id = ")
     })
 }
 

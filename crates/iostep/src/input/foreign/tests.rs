@@ -8,7 +8,7 @@ fn named(text: &[u8]) -> Option<&'static str> {
 }
 
 /// Beginnings of what tools write, and a word of what they are said to be.
-const KNOWN: [(&str, &str); 23] = [
+const KNOWN: [(&str, &str); 39] = [
     (
         "128166372003061629,hm,0,Read,383496192,32768,413\n128166372016382155,hm,1,Write,310983680,4096,579\n",
         "MSR Cambridge",
@@ -72,6 +72,58 @@ const KNOWN: [(&str, &str); 23] = [
         "Linux 6.1.0 (host)  01/01/24\n\nDevice   tps    kB_read/s\nsda 1 2\n",
         "iostat",
     ),
+    (
+        "Linux 5.4.0 (host) 01/01/20 _x86_64_ (4 CPU)\n\n12:00:01  DEV  tps  rkB/s\n12:00:02 dev8-0 1.00 0.00\n",
+        "sar",
+    ),
+    (
+        "Attaching 4 probes...\nTIME(ms)     DISK    COMM             PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n",
+        "biosnoop",
+    ),
+    (
+        "Tracing block I/O. Ctrl-C to end.\nCOMM PID TYPE DEV BLOCK BYTES LATms\na 1809 W 202,1 17039968 4096 1.32\n",
+        "iosnoop",
+    ),
+    (
+        "==================== All Devices ====================\n\n            ALL           MIN           AVG           MAX           N\n",
+        "btt",
+    ),
+    (
+        "Attaching 3 probes...\n@bytes[kworker/u16:1]: \n",
+        "bpftrace",
+    ),
+    ("Attached 1 probe\n@a: 1\n", "bpftrace"),
+    (
+        "[15:36:24.123456789] (+?.?????????) host block_rq_insert: { cpu_id = 0 }, { dev = 8388608 }\n",
+        "babeltrace",
+    ),
+    ("/* CTF 1.8 */\n", "CTF"),
+    (
+        "type=SYSCALL msg=audit(1364481363.243:24287): arch=c000003e syscall=2 success=no\n",
+        "auditd",
+    ),
+    (
+        "execve(\"/usr/bin/ls\", 0x08047E30, 0x08047E38)  argc = 1\nopen(\"/a\", O_RDONLY)             Err#2 ENOENT\n",
+        "truss",
+    ),
+    (
+        "\tPID/THRD  SYSCALL(args) \t\t = return\n 1234/0x1:  open(\"/etc/passwd\\0\", 0x0, 0x1B6)\t\t = 3 0\n",
+        "dtruss",
+    ),
+    (
+        "  1234 ls       CALL  open(0x800a3c000,0<O_RDONLY>,0)\n",
+        "kdump",
+    ),
+    (
+        "% time     seconds  usecs/call     calls    errors syscall\n------ ----------- -----------\n",
+        "strace -c",
+    ),
+    (
+        "# tracer: nop\n#\n# nop latency trace v1.1.5 on 6.1.0\n",
+        "latency format",
+    ),
+    ("\x7fELF\x02\x01\x01\0", "a program"),
+    ("<!DOCTYPE html>\n<html>\n", "web page"),
     ("BeginHeader\n", "ETW"),
     ("PERFILE2\0\0", "perf"),
     ("\x17\x08\x44tracing6\0", "trace-cmd"),
@@ -91,6 +143,15 @@ fn every_known_format_is_named() {
     for magic in [&b"\xd4\xc3\xb2\xa1\x02\0"[..], b"\x0a\x0d\x0d\x0a"] {
         assert_eq!(named(magic), Some("packets (pcap)"));
     }
+    for (is_big, iconv) in [(false, "UTF-16LE"), (true, "UTF-16BE")] {
+        let units = "900 1700000001.0 close(3) = 0\n".encode_utf16();
+        let text: Vec<u8> = match is_big {
+            true => units.flat_map(u16::to_be_bytes).collect(),
+            false => units.flat_map(u16::to_le_bytes).collect(),
+        };
+        let way_on = of_others(&text).map_or("", |known| known.way_on);
+        assert!(way_on.contains(iconv), "{way_on}");
+    }
     assert!(named(b"\xfd7zXZ\0\0").is_some_and(|what| what.contains("xz")));
 }
 
@@ -106,6 +167,7 @@ fn what_iostep_reads_is_nobody_elses() {
         "fio version 3 iolog\n19 /dev/sdb add\n",
         "# iostep system calls 1\n",
         "SQLite format 3\0",
+        "1234  1700000000.0 write(1, \"x) Err#2 EIO\", 6) = 6\n7 1700000000.1 close(3) = 0\n",
         "hello, world\n",
         "1,2,3,4\n",
         "1 2 3 4 5\n",
