@@ -4,6 +4,7 @@ pub mod advise;
 pub mod attribute;
 pub mod bench;
 pub mod compare;
+pub mod doctor;
 pub mod explain;
 pub mod filter;
 pub mod lab;

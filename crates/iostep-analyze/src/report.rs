@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod bench;
 mod disk;
+pub mod doctor;
 pub mod explain;
 pub mod lab;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
+use iostep_model::filesystem::Kind;
 use iostep_model::lab::{Cell, Filesystem, Lab};
 use iostep_model::mountinfo;
 
@@ -83,14 +84,10 @@ impl Mountable {
 
     /// True if this kernel can mount it with its features, with a module loaded if need be.
     pub fn has(&mut self, filesystem: Filesystem) -> bool {
-        let name = filesystem.kind().name();
         let can_mount = || {
-            let known = registered(name) || {
-                load_module(name);
-                registered(name)
-            };
             let wants_fast_commit = filesystem == Filesystem::Ext4FastCommit;
-            known && (!wants_fast_commit || Path::new(FAST_COMMIT).exists())
+            kernel_mounts(filesystem.kind())
+                && (!wants_fast_commit || Path::new(FAST_COMMIT).exists())
         };
         *self.known.entry(filesystem).or_insert_with(can_mount)
     }
@@ -197,6 +194,14 @@ fn mounted(directory: &Path) -> Option<Filesystem> {
     let table = mountinfo::table_with(id, directory).ok()??;
     let mount = mountinfo::with_id(&String::from_utf8_lossy(&table.text), id)?;
     filesystem_of(&mount.kind, &mount.options.join(","))
+}
+
+/// True if this kernel can mount filesystems of a kind, with a module loaded if need be.
+pub fn kernel_mounts(kind: Kind) -> bool {
+    registered(kind.name()) || {
+        load_module(kind.name());
+        registered(kind.name())
+    }
 }
 
 fn registered(name: &str) -> bool {

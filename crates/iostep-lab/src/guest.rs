@@ -223,6 +223,11 @@ pub fn check_prerequisites(options: &Options) -> Result<()> {
     busybox::find(&options.root, kernel.architecture).map(drop)
 }
 
+/// Whether a guest like this machine may run on its processor, by KVM; else it is emulated, and slow.
+pub fn is_accelerated() -> bool {
+    Processor::kvm_is_usable(Architecture::HOST)
+}
+
 fn find_kernel(options: &Options) -> Result<Kernel> {
     let mut needed = initramfs::needed(drivers(options));
     needed.extend(&options.filesystems);

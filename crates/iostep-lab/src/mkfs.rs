@@ -159,6 +159,15 @@ pub fn version(kind: Kind) -> Option<String> {
     Some(excerpt(line, 200))
 }
 
+/// The same of a tool that has to be there.
+///
+/// Errors: `Unsupported` if it is not installed, with the Debian package that has it.
+pub fn installed(kind: Kind) -> Result<String> {
+    let tool = tool(kind);
+    let missing = std::io::ErrorKind::NotFound.into();
+    version(kind).ok_or_else(|| Error::not_runnable(tool.program, tool.debian_package, missing))
+}
+
 fn arguments<S: AsRef<OsStr>>(kind: Kind, device: &Path, options: &[S]) -> Vec<OsString> {
     let first = tool(kind).first_arguments.iter().map(OsString::from);
     let further = options.iter().map(|option| option.as_ref().to_owned());

@@ -12,6 +12,7 @@ mod older;
 mod renames;
 mod symbols;
 mod tracepoints;
+mod usable;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,7 +23,6 @@ use std::time::Duration;
 use iostep_model::event::{Event, Io};
 use iostep_model::manifest::{Counters, Holds, Totals};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Enum, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
@@ -46,6 +46,9 @@ use older::Older;
 use renames::{NAMING_CALLS, Swept};
 use symbols::Symbols;
 use tracepoints::of_modules;
+use usable::INSTEAD;
+pub use usable::{available, check_record, check_trace};
+pub(crate) use usable::{has_tracepoint, usable_btf};
 
 #[allow(
     clippy::all,
@@ -181,65 +184,6 @@ struct Late {
     completed: Counters,
     of_before: Counters,
     count: u64,
-}
-
-/// The kernel's BTF, if it describes a kernel that programs of ours can run on; `instead` is what to
-/// use where it does not.
-///
-/// Errors: `Unsupported`.
-pub(crate) fn usable_btf(instead: &str) -> Result<Btf<'static>> {
-    let btf = libbpf_log::listen(|| {
-        Btf::from_vmlinux().map_err(|error| {
-            Error::unsupported(
-                "/sys/kernel/btf/vmlinux",
-                format!("no usable BTF ({error}); use {instead}"),
-            )
-        })
-    })?;
-    if !has_helper(&btf, LATEST_HELPER) {
-        return Err(Error::unsupported(
-            format!("Linux {}", release()),
-            format!("BPF has no {LATEST_HELPER} before Linux 5.17; use {instead}"),
-        ));
-    }
-    Ok(btf)
-}
-
-/// What both recorders' programs call and the oldest kernels with BTF lack. None that has it hands
-/// a tracepoint of the block layer the queue before the request, as Linux 5.10 does.
-const LATEST_HELPER: &str = "bpf_loop";
-
-/// True if programs may call a helper, by its name (`enum bpf_func_id` of include/uapi/linux/bpf.h).
-fn has_helper(btf: &Btf<'_>, name: &str) -> bool {
-    let number = name.replacen("bpf_", "BPF_FUNC_", 1);
-    let helpers = btf.type_by_name::<Enum<'_>>("bpf_func_id");
-    helpers.is_some_and(|helpers| {
-        let mut members = helpers.iter();
-        members.any(|member| member.name.is_some_and(|name| *name == *number))
-    })
-}
-
-/// True if this kernel has what the programs need: BTF, its helpers, and the tracepoints of the block
-/// layer.
-pub fn available() -> Result<()> {
-    let btf = usable_btf(INSTEAD)?;
-    for name in ["block_bio_queue", "block_rq_issue", "block_rq_complete"] {
-        if !has_tracepoint(&btf, name) {
-            return Err(Error::unsupported(
-                format!("tracepoint {name}"),
-                format!("not in this kernel; use {INSTEAD}"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// What does without these programs.
-const INSTEAD: &str = "--backend tracefs";
-
-pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
-    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
-        .is_some()
 }
 
 impl<'object> Probe<'object> {

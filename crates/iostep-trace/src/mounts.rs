@@ -1,6 +1,6 @@
 //! Where a filesystem can be seen, and with which options.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -10,6 +10,7 @@ use iostep_model::manifest::MountPlace;
 use iostep_model::mountinfo::{self, Mounted, Table, unescaped_bytes};
 use iostep_model::printable::path_text;
 use procfs::process::MountInfo;
+use serde::Serialize;
 
 use crate::device_number::DeviceNumber;
 use crate::error::{Error, Result};
@@ -136,6 +137,39 @@ fn with_plain_names(mut info: MountInfo) -> MountInfo {
     let point = unescaped_bytes(info.mount_point.as_os_str().as_bytes());
     info.mount_point = OsString::from_vec(point).into();
     info
+}
+
+/// A mount of a device, or over a filesystem that has one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OfDevice {
+    /// Where it is.
+    pub point: String,
+    /// The filesystem, as the kernel calls it.
+    pub kind: String,
+    /// Its device, or what else was mounted.
+    pub source: String,
+}
+
+/// Filesystems of block devices that this process sees, and what is mounted over such, each by the
+/// first of its mounts.
+///
+/// Errors: `Unsupported` without /proc.
+pub fn of_devices() -> Result<Vec<OfDevice>> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for info in all()? {
+        // The devices of btrfs and overlayfs have no number of their own.
+        let has_device = !info.majmin.starts_with("0:")
+            || matches!(info.fs_type.as_str(), "btrfs" | "overlay" | "bcachefs");
+        if has_device && seen.insert(info.majmin) {
+            found.push(OfDevice {
+                point: path_text(info.mount_point.as_os_str().as_bytes()),
+                kind: info.fs_type,
+                source: info.mount_source.unwrap_or_default(),
+            });
+        }
+    }
+    Ok(found)
 }
 
 /// Every mount of a filesystem, `own` first. Bind mounts and a btrfs filesystem's subvolumes are among

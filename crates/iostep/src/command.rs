@@ -9,6 +9,8 @@ mod compare;
 #[cfg(feature = "trace")]
 mod demo;
 #[cfg(feature = "trace")]
+mod doctor;
+#[cfg(feature = "trace")]
 mod elsewhere;
 #[cfg(feature = "trace")]
 mod explain;
@@ -58,6 +60,8 @@ pub enum Command {
     Compare(compare::Args),
     /// Show the journaling of journal on a filesystem of its own
     Demo(demo::Args),
+    /// Say what this machine allows, and what to do about the rest
+    Doctor(doctor::Args),
     /// Run SQL and explain what each transaction cost
     Explain(explain::Args),
     /// Gather traces and results of many devices as tables for SQL
@@ -112,6 +116,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Clean(args) => clean::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::DiskHealth(args) => crate::disk_health::run(&args),
         Command::Explain(args) => explain::run(args),
         #[cfg(feature = "many-devices")]

@@ -3,6 +3,7 @@
 mod bench;
 mod bench_program;
 mod clean;
+mod doctor;
 mod every_value;
 mod fleet;
 mod golden;
