@@ -70,18 +70,6 @@ static __always_inline __u64 bytes_of(__u64 page)
 	return ((page - map) / bpf_core_type_size(struct page)) * PAGE_BYTES + linear;
 }
 
-static __always_inline __u32 order_of(__u64 head)
-{
-	__u64 flags = 0;
-
-	bpf_probe_read_kernel(&flags, sizeof(flags), (void *)head);
-	if (!(flags & (1ul << bpf_core_enum_value(enum pageflags, PG_head))))
-		return 0;
-	if (bpf_core_field_exists(struct folio___before_6_7, _folio_order))
-		return BPF_CORE_READ((struct folio___before_6_7 *)head, _folio_order);
-	return BPF_CORE_READ((struct folio *)head, _flags_1) & 0xff;
-}
-
 static __always_inline void send(struct bio_walk *walk)
 {
 	__u64 segments = walk->queue.segments, bytes = sizeof(struct wire_queue);
@@ -130,11 +118,10 @@ static __always_inline struct known_file *set_file(struct wire_segment *segment,
 	return known;
 }
 
-static __always_inline void set_dirtier(struct wire_segment *segment, __u64 mapping, __u64 index,
+static __always_inline void set_dirtier(struct wire_segment *segment, __u64 folio, __u64 index,
 					struct inode *inode, struct known_file *known)
 {
-	struct page_key key = { .mapping = mapping, .index = index };
-	struct page_dirtier *dirtier = bpf_map_lookup_elem(&dirtiers, &key);
+	struct page_dirtier *dirtier = dirtier_of(folio, index);
 
 	if (dirtier && dirtier->inode == BPF_CORE_READ(inode, i_ino) &&
 	    dirtier->generation == BPF_CORE_READ(inode, i_generation)) {
@@ -145,15 +132,6 @@ static __always_inline void set_dirtier(struct wire_segment *segment, __u64 mapp
 		segment->dirtier_tgid = known->dirtier_tgid;
 		segment->flags |= SEGMENT_DIRTIER_BY_INODE;
 	}
-}
-
-/* Where a buffer's bytes are in its file: a folio lies at a multiple of its size in memory. */
-static __always_inline __u64 buffer_offset(struct buffer_head *buffer, __u64 folio)
-{
-	__u64 folio_bytes = (__u64)PAGE_BYTES << (order_of(folio) & 31);
-
-	return BPF_CORE_READ((struct folio *)folio, index) * PAGE_BYTES +
-	       ((__u64)BPF_CORE_READ(buffer, b_data) & (folio_bytes - 1));
 }
 
 /* A jbd2 log block: its b_private is the buffer of the home block (fs/jbd2/journal.c). */
@@ -185,7 +163,7 @@ static __always_inline void set_journal_block(struct wire_segment *segment, stru
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return;
 	known = know_file(inode);
-	set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode, known);
+	set_dirtier(segment, folio, buffer_offset(home, folio) >> PAGE_SHIFT, inode, known);
 	segment->flags |= SEGMENT_HOME_IS_FILE;
 	segment->inode = BPF_CORE_READ(inode, i_ino);
 	segment->generation = BPF_CORE_READ(inode, i_generation);
@@ -216,8 +194,7 @@ static __always_inline bool set_file_buffer(struct wire_segment *segment, struct
 	}
 	known = set_file(segment, inode, buffer_offset(buffer, folio), CONTENT_FILE);
 	if (walk->queue.opf & 1)
-		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode,
-			    known);
+		set_dirtier(segment, folio, segment->offset >> PAGE_SHIFT, inode, known);
 	return true;
 }
 
@@ -232,7 +209,7 @@ static __always_inline void set_device_dirtier(struct wire_segment *segment,
 	if (!mapping || (mapping & MAPPING_FLAGS))
 		return;
 	inode = BPF_CORE_READ((struct address_space *)mapping, host);
-	set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)folio, index), inode, NULL);
+	set_dirtier(segment, folio, buffer_offset(buffer, folio) >> PAGE_SHIFT, inode, NULL);
 }
 
 static __always_inline void set_buffer(struct wire_segment *segment, struct bio_walk *walk)
@@ -525,17 +502,17 @@ static __always_inline void set_btrfs_node(struct wire_segment *segment, struct 
 	bpf_probe_read_kernel(&segment->extra, 8, (void *)(bytes + BTRFS_HEADER_OWNER));
 }
 
-/* The next piece of the bio: at most to the end of its folio. */
-static __always_inline __u32 piece_bytes(struct bio_walk *walk, struct bio_vec *vector, __u64 page,
-					 __u32 offset, __u64 head)
+/*
+ * The bytes from a place in a page on that have one writer, as far as it is told: to the end of the
+ * folio, or of the page where the folio's may have several. Not inline, for the stack.
+ */
+static __noinline __u64 piece_bytes(__u64 page, __u64 offset, __u64 head, bool is_write)
 {
-	__u32 bytes = vector->bv_len - walk->vector_offset;
 	__u64 inside = ((page - head) / bpf_core_type_size(struct page)) * PAGE_BYTES + offset;
-	__u64 rest = ((__u64)PAGE_BYTES << order_of(head)) - inside;
 
-	if (bytes > rest)
-		bytes = rest;
-	return bytes > walk->left ? walk->left : bytes;
+	if (is_write && is_by_page(head))
+		return PAGE_BYTES - offset;
+	return ((__u64)PAGE_BYTES << order_of(head)) - inside;
 }
 
 static __always_inline void start_page_segment(struct bio_walk *walk, struct wire_segment *segment,
@@ -553,20 +530,19 @@ static __always_inline void start_page_segment(struct bio_walk *walk, struct wir
 		if (bytes)
 			bpf_probe_read_kernel(segment->head, sizeof(segment->head),
 					      (void *)(bytes + offset));
-		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)head, index), inode,
-			    NULL);
+		set_dirtier(segment, head, index, inode, NULL);
 		return;
 	}
 	if (is_nilfs_node(inode, mapping)) {
 		set_nilfs_node(segment, inode);
-		set_dirtier(segment, mapping, index, inode, NULL);
+		set_dirtier(segment, head, index, inode, NULL);
 		return;
 	}
 	if (is_f2fs_own(inode)) {
 		__u64 bytes = walk->queue.opf & 1 ? bytes_of(page) : 0;
 
 		set_f2fs(segment, inode, index, bytes);
-		set_dirtier(segment, mapping, index, inode, NULL);
+		set_dirtier(segment, head, index, inode, NULL);
 		return;
 	}
 	if (BPF_CORE_READ(inode, i_ino) == BTRFS_BTREE_INODE &&
@@ -576,15 +552,13 @@ static __always_inline void start_page_segment(struct bio_walk *walk, struct wir
 	}
 	known = set_file(segment, inode, index * PAGE_BYTES, CONTENT_FILE);
 	if (walk->queue.opf & 1)
-		set_dirtier(segment, mapping, BPF_CORE_READ((struct folio *)head, index), inode,
-			    known);
+		set_dirtier(segment, head, index, inode, known);
 }
 
 /* True if the piece goes on where the last segment ended. */
 static __always_inline bool joins(struct bio_walk *walk, struct wire_segment *last, __u64 mapping,
-				  __u64 index, __u64 folio_index)
+				  __u64 index, __u64 folio)
 {
-	struct page_key key = { .mapping = mapping, .index = folio_index };
 	struct page_dirtier *dirtier;
 
 	/* Of the user's pages, wherever they lie; all of the bio is one piece of the file. */
@@ -598,7 +572,7 @@ static __always_inline bool joins(struct bio_walk *walk, struct wire_segment *la
 		return false;
 	if (!(walk->queue.opf & 1))
 		return true;
-	dirtier = bpf_map_lookup_elem(&dirtiers, &key);
+	dirtier = dirtier_of(folio, index);
 	if (!dirtier || dirtier->inode != last->inode)
 		return last->flags & SEGMENT_DIRTIER_BY_INODE || !last->dirtier_pid;
 	return dirtier->pid == last->dirtier_pid && !(last->flags & SEGMENT_DIRTIER_BY_INODE);
@@ -609,7 +583,7 @@ static long walk_step(__u32 index_of_step, struct step *step)
 	struct bio_walk *walk = bpf_map_lookup_elem(&bio_walks, &step->walk);
 	struct wire_segment *last;
 	struct bio_vec vector = {};
-	__u64 page, head, mapping, index, folio_index;
+	__u64 page, head, mapping, index, rest;
 	__u32 offset, bytes, at;
 
 	if (!walk || !walk->left)
@@ -619,7 +593,12 @@ static long walk_step(__u32 index_of_step, struct step *step)
 	page = (__u64)vector.bv_page + (at >> PAGE_SHIFT) * bpf_core_type_size(struct page);
 	offset = at & (PAGE_BYTES - 1);
 	head = head_of(page);
-	bytes = piece_bytes(walk, &vector, page, offset, head);
+	bytes = vector.bv_len - walk->vector_offset;
+	if (bytes > walk->left)
+		bytes = walk->left;
+	rest = piece_bytes(page, offset, head, walk->queue.opf & 1);
+	if (bytes > rest)
+		bytes = rest;
 	if (!bytes)
 		return 1;
 	mapping = (__u64)BPF_CORE_READ((struct folio *)head, mapping);
@@ -632,11 +611,11 @@ static long walk_step(__u32 index_of_step, struct step *step)
 			mapping = (__u64)BPF_CORE_READ((struct folio *)head, mapping);
 		}
 	}
-	folio_index = BPF_CORE_READ((struct folio *)head, index);
-	index = folio_index + (page - head) / bpf_core_type_size(struct page);
+	index = BPF_CORE_READ((struct folio *)head, index) +
+		(page - head) / bpf_core_type_size(struct page);
 	at = walk->queue.segments;
 	last = at && at <= MAX_SEGMENTS ? &walk->segments[(at - 1) & (MAX_SEGMENTS - 1)] : NULL;
-	if (!last || !joins(walk, last, mapping, index, folio_index)) {
+	if (!last || !joins(walk, last, mapping, index, head)) {
 		last = new_segment(walk);
 		if (!last)
 			return 1;

@@ -57,15 +57,27 @@ const OF_READER: [&str; 2] = [SWEEP, "list_older"];
 const SWEEP: &str = "sweep";
 
 const OTHER_FSYNC: &str = "fsync inside other calls (O_SYNC, msync, io_uring)";
+const PART_OF_FOLIO: &str = "which process wrote a page of a large folio after another one";
+const MAPPED_FOLIO: &str =
+    "whether several processes wrote to a large folio, one of them through memory";
 const DELETED: &str = "when a file is deleted";
 
-const PARTS: [Part; 26] = [
+const PARTS: [Part; 30] = [
     part(&["on_dirty_folio"], ANY, "which process made a page dirty"),
     part(
         &["on_ext4_journalled_write"],
         EXT,
         "which process wrote a page with data=journal",
     ),
+    part(
+        &["on_ext4_delayed_write", "on_ext4_write"],
+        EXT,
+        PART_OF_FOLIO,
+    ),
+    // Also where the device itself is written.
+    part(&["on_file_buffer"], EXT, MAPPED_FOLIO),
+    part(&["on_xfs_write"], XFS, PART_OF_FOLIO),
+    part(&["on_xfs_fault", "on_xfs_fault_of_old"], XFS, MAPPED_FOLIO),
     part(&["on_syscall"], ANY, "sync calls"),
     part(&["on_syscall_exit"], ANY, "when a sync call ends"),
     part(

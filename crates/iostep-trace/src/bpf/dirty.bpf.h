@@ -5,6 +5,7 @@
 
 /* Bits in a page's mapping: anonymous memory, movable pages (include/linux/page-flags.h). */
 #define MAPPING_FLAGS 3ul
+#define DIRTIERS (1 << 18)
 
 struct page_key {
 	__u64 mapping;
@@ -17,15 +18,23 @@ struct page_dirtier {
 	/* Mappings are reused with their inodes: the identity tells an old entry. */
 	__u64 inode;
 	__u32 generation;
-	__u32 reserved;
+	/* Of a large folio: see folios.bpf.h. */
+	__u8 is_large;
+	__u8 tells_parts;
+	__u8 is_shared;
+	__u8 reserved;
+	__u64 mono_ns;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 18);
+	__uint(max_entries, DIRTIERS);
 	__type(key, struct page_key);
 	__type(value, struct page_dirtier);
 } dirtiers SEC(".maps");
+
+/* How often it was told who wrote a page, or nearly: as long as that is less, none was forgotten. */
+__u32 dirtiers_told = 0;
 
 static __always_inline __u64 head_of(__u64 page)
 {
@@ -40,6 +49,18 @@ static __always_inline __u64 head_of(__u64 page)
 		return page;
 	/* A mask where the size of struct page is a power of 2: compound_info_has_mask(). */
 	return size & (size - 1) ? head - 1 : page & head;
+}
+
+static __always_inline __u32 order_of(__u64 head)
+{
+	__u64 flags = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), (void *)head);
+	if (!(flags & (1ul << bpf_core_enum_value(enum pageflags, PG_head))))
+		return 0;
+	if (bpf_core_field_exists(struct folio___before_6_7, _folio_order))
+		return BPF_CORE_READ((struct folio___before_6_7 *)head, _folio_order);
+	return BPF_CORE_READ((struct folio *)head, _flags_1) & 0xff;
 }
 
 /* The first 8 bytes of names, as numbers: "f2fs_gc-", "btrfs-cl"(eaner). */
@@ -82,6 +103,12 @@ static __always_inline bool is_refiled(struct page_key *key, struct inode *inode
 	return known && known->inode == inode->i_ino && known->generation == inode->i_generation;
 }
 
+/* True if the filesystem says which pages of a large folio are written (folios.bpf.h). */
+static __always_inline bool tells_parts(struct super_block *super)
+{
+	return super->s_magic == EXT4_SUPER_MAGIC || super->s_magic == XFS_SUPER_MAGIC;
+}
+
 static __always_inline bool is_traced_inode(struct inode *inode)
 {
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
@@ -100,7 +127,16 @@ static __always_inline bool is_traced_inode_address(struct inode *inode)
 	return is_traced_super_address(BPF_CORE_READ(inode, i_sb));
 }
 
-static __always_inline void know_dirtier(struct page_key *key, struct inode *inode)
+/* The thread is now the last that wrote to the file. */
+static __always_inline void know_last_dirtier(struct known_file *known, __u64 pid_tgid)
+{
+	if (known->dirtier_pid && known->dirtier_pid != (__u32)pid_tgid)
+		known->has_several = 1;
+	known->dirtier_pid = pid_tgid;
+	known->dirtier_tgid = pid_tgid >> 32;
+}
+
+static __always_inline void know_dirtier(struct page_key *key, struct inode *inode, bool is_large)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct page_dirtier dirtier = {};
@@ -110,16 +146,18 @@ static __always_inline void know_dirtier(struct page_key *key, struct inode *ino
 	dirtier.tgid = pid_tgid >> 32;
 	dirtier.inode = inode->i_ino;
 	dirtier.generation = inode->i_generation;
+	dirtier.is_large = is_large;
+	dirtier.tells_parts = is_large && tells_parts(inode->i_sb);
+	dirtier.mono_ns = bpf_ktime_get_ns();
+	dirtiers_told++;
 	bpf_map_update_elem(&dirtiers, key, &dirtier, BPF_ANY);
 	know_current_thread(pid_tgid);
 	if ((inode->i_mode & S_IFMT) == S_IFBLK)
 		return;
 	know_atomic_write(inode);
 	known = know_file(inode);
-	if (known) {
-		known->dirtier_pid = dirtier.pid;
-		known->dirtier_tgid = dirtier.tgid;
-	}
+	if (known)
+		know_last_dirtier(known, pid_tgid);
 }
 
 PROGRAM("writeback_dirty_folio", on_dirty_folio, struct folio *folio, struct address_space *mapping)
@@ -132,7 +170,7 @@ PROGRAM("writeback_dirty_folio", on_dirty_folio, struct folio *folio, struct add
 	key.mapping = (__u64)mapping;
 	key.index = folio->index;
 	if (!is_refiled(&key, inode))
-		know_dirtier(&key, inode);
+		know_dirtier(&key, inode, order_of((__u64)folio) != 0);
 	return 0;
 }
 
@@ -148,7 +186,7 @@ PROGRAM("ext4_journalled_write_end", on_ext4_journalled_write, struct inode *ino
 		return 0;
 	key.mapping = (__u64)inode->i_mapping;
 	key.index = (__u64)position >> PAGE_SHIFT;
-	know_dirtier(&key, inode);
+	know_dirtier(&key, inode, false);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
  * names      files and threads, told once
  * renames    files under the names that they get later
  * dirty      writeback_dirty_folio: who made a page dirty
+ * folios     who wrote which pages of a large folio
  * syncs      fsync and its kin: system calls and the filesystems' own tracepoints
  * silent     sync calls on filesystems that do not tell of them
  * nilfs2     logs, and who waits for them
@@ -46,6 +47,7 @@
 #include "sync_state.bpf.h"
 #include "dirty.bpf.h"
 #include "syncs.bpf.h"
+#include "folios.bpf.h"
 #include "journal.bpf.h"
 #include "f2fs_hooks.bpf.h"
 #include "silent.bpf.h"

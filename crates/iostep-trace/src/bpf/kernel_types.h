@@ -245,7 +245,7 @@ struct folio___before_6_7 {
 	unsigned char _folio_order;
 } KERNEL_TYPE;
 
-enum pageflags { PG_head };
+enum pageflags { PG_head, PG_dirty };
 
 struct bio_vec {
 	struct page *bv_page;
@@ -305,6 +305,10 @@ struct kiocb {
 	struct file *ki_filp;
 	__s64 ki_pos;
 	int ki_flags;
+} KERNEL_TYPE;
+
+struct iov_iter {
+	unsigned long count;
 } KERNEL_TYPE;
 
 struct iomap_dio {

@@ -25,7 +25,10 @@ struct known_file {
 	/* The last thread that made a page of it dirty. */
 	__u32 dirtier_pid;
 	__u32 dirtier_tgid;
-	__u32 reserved;
+	/* Another thread did before. */
+	__u32 has_several;
+	/* When a page was last written through memory that may be another thread's; see folios.bpf.h. */
+	__u64 mapped_ns;
 	/* What its name hung on when it was last told. */
 	__u64 parent;
 	__u64 name_hash;

@@ -25,6 +25,7 @@ mod f2fs;
 mod fat;
 mod faults;
 mod flushes;
+mod folios;
 mod ground_truth;
 mod guest;
 mod guest_filesystems;
@@ -87,6 +88,7 @@ fn main() -> anyhow::Result<()> {
     cases.extend(explain::cases());
     cases.extend(faults::cases());
     cases.extend(flushes::cases());
+    cases.extend(folios::cases());
     cases.extend(every_kernel::cases());
     cases.extend(guest::cases());
     cases.extend(guest::cases_inside(guest_filesystems::cases()));
