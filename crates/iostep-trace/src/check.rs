@@ -16,7 +16,7 @@ use crate::sums::Sums;
 pub(crate) struct Snapshot {
     /// From the probe.
     pub(crate) sums: Sums,
-    /// How far the sums are ahead of the device's counters; `None` where it does not count.
+    /// How far what is surely the device's is ahead of its counters; `None` where it does not count.
     pub(crate) lead: Option<Lead>,
     /// Nothing was under way.
     pub(crate) idle: bool,
@@ -27,6 +27,13 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// How far all that completed since `earlier` is ahead of what the device counted.
+    pub(crate) fn change(&self, earlier: &Snapshot) -> Option<Lead> {
+        let perhaps_others = self.sums.perhaps_others.since(earlier.sums.perhaps_others);
+        let sure = self.lead?.since(earlier.lead?);
+        Some(sure.and(perhaps_others))
+    }
+
     /// True if what is wrong stays wrong, however long one waits.
     pub(crate) fn is_hopeless(&self) -> bool {
         let unqueued = self.waiting.is_some_and(|waiting| waiting.unqueued.ios > 0);
@@ -65,8 +72,7 @@ pub(crate) struct Ending {
 
 /// Compares the two ends.
 pub(crate) fn compare(before: &Snapshot, after: &Snapshot, lost_events: u64) -> Check {
-    let lead = after.lead.zip(before.lead);
-    let change = lead.map(|(after, before)| after.since(before));
+    let change = after.change(before);
     let completed = after.sums.completed.since(before.sums.completed);
     let ambiguous = after.sums.ambiguous().since(before.sums.ambiguous());
     let earlier = change.map(|lead| not_ours(lead.excess(), ambiguous));
@@ -299,6 +305,36 @@ mod tests {
         assert!(check.passed(), "{check:?}");
         assert_eq!(check.completed, writes(2));
         assert_eq!(check.in_flight_before_bytes, 8192);
+    }
+
+    /// Bios that only flush: `others` by tracefs, of which the device counts `ours`.
+    fn beside_flushes(ios: u64, others: u64, ours: u64) -> Snapshot {
+        let mut snapshot = at(ios);
+        let empty = |ios| Counters {
+            write: Totals { ios, bytes: 0 },
+            ..Counters::default()
+        };
+        snapshot.sums.completed = writes(ios).and(empty(others));
+        snapshot.sums.perhaps_others = empty(others);
+        let counted = writes(100 + ios).and(empty(ours));
+        snapshot.lead = Some(Lead::of(&snapshot.sums.surely_ours(), &counted));
+        snapshot.idle = false;
+        snapshot.waiting = None;
+        snapshot
+    }
+
+    #[test]
+    fn flushes_of_another_partition_are_no_difference_and_ours_are_counted() {
+        let before = beside_flushes(0, 50, 0);
+        let check = compare(&before, &beside_flushes(2, 5000, 3), 0);
+        assert_eq!(check.differences, [""; 0]);
+        assert_eq!(check.completed.write.ios, 5);
+        assert_eq!(check.device, Some(check.completed));
+        let more = compare(&before, &beside_flushes(2, 5000, 4951), 0);
+        assert!(more.differences[0].contains("counted 4953 requests, 4952"));
+        let mut missing = beside_flushes(2, 5000, 3);
+        missing.lead = missing.lead.map(|lead| lead.and(writes(1)));
+        assert!(compare(&before, &missing, 0).differences[0].contains("4096 bytes, 8192"));
     }
 
     #[test]

@@ -182,8 +182,10 @@ pub fn counts(target: &Target) -> bool {
     })
 }
 
-/// How far the probe's sum of what completed is ahead of the device's own counters, which began
-/// long before it: what counts is how this changes.
+/// How far the probe's sum of what completed, [`Sums::surely_ours`], is ahead of the device's own
+/// counters, which began long before it: what counts is how this changes.
+///
+/// [`Sums::surely_ours`]: crate::sums::Sums::surely_ours
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lead([i64; 8]);
 
@@ -200,6 +202,14 @@ impl Lead {
     pub(crate) fn since(self, earlier: Lead) -> Lead {
         Lead(std::array::from_fn(|index| {
             self.0[index].wrapping_sub(earlier.0[index])
+        }))
+    }
+
+    /// The same with more that completed.
+    pub(crate) fn and(self, completed: Counters) -> Lead {
+        let more = words(&completed);
+        Lead(std::array::from_fn(|index| {
+            self.0[index].wrapping_add(more[index] as i64)
         }))
     }
 
@@ -249,7 +259,7 @@ fn counters(words: [u64; 8]) -> Counters {
 /// One reading of both, with nothing completed in between.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// The probe's sum of what completed.
+    /// The probe's sum of what completed and is surely the device's.
     pub(crate) completed: Counters,
     /// How many of them were told late until then.
     pub(crate) late: u64,

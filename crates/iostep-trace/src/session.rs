@@ -347,8 +347,7 @@ impl Session {
     }
 
     fn tell_late(&mut self, after: &Snapshot, waited: Duration) {
-        let lead = after.lead.zip(self.before.lead);
-        let counters = lead.map(|(after, before)| after.since(before).missing());
+        let counters = after.change(&self.before).map(Lead::missing);
         let counters = counters.unwrap_or_default();
         if counters != Counters::default() {
             let ambiguous = after.sums.ambiguous();
@@ -484,18 +483,19 @@ fn look(source: &mut impl Source, target: &Target, queued_before_ns: u64) -> Res
 /// Reads the device's counters at a moment at which nothing completes, so that both belong
 /// together: on a busy device only some attempts find one.
 fn read(source: &mut impl Source, target: &Target, device: &Device) -> Result<Reading> {
-    let mut completed = source.sums()?.completed;
+    let mut completed = source.sums()?.surely_ours();
     for _ in 0..SNAPSHOT_ATTEMPTS {
         let counted = device.read()?;
         let again = source.sums()?;
-        if completed == again.completed {
+        let now = again.surely_ours();
+        if completed == now {
             return Ok(Reading {
                 completed,
                 late: again.late,
                 lead: Lead::of(&completed, &counted),
             });
         }
-        completed = again.completed;
+        completed = now;
     }
     Err(Error::unsupported(
         target.node().display(),

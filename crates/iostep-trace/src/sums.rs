@@ -32,6 +32,12 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// What completed without those that may be of another partition: beside one that is busy it
+    /// stands still against the device's counters, as the sum of all does not.
+    pub(crate) fn surely_ours(&self) -> Counters {
+        self.completed.since(self.perhaps_others)
+    }
+
     /// Of the completed, those that the device may not have counted during the trace.
     pub(crate) fn ambiguous(&self) -> Counters {
         self.late_of_before.and(self.perhaps_others)

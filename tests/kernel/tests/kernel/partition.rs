@@ -52,6 +52,11 @@ pub fn cases() -> Vec<Case> {
             beside_flushes,
         ),
         case(
+            "by tracefs, too, flushes of another partition are no alarm",
+            &[Requirement::Tracefs],
+            beside_flushes_by_tracefs,
+        ),
+        case(
             "a flush of a partition that is missing or doubled is found",
             &bpf,
             faults_are_found,
@@ -289,6 +294,10 @@ fn beside_flushes() -> anyhow::Result<()> {
         anyhow::ensure!(ours == SYNCS, "{ours} flushes of {SYNCS}");
         Ok(())
     })
+}
+
+fn beside_flushes_by_tracefs() -> anyhow::Result<()> {
+    noisy(&["--backend", "tracefs"], |_| Ok(()))
 }
 
 fn faults_are_found() -> anyhow::Result<()> {
