@@ -170,6 +170,25 @@ impl Target {
             .to_owned()
     }
 
+    /// Looks once more for mounts of filesystems of which none was known: those that were mounted
+    /// meanwhile. Nothing is found where the table of mounts cannot be read.
+    pub fn look_for_mounts(&mut self) {
+        let Ok(mounts) = mounts::everywhere() else {
+            return;
+        };
+        volumes::find_mounts(&mut self.volumes, &mounts);
+        if self.mount.is_some() || !self.volumes.is_empty() {
+            return;
+        }
+        let upper = self.upper();
+        let number = DeviceNumber {
+            major: upper.major,
+            minor: upper.minor,
+        };
+        let found = devices::mount_on(number, &mounts).ok().flatten();
+        self.mount = found.map(|(mount, _)| describe(mount, &mounts, &mount.mount_point));
+    }
+
     /// The kernel's names for the filesystems that are mounted.
     pub fn filesystem_kinds(&self) -> Vec<&str> {
         let of_volumes = self.volumes.iter().filter_map(|it| it.mount.as_ref());

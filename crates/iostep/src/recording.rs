@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use iostep_analyze::attribute;
+use iostep_fs::Found as Layout;
 use iostep_model::directory::{Directory, Temporary};
 use iostep_model::manifest::{Filesystem, Manifest, State};
 use iostep_model::spool;
@@ -13,7 +14,7 @@ use iostep_model::store;
 use iostep_model::table::Trace;
 use iostep_trace::fault::Fault;
 use iostep_trace::session::{BackendChoice, Options, Session};
-use iostep_trace::target::{Mount, Target, Volume};
+use iostep_trace::target::{Mount, Target};
 
 use crate::disk_health;
 use crate::terminal::say;
@@ -104,37 +105,61 @@ pub fn finish(session: Session) -> anyhow::Result<Trace> {
 
 /// Stops a recording.
 fn stop(session: Session) -> anyhow::Result<Manifest> {
-    let node = session.target().node();
-    let volumes = session.target().volumes.iter();
-    let nodes: Vec<PathBuf> = volumes.map(Volume::node).collect();
+    let mut target = session.target().clone();
     let mut manifest = session.finish()?;
     disk_health::ask_again(&mut manifest.disks);
-    if let Some(filesystem) = &mut manifest.filesystem {
-        add_new_ranges(filesystem, &node);
+    target.look_for_mounts();
+    if manifest.volumes.is_empty() {
+        look_again(
+            &mut manifest.filesystem,
+            &target.node(),
+            target.mount.as_ref(),
+        );
     }
-    for (volume, node) in manifest.volumes.iter_mut().zip(&nodes) {
-        if let Some(filesystem) = &mut volume.filesystem {
-            add_new_ranges(filesystem, node);
+    for (described, volume) in manifest.volumes.iter_mut().zip(&target.volumes) {
+        if volume.described.part_of.is_none() {
+            let mount = volume.mount.as_ref();
+            look_again(&mut described.filesystem, &volume.node(), mount);
         }
     }
     Ok(manifest)
 }
 
+/// Adds what became of a filesystem since the recording began: it may have been made, mounted, or
+/// given more ranges of its own.
+fn look_again(filesystem: &mut Option<Filesystem>, node: &Path, mount: Option<&Mount>) {
+    // Where it cannot be read any more, what was known at the beginning stays.
+    let layout = layout(node).ok().flatten();
+    let Some(known) = filesystem else {
+        *filesystem = describe(layout, mount);
+        return;
+    };
+    let is_of = |known: &Filesystem, kind: &str| {
+        let is_ext = |kind: &str| kind.starts_with("ext");
+        kind == known.kind || is_ext(kind) && is_ext(&known.kind)
+    };
+    if known.mount_point.is_empty()
+        && let Some(mount) = mount.filter(|mount| is_of(known, &mount.kind))
+    {
+        add_mount(known, mount);
+    }
+    if let Some(layout) = layout
+        && is_of(known, layout.kind.name())
+        && layout.block_bytes == known.block_bytes
+    {
+        add_new_ranges(known, &layout);
+    }
+}
+
 /// What the filesystem has reserved since the recording began: more blocks for quotas, or the groups
 /// that it has grown by.
-fn add_new_ranges(filesystem: &mut Filesystem, node: &Path) {
-    // Where it cannot be read any more, what was known at the beginning stays.
-    let found = File::open(node).ok();
-    let found = found.and_then(|device| iostep_fs::layout(&device).ok()?);
-    let kind = &filesystem.kind;
-    let is_same = |name: &str| name == kind || name.starts_with("ext") && kind.starts_with("ext");
-    let found = found
-        .filter(|found| is_same(found.kind.name()) && found.block_bytes == filesystem.block_bytes);
-    if let Some(found) = found.filter(|_| !filesystem.layout.is_empty()) {
-        filesystem.layout = iostep_fs::joined(&filesystem.layout, &found.layout);
-        // What it had before it shrank was its own.
-        filesystem.size_bytes = filesystem.size_bytes.max(Some(found.size_bytes));
+fn add_new_ranges(filesystem: &mut Filesystem, found: &Layout) {
+    if filesystem.layout.is_empty() {
+        return;
     }
+    filesystem.layout = iostep_fs::joined(&filesystem.layout, &found.layout);
+    // What it had before it shrank was its own.
+    filesystem.size_bytes = filesystem.size_bytes.max(Some(found.size_bytes));
 }
 
 /// Makes the tables of what a spool holds, and removes the spool.
@@ -197,26 +222,42 @@ fn filesystems(target: &Target) -> (Option<Filesystem>, Vec<Option<Filesystem>>)
 /// The filesystem on a device with its layout. Without a layout the trace still names files
 /// and processes, so trouble here is told and no more.
 fn filesystem(node: &Path, mount: Option<&Mount>) -> Option<Filesystem> {
-    let found = File::open(node)
-        .map_err(|error| anyhow::anyhow!("{}: cannot open: {error}", node.display()))
-        .and_then(|device| Ok(iostep_fs::layout(&device)?));
-    let found = found.unwrap_or_else(|error| {
+    let found = layout(node).unwrap_or_else(|error| {
         say!("warning: {error:#}; metadata is classed by its content only");
         None
     });
+    describe(found, mount)
+}
+
+fn layout(node: &Path) -> anyhow::Result<Option<Layout>> {
+    let device = File::open(node).with_context(|| format!("{}: cannot open", node.display()))?;
+    Ok(iostep_fs::layout(&device)?)
+}
+
+/// A filesystem by its layout and its mount; `None` where there is neither.
+fn describe(found: Option<Layout>, mount: Option<&Mount>) -> Option<Filesystem> {
     if found.is_none() && mount.is_none() {
         return None;
     }
-    let kind = mount.map(|mount| mount.kind.clone());
-    Some(Filesystem {
-        kind: kind
-            .or_else(|| found.as_ref().map(|found| found.kind.name().into()))
-            .unwrap_or_default(),
-        mount_point: mount.map_or(String::new(), |m| m.point.display().to_string()),
-        mounts: mount.map_or(Vec::new(), |m| m.places.clone()),
-        options: mount.map_or(String::new(), |mount| mount.options.clone()),
-        block_bytes: found.as_ref().map_or(4096, |found| found.block_bytes),
-        size_bytes: found.as_ref().map(|found| found.size_bytes),
-        layout: found.map_or(Vec::new(), |found| found.layout),
-    })
+    let mut filesystem = Filesystem {
+        block_bytes: 4096,
+        ..Filesystem::default()
+    };
+    if let Some(found) = found {
+        filesystem.kind = found.kind.name().into();
+        filesystem.block_bytes = found.block_bytes;
+        filesystem.size_bytes = Some(found.size_bytes);
+        filesystem.layout = found.layout;
+    }
+    if let Some(mount) = mount {
+        add_mount(&mut filesystem, mount);
+    }
+    Some(filesystem)
+}
+
+fn add_mount(filesystem: &mut Filesystem, mount: &Mount) {
+    filesystem.kind.clone_from(&mount.kind);
+    filesystem.mount_point = mount.point.display().to_string();
+    filesystem.mounts.clone_from(&mount.places);
+    filesystem.options.clone_from(&mount.options);
 }

@@ -83,10 +83,11 @@ fn described(name: String, device: u8, (start_sector, sectors): (u64, u64)) -> m
     }
 }
 
-/// Finds what is mounted from each, and which are parts of a filesystem that begins elsewhere.
-fn find_mounts(all: &mut [Volume], mounts: &[MountInfo]) {
+/// Finds what is mounted from each of which that is not known, and which are parts of a filesystem
+/// that begins elsewhere.
+pub(super) fn find_mounts(all: &mut [Volume], mounts: &[MountInfo]) {
     let numbers: Vec<DeviceNumber> = all.iter().map(|volume| volume.number).collect();
-    for volume in all {
+    for volume in all.iter_mut().filter(|volume| volume.mount.is_none()) {
         let Ok(Some((mount, parts))) = devices::mount_on(volume.number, mounts) else {
             continue;
         };

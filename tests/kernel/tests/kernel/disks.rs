@@ -26,6 +26,11 @@ pub fn cases() -> Vec<Case> {
             requirements(&[Kind::Ext4, Kind::Xfs, Kind::Btrfs]),
             several_filesystems,
         ),
+        Case::new(
+            "a filesystem that is made or mounted during the trace of its disk is known at the end",
+            requirements(&[Kind::Ext4, Kind::Xfs]),
+            made_and_mounted,
+        ),
     ]
 }
 
@@ -255,6 +260,77 @@ fn several_filesystems() -> anyhow::Result<()> {
     check_places(&trace, &places)?;
     check_files(&trace, &std::fs::read(&backing)?, &points)?;
     check_syncs(&trace)
+}
+
+/// What a script mounts; unmounted at the end.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // A failure shows as a loop device left behind, which fails the test.
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// One that was there is mounted, and one is made and mounted; then the same without partitions.
+fn made_and_mounted() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let backing = directory.path().join("disk");
+    let disk = Whole::new(&backing, 400 * MIB)?;
+    let old = disk.add(1, FIRST_SECTOR, 64 * MIB)?;
+    let new = disk.add(2, FIRST_SECTOR + 65 * MIB / SECTOR_BYTES, 320 * MIB)?;
+    shell("mkfs.ext4 -q -b 4096 $1", &[&old.node])?;
+    let points = ["old", "new"].map(|name| directory.path().join(name));
+    let write = |node: &Path, point: &Path| {
+        format!(
+            "mount {0} {1}; dd if=/dev/zero of={1}/file bs=4k count=5 conv=fsync 2> /dev/null;",
+            node.display(),
+            point.display()
+        )
+    };
+    points.iter().try_for_each(std::fs::create_dir)?;
+    let script = format!(
+        "{} mkfs.xfs -q {}; {}",
+        write(&old.node, &points[0]),
+        new.node.display(),
+        write(&new.node, &points[1])
+    );
+    let mounted = points.clone().map(Mounted);
+    let trace = traced(&disk.device, &directory.path().join("both.iostep"), &script)?;
+    drop(mounted);
+    let volumes = trace.manifest.volumes.iter();
+    let found: Vec<_> = volumes
+        .filter_map(|volume| volume.filesystem.as_ref())
+        .map(|it| (it.kind.as_str(), Path::new(&it.mount_point)))
+        .collect();
+    anyhow::ensure!(
+        found == [("ext4", &*points[0]), ("xfs", &*points[1])],
+        "{found:?}"
+    );
+    check_whole_file(&trace, &points[0])?;
+    check_whole_file(&trace, &points[1])?;
+
+    let whole = Whole::new(&directory.path().join("whole"), 64 * MIB)?;
+    let script = format!("mkfs.ext4 -q $1; {}", write(&whole.device, &points[0]));
+    let mounted = Mounted(points[0].clone());
+    let trace = traced(&whole.device, &directory.path().join("one.iostep"), &script)?;
+    drop(mounted);
+    let found = trace.manifest.filesystem.as_ref();
+    let found = found.map(|it| (it.kind.as_str(), Path::new(&it.mount_point)));
+    anyhow::ensure!(found == Some(("ext4", &points[0])), "{found:?}");
+    check_whole_file(&trace, &points[0])
+}
+
+/// The five blocks of the file below a mount point are its data.
+fn check_whole_file(trace: &Trace, point: &Path) -> anyhow::Result<()> {
+    let name = point.join("file");
+    let of_file = trace.segments.iter().filter(|segment| {
+        let file = segment.file.map(|file| trace.file_name(file));
+        segment.class == Class::FileData && file.is_some_and(|file| Path::new(&*file) == name)
+    });
+    let bytes: u64 = of_file.map(|segment| u64::from(segment.bytes)).sum();
+    anyhow::ensure!(bytes == 5 * BLOCK_BYTES, "{bytes} of {}", name.display());
+    Ok(())
 }
 
 /// Each part is in the volume in which its place is, and nothing else is.
