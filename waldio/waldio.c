@@ -329,7 +329,8 @@ struct WdDb {
   u8 bAlone;                      /* ... but refused connections of stock SQLite */
   u8 bPlain;                      /* ... and byte 19 is SQLite's own, for good */
   u8 eMark;                       /* ... and was this before */
-  u8 bWritten;                    /* ... and it, or the mark, was written */
+  u8 bWritten;                    /* ... and it, or the mark, was written, */
+  u8 bFlushed;                    /* ... and the log was flushed */
   u8 bPersist;                    /* SQLITE_FCNTL_PERSIST_WAL is set */
   u8 bKept;                       /* An empty log was left, for its blocks */
   u8 bByName;                     /* PRAGMA journal_mode=waldio */
@@ -363,7 +364,7 @@ struct WdLog {
   u8 bF2fs;                       /* ... on f2fs: see wdTakeFlush() */
   u8 bDirect;                     /* wdWriteDurable() may work */
   u8 bHasDirect, bDirectNow;      /* fd can have O_DIRECT, and has it */
-  u8 bSyncedDir;                  /* The lower xSync was called once */
+  u8 bSyncedDir;                  /* The log's name is durable; atomic */
   u8 bFull;                       /* The last commit was followed by xSync */
   u8 bNew;                        /* The file was made for this handle, and is empty */
   u8 bHeader;                     /* A new header is the last thing written, 2: of that */
@@ -1020,18 +1021,10 @@ static void wdNotAlone(WdLog *p){
 static void wdTakeFlush(WdLog *p){ wdLockFlush(p, F_WRLCK); }
 static void wdLeaveFlush(WdLog *p){ wdLockFlush(p, F_UNLCK); }
 
-/*
-** Make all that any process has written to the log durable.  The first flush
-** goes through the lower VFS, which then also syncs the directory of a new
-** file.
-*/
-static int wdFlush(WdLog *p, int flags){
-  WdShared *pShared = p->pDb->pShared;
-  u64 nFrames = AtomicLoad(&pShared->nFrames);
-  u64 iTo = wdWritten(p) & ~(u64)1;
+/* The first flush goes through the lower VFS, which then also syncs the directory, but
+** for a log that was kept: see wdWasKept(). */
+static int wdSyncLog(WdLog *p, int flags){
   int rc;
-  if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
-  wdCount(p->pDb, WD_STAT_FLUSHES, 1);
   wdTakeFlush(p);
   if( p->fd>=0 && AtomicLoad(&p->bSyncedDir) ){
     rc = wdSyncFile(p);
@@ -1039,8 +1032,20 @@ static int wdFlush(WdLog *p, int flags){
     rc = LOWER(p)->pMethods->xSync(LOWER(p), flags);
   }
   wdLeaveFlush(p);
+  if( rc==SQLITE_OK ) AtomicStore(&p->bSyncedDir, 1);
+  return rc;
+}
+
+/* Make all that any process has written to the log durable. */
+static int wdFlush(WdLog *p, int flags){
+  WdShared *pShared = p->pDb->pShared;
+  u64 nFrames = AtomicLoad(&pShared->nFrames);
+  u64 iTo = wdWritten(p) & ~(u64)1;
+  int rc;
+  if( wdPoisoned(p) ) return SQLITE_IOERR_FSYNC;
+  wdCount(p->pDb, WD_STAT_FLUSHES, 1);
+  rc = wdSyncLog(p, flags);
   if( rc!=SQLITE_OK ) return wdPoison(p, rc);
-  AtomicStore(&p->bSyncedDir, 1);
   wdReach(&pShared->iDurable, iTo);
   wdReach(&pShared->nFramesDurable, nFrames);
   return SQLITE_OK;
@@ -2375,11 +2380,23 @@ static int wdModeDiffers(WdDb *p){
 }
 
 /*
+** True if a log was emptied by wdCleanClose() and not used since: its name is durable.
+*/
+static int wdWasKept(WdLog *p){
+  u8 a[WAL_HDRSIZE+8];
+  u8 aLabel[8];
+  wdLabel(aLabel);
+  return wdLowRead(p, a, sizeof(a), 0)==SQLITE_OK && isZero(a, WAL_HDRSIZE)
+      && memcmp(&a[WAL_HDRSIZE], aLabel, 8)==0;
+}
+
+/*
 ** The database was used by this connection alone and is complete without the
 ** log.  Leave a plain WAL database behind: byte 19 as SQLite writes it, for good, and
 ** then an empty log, whose blocks the next session uses again.  The log is emptied for
 ** good, too: were it to come back after a power loss, its frames would overwrite what
-** stock SQLite may have written since.  Where it cannot be emptied it is deleted.
+** stock SQLite may have written since.  Where it cannot be emptied it is deleted.  A log
+** that nobody has flushed, with synchronous=OFF, is before: see wdWasKept().
 */
 static void wdCleanClose(WdLog *p){
   WdDb *pDb = p->pDb;
@@ -2401,8 +2418,11 @@ static void wdCleanClose(WdLog *p){
   if( rc!=SQLITE_OK ) return;
   pDb->bMarked = 0;
   pDb->bKept = pDb->bRecycle && !wdModeDiffers(pDb);
-  if( !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
-  if( rc==SQLITE_OK && bWritten ) rc = pLow->xSync(LOWER(p), SQLITE_SYNC_NORMAL);
+  if( !bEmpty && !pDb->bFlushed && !AtomicLoad(&p->bSyncedDir) ){
+    rc = wdSyncLog(p, SQLITE_SYNC_NORMAL);
+  }
+  if( rc==SQLITE_OK && !bEmpty ) rc = wdLowWrite(p, wdZeros, WAL_HDRSIZE, 0);
+  if( rc==SQLITE_OK && bWritten ) rc = wdSyncLog(p, SQLITE_SYNC_NORMAL);
   /* What was needed for one large transaction is given back. */
   if( rc==SQLITE_OK && !pDb->bAlone ) rc = pLow->xFileSize(LOWER(p), &szFile);
   if( rc==SQLITE_OK && szFile>WD_MXKEPT ) rc = pLow->xTruncate(LOWER(p), WD_MXKEPT);
@@ -3598,6 +3618,7 @@ static int wdPersistWal(WdDb *p, int *pArg){
     p->bLastClose = 1;
     p->bWritten = AtomicLoad(&p->pShared->iWritten)!=0
                || AtomicLoad(&p->pBase->bSynced);
+    p->bFlushed = AtomicLoad(&p->pShared->iDurable)!=0;
     p->bPersist = *pArg>0;
     if( p->bAlone || (p->bRecycle && !wdModeDiffers(p)) ) *pArg = 1;
   }
@@ -4030,6 +4051,7 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags,
   }
   pDb->pLog = p;
   pDb->bKept = pDb->bUnused = 0;
+  p->bSyncedDir = (u8)(pDb->bMarked && wdWasKept(p));
   return SQLITE_OK;
 }
 

@@ -1,17 +1,24 @@
 /*
-** nFlush: how often anybody in the program asked for a flush.
+** nFlush: how often anybody in the program asked for a flush; nFlushDir: of those, of a
+** directory.
 */
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
 /* Each call that makes data durable, by whichever library; see fsync(2), pwritev2(2). */
-static int nFlush;
-int fsync(int fd){
+static int nFlush, nFlushDir;
+static void countFlush(int fd){
+  struct stat st;
   nFlush++;
+  nFlushDir += fstat(fd, &st)==0 && S_ISDIR(st.st_mode);
+}
+int fsync(int fd){
+  countFlush(fd);
   return (int)syscall(SYS_fsync, fd);
 }
 int fdatasync(int fd){
-  nFlush++;
+  countFlush(fd);
   return (int)syscall(SYS_fdatasync, fd);
 }
 /* The name by which waldio.c calls pwritev2(2). */

@@ -42,7 +42,7 @@ static void create(int bWaldio){
 static int sessions(int bWaldio, int nCommit, int bNew){
   int i, j;
   if( bNew ) CHECK_INT( testShell("rm -f p.db*"), 0 ); else create(bWaldio);
-  nFlush = 0;
+  nFlush = nFlushDir = 0;
   for(i=0; i<(bNew ? 1 : 5); i++){
     sqlite3 *db = openAs(bWaldio);
     if( bNew ) testExec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
@@ -64,8 +64,33 @@ static void shortSessions(void){
                 bNew ? ", a new database" : "", nWaldio, nStock);
       CHECK( nStock>aCommit[i] );
       CHECK( nWaldio<=nStock );
+      /* Of a log that was kept the name is durable: header, commits, database, and the log
+      ** that is emptied. */
+      if( !bNew ) CHECK_INT( nFlushDir, 0 );
+      if( !bNew ) CHECK_INT( nWaldio, 5*(aCommit[i]+3) );
     }
   }
+}
+
+/* The log's name, too, is durable before a log is kept that nobody has flushed. */
+static void unflushed(void){
+  sqlite3 *db;
+  int nNew;
+  CHECK_INT( testShell("rm -f p.db*"), 0 );
+  db = openAs(1);
+  testExec(db, "PRAGMA synchronous=OFF; CREATE TABLE t(a)");
+  nFlush = nFlushDir = 0;
+  sqlite3_close(db);
+  nNew = nFlush;
+  testBegin("a log that nobody flushed is kept: %d flushes", nNew);
+  CHECK_INT( nFlushDir, 1 );
+  db = openAs(1);
+  testExec(db, "PRAGMA synchronous=OFF; INSERT INTO t VALUES(1)");
+  nFlush = nFlushDir = 0;
+  sqlite3_close(db);
+  testBegin("... and again: %d flushes", nFlush);
+  CHECK_INT( nFlushDir, 0 );
+  CHECK_INT( nNew, nFlush+2 );
 }
 
 /* What growing costs: the commits of nPage pages after which the log is longer, and the
@@ -205,6 +230,7 @@ int main(void){
   testEnter();
   CHECK_INT( waldio_register(0), SQLITE_OK );
   shortSessions();
+  unflushed();
   growing();
   largeTransaction();
   readByAnother();
