@@ -27,6 +27,8 @@
 #define OPEN_FLAGS (SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
 enum { POOL = 4, LARGE_MIB = 100, PADDING = 10000 };
 
+#define TABLE "CREATE TABLE t (key INTEGER PRIMARY KEY, value BLOB, word TEXT)"
+
 static int waldio;
 static struct latencies all;
 static struct counters before, after;
@@ -105,7 +107,7 @@ static void make_database(const char *more)
 	if (child == 0) {
 		sqlite3 *db = open_database();
 
-		execute(db, "CREATE TABLE t (key INTEGER PRIMARY KEY, value BLOB, word TEXT)");
+		execute(db, TABLE);
 		execute(db, more);
 		execute(db, "BEGIN");
 		for (int i = 0; i < PADDING; i++)
@@ -243,36 +245,21 @@ static void lookups(void)
 	close_database(db);
 }
 
-static void sessions(int commits)
+/* In one database, or each in a new one. */
+static void sessions(int commits, int new)
 {
 	for (int i = 0; i < 101; i++) {
 		uint64_t since = now_ns();
+		char name[32] = DATABASE;
 		sqlite3 *db;
 
 		if (i == 1)
 			start();
-		db = open_database();
-		for (int j = 0; j < commits; j++)
-			execute(db, INSERT);
-		close_database(db);
-		if (i)
-			done(since);
-	}
-	stop();
-}
-
-static void new_databases(int commits)
-{
-	for (int i = 0; i < 101; i++) {
-		uint64_t since = now_ns();
-		char name[32];
-		sqlite3 *db;
-
-		if (i == 1)
-			start();
-		snprintf(name, sizeof(name), "new-%d.db", i);
+		if (new)
+			snprintf(name, sizeof(name), "new-%d.db", i);
 		db = open_name(name);
-		execute(db, "CREATE TABLE t (key INTEGER PRIMARY KEY, value BLOB, word TEXT)");
+		if (new)
+			execute(db, TABLE);
 		for (int j = 0; j < commits; j++)
 			execute(db, INSERT);
 		close_database(db);
@@ -340,9 +327,9 @@ int main(int argc, char **argv)
 	else if (strcmp(shape, "lookups") == 0)
 		lookups();
 	else if (strcmp(shape, "sessions") == 0 && number > 0)
-		sessions(number);
+		sessions(number, 0);
 	else if (strcmp(shape, "new") == 0 && number > 0)
-		new_databases(number);
+		sessions(number, 1);
 	else if (strcmp(shape, "rows") == 0 && number > 0)
 		rows(number);
 	else if (strcmp(shape, "large") == 0)
