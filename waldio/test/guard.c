@@ -7,6 +7,8 @@
 ** VFS "unix" in a child of this one.
 */
 #include "test.h"
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 /* A hash of database and log; the wal-index is not part of the data. */
@@ -314,6 +316,59 @@ static void crashed(void){
   stockAccepted(&n);
 }
 
+/*
+** How a program may end, of which the manual says that the guards stay, and that they are
+** gone when waldio has opened and closed the database once.
+*/
+static const char *const azEnd[] = {
+  "exit() without a close", "SIGTERM", "a disk that is full at the close",
+  "a connection that was opened read-only closes last", "NO_CKPT_ON_CLOSE",
+  "a connection that was opened read-only closes first"
+};
+#define END_EXIT       0
+#define END_SIGTERM    1
+#define END_FULL       2
+#define END_READONLY   3
+#define END_NOCKPT     4
+#define END_CLOSED     5          /* No guard stays */
+
+static int commitAndEnd(void *pArg){
+  int eEnd = *(int*)pArg;
+  int n = 0;
+  struct rlimit limit = { 8192, 8192 };
+  sqlite3 *db = testOpen("file:g.db?vfs=waldio"), *db2;
+  addRow(db, &n);
+  testExec(db, "CREATE TABLE u AS SELECT randomblob(100000)");
+  db2 = testOpen("file:g.db?vfs=waldio&mode=ro");
+  checkRows(db2, n);
+  if( eEnd==END_EXIT ) exit(7);
+  if( eEnd==END_SIGTERM ) raise(SIGTERM);
+  if( eEnd==END_FULL ){
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_INT( setrlimit(RLIMIT_FSIZE, &limit), 0 );
+  }
+  if( eEnd==END_NOCKPT ){
+    CHECK_INT( sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, 0), SQLITE_OK );
+  }
+  CHECK_INT( sqlite3_close(eEnd==END_READONLY ? db : db2), SQLITE_OK );
+  CHECK_INT( sqlite3_close(eEnd==END_READONLY ? db2 : db), SQLITE_OK );
+  return 7;
+}
+static void ended(int eEnd){
+  sqlite3 *db = create();
+  int n = 1;
+  testBegin("%s", azEnd[eEnd]);
+  sqlite3_close(db);
+  CHECK_INT( child(commitAndEnd, &eEnd), eEnd==END_SIGTERM ? -1 : 7 );
+  if( eEnd!=END_CLOSED ){
+    stockRefused("g.db");
+    db = testOpen("file:g.db?vfs=waldio");
+    checkRows(db, n);
+    sqlite3_close(db);
+  }
+  stockAccepted(&n);
+}
+
 /* Stock SQLite opens a live database in vain, and closes it after the waldio
 ** process is gone: now it is alone, and must not checkpoint. */
 static int stockOutlives(void *pArg){
@@ -571,6 +626,7 @@ static void attached(void){
 }
 
 int main(int argc, char **argv){
+  int i;
   CHECK_INT( waldio_register(0), SQLITE_OK );
   if( argc>1 && strcmp(argv[1], "outlive")==0 ){
     int aPipe[4] = {-1, 101, 102, -1};
@@ -581,6 +637,7 @@ int main(int argc, char **argv){
     return stockStays(aPipe);
   }
   testEnter();
+  for(i=END_EXIT; i<=END_CLOSED; i++) ended(i);
   live();
   unused();
   opened();
