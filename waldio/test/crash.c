@@ -45,15 +45,19 @@ static const struct Kind {
   const char *zSync;
   int nWriter;
   int bDurable;                   /* An acknowledged commit is never lost */
+  int bSessions;                  /* Each in a session, every third stock SQLite's */
 } aKind[] = {
-  { "full-W", "waldio", "", "synchronous=FULL", 2, 1 },
-  { "full-T", "waldio", "&waldio_reserve=0", "synchronous=FULL", 2, 1 },
+  { "full-W", "waldio", "", "synchronous=FULL", 2, 1, 0 },
+  { "full-T", "waldio", "&waldio_reserve=0", "synchronous=FULL", 2, 1, 0 },
   { "full-P", "waldio", "&waldio_reserve=0&waldio_padding=512",
-    "synchronous=FULL", 2, 1 },
-  { "persistent", "waldio", "", "waldio_sync=persistent", 2, 1 },
-  { "stock", "unix", "", "synchronous=FULL", 1, 1 },
-  { "stock-normal", "unix", "", "synchronous=NORMAL", 1, 0 },
+    "synchronous=FULL", 2, 1, 0 },
+  { "persistent", "waldio", "", "waldio_sync=persistent", 2, 1, 0 },
+  { "sessions", "waldio", "", "synchronous=FULL", 1, 1, 1 },
+  { "stock", "unix", "", "synchronous=FULL", 1, 1, 0 },
+  { "stock-normal", "unix", "", "synchronous=NORMAL", 1, 0, 0 },
 };
+/* Who comes after waldio's last close, to the same file. */
+static const struct Kind stockSession = { "sessions", "unix", "", "synchronous=FULL", 1, 1, 1 };
 #define NKIND   ((int)(sizeof(aKind)/sizeof(aKind[0])))
 #define MXWRITER 2
 #define SZPAGE  4096
@@ -267,9 +271,9 @@ static void *writerMain(void *pArg){
       int rc = testTry(db, "PRAGMA wal_checkpoint(%s)", i%2 ? "RESTART" : "TRUNCATE");
       CHECK( rc==SQLITE_OK || (rc & 0xff)==SQLITE_BUSY );
     }
-    if( i%61==iWho+9 ){
+    if( p->bSessions || i%61==iWho+9 ){
       CHECK_INT( sqlite3_close(db), SQLITE_OK );
-      db = openKind(p, "mnt", 0);
+      db = openKind(p->bSessions && i%3==0 ? &stockSession : p, "mnt", 0);
       CHECK( db!=0 );
       testExec(db, "PRAGMA %s", p->zSync);
     }
