@@ -232,11 +232,13 @@ impl<'object> Probe<'object> {
             .map_err(Error::kernel("attach the BPF programs"))?;
         let older = Older::follow(&mut skel.links);
         let flags = flags::KernelFlags::read(&btf);
-        let attached_ns = iostep_model::clock::mono_ns();
+        let waited_for_from_ns = older::wait_for_bios(&skel.maps.data_waited_for)?;
         let disks = target.layers.iter().map(|layer| layer.traced.is_disk());
         let disks = disks.collect();
         let volumes = target.volume_numbers();
-        let ledger = target.has_requests().then(|| Ledger::since(attached_ns));
+        let ledger = target
+            .has_requests()
+            .then(|| Ledger::since(waited_for_from_ns));
         let mut notes = choice.notes(&release());
         notes.extend(memory_map::note(bases, &release()));
         Ok(Probe {

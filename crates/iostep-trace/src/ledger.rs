@@ -3,66 +3,14 @@
 //! The sums of the BPF programs cannot tell a bio that still waits in the elevator from one whose
 //! request was never seen. Here each bio is kept until requests have taken all of it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod places;
+
+use std::collections::HashMap;
 
 use iostep_model::manifest::{Counters, Totals};
-use iostep_model::{Operation, SECTOR_BYTES};
+use places::{Places, Taken, Taker};
 
-/// A bio, or what requests have left of it. It ends before the byte `end` of its disk.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    end: u64,
-    queued_ns: u64,
-}
-
-/// What waits at one place, one piece at least.
-#[derive(Clone, Debug, Default)]
-struct Queue {
-    /// The newest is last, and taken first.
-    pieces: VecDeque<Piece>,
-    /// When the last bio came, whether it waits or not.
-    newest_ns: u64,
-    /// How long those waited, together, that were taken and left older ones behind.
-    passed_ns: u64,
-}
-
-impl Queue {
-    fn push(&mut self, piece: Piece) {
-        self.newest_ns = self.newest_ns.max(piece.queued_ns);
-        self.pieces.push_back(piece);
-    }
-
-    /// Puts what a request left of a bio behind those that came later.
-    fn put_back(&mut self, piece: Piece) {
-        self.newest_ns = self.newest_ns.max(piece.queued_ns);
-        self.pieces.push_front(piece);
-    }
-
-    /// Takes the newest piece that covers a byte, which waited until now; gives for how long.
-    fn take(&mut self, at: u64, now_ns: u64) -> Option<(Piece, u64)> {
-        let index = self.pieces.iter().rposition(|piece| piece.end > at)?;
-        let piece = self.pieces.remove(index)?;
-        let waited_ns = now_ns.saturating_sub(piece.queued_ns);
-        if !self.pieces.is_empty() {
-            self.passed_ns += waited_ns;
-        }
-        Some((piece, waited_ns))
-    }
-
-    /// True if what was queued before a moment waits for itself: nothing came since then, or what
-    /// came was gone again for most of the time. Else bios overlap there, and it cannot be said
-    /// which of them wait.
-    fn is_stuck(&self, before_ns: u64, now_ns: u64) -> bool {
-        let wait_ns = |piece: &Piece| now_ns.saturating_sub(piece.queued_ns);
-        let later = self
-            .pieces
-            .iter()
-            .filter(|piece| piece.queued_ns >= before_ns);
-        let later_ns = self.passed_ns + later.map(wait_ns).sum::<u64>();
-        let longest_ns = self.pieces.iter().map(wait_ns).max();
-        self.newest_ns < before_ns || longest_ns.is_some_and(|longest_ns| later_ns * 2 < longest_ns)
-    }
-}
+pub(crate) use places::Extent;
 
 /// Bios, or parts of them, that wait though they were queued before a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,19 +21,16 @@ pub(crate) struct Old {
     pub unsure: Totals,
 }
 
-/// A device, by its index, an operation, and a byte of the disk.
-type WaitingKey = (u8, Operation, u64);
-
 /// A device, by its index, and the address of a bio: there is one at a time.
 type FlushBio = (u8, u64);
 
 /// Bios that wait for their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// By where they begin.
-    waiting: BTreeMap<WaitingKey, Queue>,
-    /// The longest bio so far: how far before a byte a piece that covers it may begin.
-    longest: u64,
+    waiting: Places,
+    /// What a request from before the trace took of a bio that came later to the same place: if it is
+    /// another request's, that one will find nothing there.
+    doubtful: Places,
     longest_wait_ns: u64,
     /// When every program was there: of an older bio, the request may have gone unseen.
     since_ns: u64,
@@ -105,35 +50,6 @@ pub(crate) struct Events {
     pub issued: Counters,
     pub requeued: Counters,
     pub completed: Counters,
-}
-
-/// Where a bio or a request lies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
-    device: u8,
-    operation: Operation,
-    begin: u64,
-    bytes: u64,
-}
-
-impl Extent {
-    /// An extent of a device, an operation and a first sector; a flush has no place and no bytes.
-    pub(crate) fn new((device, operation, sector): (u8, Operation, u64), bytes: u32) -> Extent {
-        Extent {
-            device,
-            operation,
-            begin: sector.wrapping_mul(SECTOR_BYTES),
-            bytes: u64::from(bytes),
-        }
-    }
-
-    fn end(self) -> u64 {
-        self.begin.saturating_add(self.bytes)
-    }
-
-    fn place(self, byte: u64) -> WaitingKey {
-        (self.device, self.operation, byte)
-    }
 }
 
 impl Ledger {
@@ -160,14 +76,13 @@ impl Ledger {
     }
 
     fn wait(&mut self, extent: Extent, queued_ns: u64) {
-        let end = extent.end();
-        if end == extent.begin || !extent.operation.has_sector() {
-            return;
-        }
-        self.longest = self.longest.max(extent.bytes);
-        let place = extent.place(extent.begin);
-        let queue = self.waiting.entry(place).or_default();
-        queue.push(Piece { end, queued_ns });
+        self.waiting.push(extent, queued_ns, false);
+    }
+
+    fn take(&mut self, extent: Extent, now_ns: u64, by: Taker) -> Taken {
+        let taken = self.waiting.take(extent, now_ns, by);
+        self.longest_wait_ns = self.longest_wait_ns.max(taken.longest_wait_ns);
+        taken
     }
 
     /// A bio that only flushes was queued: its request has no extent, and merges with no other.
@@ -236,25 +151,40 @@ impl Ledger {
 
     /// A bio ended without a request.
     pub(crate) fn end(&mut self, extent: Extent) {
-        self.take(extent, 0);
+        self.take(extent, 0, Taker::Later);
     }
 
     /// A request went to the driver; `began_before` if it was made before the trace began.
     pub(crate) fn issue(&mut self, extent: Extent, mono_ns: u64, began_before: bool) {
         self.events.issued.add(extent.operation, extent.bytes);
-        let unseen = self.take(extent, mono_ns);
         if began_before {
-            self.before_bytes += unseen;
-        } else if unseen > 0 {
+            let begun_ns = self.begun_ns;
+            let taken = self.take(extent, mono_ns, Taker::Older { begun_ns });
+            self.before_bytes += taken.missing_bytes();
+            for range in &taken.doubtful {
+                self.doubtful.push(extent.part(range), mono_ns, false);
+            }
+            return;
+        }
+        let taken = self.take(extent, mono_ns, Taker::Later);
+        let mut unseen = 0;
+        for range in &taken.missing {
+            let settled = self
+                .doubtful
+                .take(extent.part(range), mono_ns, Taker::Later);
+            unseen += settled.missing_bytes();
+        }
+        self.before_bytes += taken.missing_bytes() - unseen;
+        if unseen > 0 {
             self.unqueued.ios += 1;
             self.unqueued.bytes += unseen;
         }
     }
 
     /// A request was given back: it waits again.
-    pub(crate) fn requeue(&mut self, extent: Extent, mono_ns: u64) {
+    pub(crate) fn requeue(&mut self, extent: Extent, mono_ns: u64, began_before: bool) {
         self.events.requeued.add(extent.operation, extent.bytes);
-        self.wait(extent, mono_ns);
+        self.waiting.push(extent, mono_ns, began_before);
     }
 
     /// A request came back, or a part of it; `whole` if the kernel counts it as an I/O now.
@@ -264,60 +194,6 @@ impl Ledger {
             true => completed.add(extent.operation, extent.bytes),
             false => completed.add_part(extent.operation, extent.bytes),
         }
-    }
-
-    /// Takes an extent off what waits at a moment; gives the bytes that did not. What has no sector
-    /// never waits.
-    fn take(&mut self, extent: Extent, now_ns: u64) -> u64 {
-        if !extent.operation.has_sector() {
-            return 0;
-        }
-        let (mut at, end) = (extent.begin, extent.end());
-        let mut unseen = 0;
-        while at < end {
-            if let Some(begin) = self.begin_of_cover(extent.place(at)) {
-                at = self.cut(extent.place(begin), at, end, now_ns);
-                continue;
-            }
-            let rest = extent.place(at + 1)..extent.place(end);
-            let next = self.waiting.range(rest).next();
-            let next = next.map_or(end, |((.., begin), _)| *begin);
-            unseen += next - at;
-            at = next;
-        }
-        unseen
-    }
-
-    /// Where a piece begins that covers a byte.
-    fn begin_of_cover(&self, (device, operation, at): WaitingKey) -> Option<u64> {
-        let first = (at + 1).saturating_sub(self.longest);
-        let near = (device, operation, first)..=(device, operation, at);
-        let mut near = self.waiting.range(near).rev();
-        near.find(|(_, queue)| queue.pieces.iter().any(|piece| piece.end > at))
-            .map(|((.., begin), _)| *begin)
-    }
-
-    /// Takes `at..end` off the newest piece at a place that covers `at`; gives where what was
-    /// taken ends. Of several, a bio too many is the one that stays, whatever is written later.
-    fn cut(&mut self, place: WaitingKey, at: u64, end: u64, now_ns: u64) -> u64 {
-        let Some(queue) = self.waiting.get_mut(&place) else {
-            return end;
-        };
-        let Some((piece, waited_ns)) = queue.take(at, now_ns) else {
-            return end;
-        };
-        self.longest_wait_ns = self.longest_wait_ns.max(waited_ns);
-        if place.2 < at {
-            queue.put_back(Piece { end: at, ..piece });
-        }
-        if queue.pieces.is_empty() {
-            self.waiting.remove(&place);
-        }
-        if piece.end > end {
-            let rest = self.waiting.entry((place.0, place.1, end)).or_default();
-            rest.put_back(piece);
-        }
-        piece.end.min(end)
     }
 
     /// What the events until now add up to.
@@ -343,27 +219,12 @@ impl Ledger {
 
     /// Bytes of bios that wait.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        let waiting = self.waiting.iter();
-        let bytes = waiting.flat_map(|((.., begin), queue)| {
-            queue.pieces.iter().map(move |piece| piece.end - begin)
-        });
-        bytes.sum()
+        self.waiting.bytes()
     }
 
     /// What was queued before a moment and waits now.
     pub(crate) fn old(&self, before_ns: u64, now_ns: u64) -> Old {
-        let mut old = Old::default();
-        for ((.., begin), queue) in &self.waiting {
-            let totals = match queue.is_stuck(before_ns, now_ns) {
-                true => &mut old.stuck,
-                false => &mut old.unsure,
-            };
-            let pieces = queue.pieces.iter();
-            for piece in pieces.filter(|piece| piece.queued_ns < before_ns) {
-                totals.ios += 1;
-                totals.bytes += piece.end - begin;
-            }
-        }
+        let mut old = self.waiting.old(before_ns, now_ns);
         let of_trace = self.begun_ns..before_ns;
         let flushes = self.flushes.values().flatten();
         old.stuck.ios += flushes.filter(|at| of_trace.contains(at)).count() as u64;
@@ -373,6 +234,8 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use iostep_model::{Operation, SECTOR_BYTES};
+
     use super::*;
 
     fn write(sector: u64, sectors: u32) -> Extent {
@@ -424,7 +287,7 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.queue(write(0, 8), 1);
         ledger.issue(write(0, 8), 9, false);
-        ledger.requeue(write(0, 8), 5);
+        ledger.requeue(write(0, 8), 5, false);
         assert_eq!(waiting(&ledger), 8);
         ledger.issue(write(0, 8), 9, false);
         assert_eq!(ledger.unqueued(), Totals::default());
@@ -439,6 +302,39 @@ mod tests {
         ledger.issue(write(0, 8), 9, false);
         let unqueued = ledger.unqueued();
         assert_eq!((unqueued.ios, unqueued.bytes), (1, 4096));
+    }
+
+    /// The request of one place waits since before the trace; a bio comes to the same place, and each
+    /// may go first.
+    #[test]
+    fn a_request_from_before_the_trace_takes_no_later_bio_from_its_own_request() {
+        for old_goes_first in [true, false] {
+            let mut ledger = Ledger::default();
+            ledger.begin(10);
+            ledger.queue(write(0, 8), 20);
+            ledger.issue(write(0, 8), 30, old_goes_first);
+            ledger.issue(write(0, 8), 40, !old_goes_first);
+            assert_eq!(ledger.unqueued(), Totals::default(), "{old_goes_first}");
+            assert_eq!((ledger.before_bytes(), waiting(&ledger)), (4096, 0));
+            // One more is one too many.
+            ledger.issue(write(0, 8), 50, false);
+            assert_eq!(ledger.unqueued().bytes, 4096);
+        }
+    }
+
+    /// It is given back, and what it then takes is its own.
+    #[test]
+    fn a_request_from_before_the_trace_that_is_given_back_hides_no_missing_bio() {
+        let mut ledger = Ledger::default();
+        ledger.begin(10);
+        ledger.issue(write(0, 8), 20, true);
+        ledger.requeue(write(0, 8), 21, true);
+        ledger.queue(write(0, 8), 22);
+        ledger.issue(write(0, 8), 23, true);
+        ledger.issue(write(0, 8), 24, false);
+        assert_eq!((ledger.unqueued().bytes, waiting(&ledger)), (0, 0));
+        ledger.issue(write(0, 8), 25, false);
+        assert_eq!(ledger.unqueued().bytes, 4096);
     }
 
     #[test]
@@ -517,7 +413,7 @@ mod tests {
         for queued_ns in (1_000..=10_000).step_by(1_000) {
             ledger.queue(write(8, 8), queued_ns);
             ledger.issue(write(8, 8), queued_ns + 10, false);
-            ledger.requeue(write(8, 8), queued_ns + 20);
+            ledger.requeue(write(8, 8), queued_ns + 20, false);
             ledger.issue(write(8, 8), queued_ns + 30, false);
         }
         ledger.queue(write(8, 8), 11_000);

@@ -329,7 +329,11 @@ impl Decoder {
                 wire.mono_ns,
                 has(TransferFlag::TRANSFER_BEGAN_BEFORE),
             ),
-            RecordType::WIRE_REQUEUE => ledger.requeue(extent, wire.mono_ns),
+            RecordType::WIRE_REQUEUE => ledger.requeue(
+                extent,
+                wire.mono_ns,
+                has(TransferFlag::TRANSFER_BEGAN_BEFORE),
+            ),
             RecordType::WIRE_COMPLETE => ledger.complete(extent, has(TransferFlag::TRANSFER_WHOLE)),
             _ => ledger.end(extent),
         }

@@ -16,6 +16,12 @@
 /* Older bios may still come. In a map of its own. */
 volatile __u32 older_may_come SEC(".data.older") = 1;
 
+/*
+ * From when on it is remembered who queues what: when every program is there. One that was queued
+ * between the first program and the last is an older one, too.
+ */
+volatile __u64 waited_for_from_ns SEC(".data.waited_for") = ~0ull;
+
 /* Threads that were seen to begin with a bio: what they submit from then on was seen queued. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -45,6 +51,8 @@ static __noinline void know_submitter(__u32 pid)
 {
 	__u32 one = 1;
 
+	if (bpf_ktime_get_ns() < waited_for_from_ns)
+		return;
 	if (bpf_get_current_task_btf()->bio_list || is_submitter(pid))
 		return;
 	/* Without room for it, its next bio would be taken for an older one. */
@@ -57,7 +65,7 @@ static __noinline void know_told(__u64 bio)
 {
 	__u32 pid = bpf_get_current_pid_tgid(), one = 1;
 
-	if (!is_submitter(pid))
+	if (bpf_ktime_get_ns() >= waited_for_from_ns && !is_submitter(pid))
 		bpf_map_update_elem(&told_below, &bio, &one, BPF_ANY);
 }
 

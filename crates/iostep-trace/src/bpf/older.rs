@@ -4,12 +4,18 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{Iter, Link};
+use iostep_model::clock::mono_ns;
+use libbpf_rs::{Iter, Link, MapCore, MapFlags};
 
 use super::programs::IostepLinks;
+use crate::error::{Error, Result};
 
 /// A thread can be stopped between the tracepoint and what tells that it submits: not for so long.
 const AT_LEAST: Duration = Duration::from_secs(1);
+/// How long a program may take from the first look at the clock to the second.
+const BETWEEN_CLOCKS: Duration = Duration::from_millis(1);
+/// How long it may take to tell the programs of a moment.
+const TO_TELL: Duration = Duration::from_millis(20);
 /// How often the threads are looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h.
@@ -23,6 +29,20 @@ pub(super) struct Older {
     threads: Option<Link>,
     looked: Instant,
     since: Instant,
+}
+
+/// Lets the programs remember who queues bios, and gives the moment from which each bio is waited for.
+///
+/// It is a little later than when they begin to: they look at the clock once for that, and once more
+/// for the bio. What is queued in between and waits for its request until the trace has begun would
+/// be missed; that wait would have to be a hundred times as long.
+///
+/// Errors: `Kernel`.
+pub(super) fn wait_for_bios(map: &impl MapCore) -> Result<u64> {
+    let from_ns = mono_ns() + TO_TELL.as_nanos() as u64;
+    map.update(&0u32.to_ne_bytes(), &from_ns.to_ne_bytes(), MapFlags::ANY)
+        .map_err(Error::kernel("write a BPF map"))?;
+    Ok(from_ns.max(mono_ns()) + BETWEEN_CLOCKS.as_nanos() as u64)
 }
 
 impl Older {

@@ -290,7 +290,8 @@ PROGRAM("block_rq_requeue", on_requeue, struct request *request)
 		return 0;
 	slot->valid = 0;
 	add(POINT_REQUEUED, request->cmd_flags, 1, request->__data_len);
-	tell(request, device, WIRE_REQUEUE, request->__data_len, 0, 0);
+	tell(request, device, WIRE_REQUEUE, request->__data_len, 0,
+	     began_before(request) ? TRANSFER_BEGAN_BEFORE : 0);
 	return 0;
 }
 
