@@ -4051,7 +4051,8 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags,
   }
   pDb->pLog = p;
   pDb->bKept = pDb->bUnused = 0;
-  p->bSyncedDir = (u8)(pDb->bMarked && wdWasKept(p));
+  /* On f2fs the flush of a directory is a checkpoint, which is not left out. */
+  p->bSyncedDir = (u8)(pDb->bMarked && !p->bF2fs && wdWasKept(p));
   return SQLITE_OK;
 }
 
