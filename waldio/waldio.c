@@ -362,6 +362,7 @@ struct WdLog {
   int fd;                         /* For RWF_DSYNC and fdatasync, or -1 */
   u8 bPresent;                    /* fd holds the lock of wdLockPresence() */
   u8 bF2fs;                       /* ... on f2fs: see wdTakeFlush() */
+  u8 bNames;                      /* ... or on one that wdWasKept() was tried on */
   u8 bDirect;                     /* wdWriteDurable() may work */
   u8 bHasDirect, bDirectNow;      /* fd can have O_DIRECT, and has it */
   u8 bSyncedDir;                  /* The log's name is durable; atomic */
@@ -2380,13 +2381,19 @@ static int wdModeDiffers(WdDb *p){
 }
 
 /*
-** True if a log was emptied by wdCleanClose() and not used since: its name is durable.
+** True if a log was emptied by wdCleanClose() and not used since: its name is durable.  The
+** last of that close was to write to it.  Whoever has renamed it since has changed the inode,
+** and not what it holds; a copy is a new inode, and ext4 and XFS log it together with its name,
+** so that the log's first flush makes both durable.  pBefore is of before it was opened.
 */
-static int wdWasKept(WdLog *p){
+static int wdWasKept(WdLog *p, const struct stat *pBefore){
   u8 a[WAL_HDRSIZE+8];
   u8 aLabel[8];
   wdLabel(aLabel);
-  return wdLowRead(p, a, sizeof(a), 0)==SQLITE_OK && isZero(a, WAL_HDRSIZE)
+  return p->bNames
+      && pBefore->st_mtim.tv_sec==pBefore->st_ctim.tv_sec
+      && pBefore->st_mtim.tv_nsec==pBefore->st_ctim.tv_nsec
+      && wdLowRead(p, a, sizeof(a), 0)==SQLITE_OK && isZero(a, WAL_HDRSIZE)
       && memcmp(&a[WAL_HDRSIZE], aLabel, 8)==0;
 }
 
@@ -3992,8 +3999,8 @@ static void wdKnowFilesystem(WdLog *p){
   p->szBlock = fs.f_bsize>0 && fs.f_bsize<WD_BLOCK0 ? (int)fs.f_bsize : WD_BLOCK0;
   p->bF2fs = (u32)fs.f_type==F2FS_SUPER_MAGIC;
   switch( (u32)fs.f_type ){
-    case EXT4_SUPER_MAGIC: p->szJournal = 4*p->szBlock; break;
-    case XFS_SUPER_MAGIC:  p->szJournal = 1024; break;
+    case EXT4_SUPER_MAGIC: p->szJournal = 4*p->szBlock; p->bNames = 1; break;
+    case XFS_SUPER_MAGIC:  p->szJournal = 1024; p->bNames = 1; break;
     case F2FS_SUPER_MAGIC: p->szJournal = WD_BLOCK0; break;
   }
   p->nSaved = p->szJournal>2*WD_BLOCK0 ? WD_BLOCK0 : -2*WD_BLOCK0;
@@ -4051,8 +4058,7 @@ static int wdOpenLog(WdLog *p, const char *zName, int flags,
   }
   pDb->pLog = p;
   pDb->bKept = pDb->bUnused = 0;
-  /* On f2fs the flush of a directory is a checkpoint, which is not left out. */
-  p->bSyncedDir = (u8)(pDb->bMarked && !p->bF2fs && wdWasKept(p));
+  p->bSyncedDir = (u8)(pDb->bMarked && wdWasKept(p, pBefore));
   return SQLITE_OK;
 }
 

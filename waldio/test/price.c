@@ -38,6 +38,13 @@ static void create(int bWaldio){
   sqlite3_close(db);
 }
 
+/* True where the directory of a log that was kept is not flushed. */
+static int savesDir(void){
+  struct statfs fs;
+  CHECK_INT( statfs(".", &fs), 0 );
+  return (unsigned)fs.f_type==EXT4_SUPER_MAGIC || (unsigned)fs.f_type==XFS_SUPER_MAGIC;
+}
+
 /* Sessions of nCommit commits, the first of which is the database's first or second. */
 static int sessions(int bWaldio, int nCommit, int bNew){
   int i, j;
@@ -53,11 +60,9 @@ static int sessions(int bWaldio, int nCommit, int bNew){
 }
 
 static void shortSessions(void){
-  struct statfs fs;
   static const int aCommit[] = { 1, 2, 3, 5, 10, 20, 50 };
   unsigned i;
   int bNew;
-  CHECK_INT( statfs(".", &fs), 0 );
   for(i=0; i<sizeof(aCommit)/sizeof(aCommit[0]); i++){
     for(bNew=0; bNew<2; bNew++){
       int nStock = sessions(0, aCommit[i], bNew);
@@ -68,7 +73,7 @@ static void shortSessions(void){
       CHECK( nWaldio<=nStock );
       /* Of a log that was kept the name is durable: header, commits, database, and the log
       ** that is emptied. */
-      if( !bNew && (unsigned)fs.f_type!=F2FS_SUPER_MAGIC ){
+      if( !bNew && savesDir() ){
         CHECK_INT( nFlushDir, 0 );
         CHECK_INT( nWaldio, 5*(aCommit[i]+3) );
       }
@@ -78,7 +83,6 @@ static void shortSessions(void){
 
 /* The log's name, too, is durable before a log is kept that nobody has flushed. */
 static void unflushed(void){
-  struct statfs fs;
   sqlite3 *db;
   int nNew;
   CHECK_INT( testShell("rm -f p.db*"), 0 );
@@ -94,10 +98,23 @@ static void unflushed(void){
   nFlush = nFlushDir = 0;
   sqlite3_close(db);
   testBegin("... and again: %d flushes", nFlush);
-  CHECK_INT( statfs(".", &fs), 0 );
-  if( (unsigned)fs.f_type==F2FS_SUPER_MAGIC ) return;
+  if( !savesDir() ) return;
   CHECK_INT( nFlushDir, 0 );
   CHECK_INT( nNew, nFlush+2 );
+}
+
+/* A database that was moved with its log: their names there are durable before a commit is. */
+static void moved(void){
+  sqlite3 *db;
+  create(1);
+  CHECK( testSize("p.db-wal")>0 );
+  CHECK_INT( testShell("rm -rf there; mkdir there; mv p.db p.db-wal there; mv there/* ."), 0 );
+  db = openAs(1);
+  nFlush = nFlushDir = 0;
+  testExec(db, "INSERT INTO t(b) VALUES('x')");
+  testBegin("the first commit after a move: %d flushes", nFlush);
+  CHECK_INT( nFlushDir, 1 );
+  sqlite3_close(db);
 }
 
 /* What growing costs: the commits of nPage pages after which the log is longer, and the
@@ -238,6 +255,7 @@ int main(void){
   CHECK_INT( waldio_register(0), SQLITE_OK );
   shortSessions();
   unflushed();
+  moved();
   growing();
   largeTransaction();
   readByAnother();
