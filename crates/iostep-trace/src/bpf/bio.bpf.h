@@ -31,6 +31,8 @@ struct bio_walk {
 	__u64 next_index;
 	__u32 btree_left;
 	__u32 users;
+	/* Which of them it is. */
+	__u32 place;
 	__u64 commit;
 };
 
@@ -391,39 +393,58 @@ static __always_inline void find_btrfs_part(struct btrfs_part *part, struct bio 
 
 #define COMPRESSED_PAGES 32
 
+/* Who wrote the pages of an extent, as far as it was looked at. */
+struct extent_dirtier {
+	struct page_key key;
+	__u64 inode;
+	__u32 generation;
+	__u32 pid;
+	__u32 tgid;
+	__u32 are_several;
+};
+
+static long extent_step(__u32 page, struct extent_dirtier *found)
+{
+	struct page_dirtier *dirtier = bpf_map_lookup_elem(&dirtiers, &found->key);
+
+	found->key.index++;
+	if (!dirtier || dirtier->inode != found->inode || dirtier->generation != found->generation)
+		return 0;
+	if (found->pid && found->pid != dirtier->pid) {
+		found->are_several = 1;
+		return 1;
+	}
+	found->pid = dirtier->pid;
+	found->tgid = dirtier->tgid;
+	return 0;
+}
+
 /*
  * Who wrote the pages that were compressed (at most BTRFS_MAX_UNCOMPRESSED, 128 KiB): a kernel
  * thread compresses and submits them. If it was several threads, the extent is the first one's, and
- * marked as not known page by page.
+ * marked as not known page by page. Not inline: so the loop is verified with little else.
  */
-static __always_inline void set_extent_dirtier(struct wire_segment *segment,
-					       struct btrfs_part *part, struct known_file *known)
+static __noinline void set_extent_dirtier(struct wire_segment *segment, struct inode *inode,
+					  __u64 offset, __u64 bytes, struct known_file *known)
 {
-	struct inode *inode = part->inode;
-	struct page_key key = { .mapping = (__u64)BPF_CORE_READ(inode, i_mapping) };
-	__u64 pages = (part->bytes + PAGE_BYTES - 1) >> PAGE_SHIFT;
-	struct page_dirtier *dirtier;
+	struct extent_dirtier found = {
+		.key.mapping = (__u64)BPF_CORE_READ(inode, i_mapping),
+		.key.index = offset >> PAGE_SHIFT,
+	};
+	__u64 pages = (bytes + PAGE_BYTES - 1) >> PAGE_SHIFT;
 
-	for (__u64 page = 0; page < COMPRESSED_PAGES; page++) {
-		if (page >= pages)
-			break;
-		key.index = (part->offset >> PAGE_SHIFT) + page;
-		dirtier = bpf_map_lookup_elem(&dirtiers, &key);
-		if (!dirtier || dirtier->inode != segment->inode ||
-		    dirtier->generation != segment->generation)
-			continue;
-		if (!segment->dirtier_pid) {
-			segment->dirtier_pid = dirtier->pid;
-			segment->dirtier_tgid = dirtier->tgid;
-		} else if (segment->dirtier_pid != dirtier->pid) {
-			segment->flags |= SEGMENT_DIRTIER_BY_INODE;
-		}
+	found.inode = segment->inode;
+	found.generation = segment->generation;
+	bpf_loop(pages > COMPRESSED_PAGES ? COMPRESSED_PAGES : pages, extent_step, &found, 0);
+	if (found.are_several)
+		segment->flags |= SEGMENT_DIRTIER_BY_INODE;
+	if (!found.pid && known && known->dirtier_pid) {
+		found.pid = known->dirtier_pid;
+		found.tgid = known->dirtier_tgid;
+		segment->flags |= SEGMENT_DIRTIER_BY_INODE;
 	}
-	if (segment->dirtier_pid || !known || !known->dirtier_pid)
-		return;
-	segment->dirtier_pid = known->dirtier_pid;
-	segment->dirtier_tgid = known->dirtier_tgid;
-	segment->flags |= SEGMENT_DIRTIER_BY_INODE;
+	segment->dirtier_pid = found.pid;
+	segment->dirtier_tgid = found.tgid;
 }
 
 /*
@@ -449,7 +470,7 @@ static __always_inline void set_btrfs_part(struct wire_segment *segment, struct 
 		known = set_file(segment, part.inode, part.offset, CONTENT_FILE);
 		segment->flags |= SEGMENT_WHOLE_BIO;
 		if (walk->queue.opf & 1)
-			set_extent_dirtier(segment, &part, known);
+			set_extent_dirtier(segment, part.inode, part.offset, part.bytes, known);
 		return;
 	}
 	set_file(segment, part.inode, part.offset, CONTENT_FILE_DIRECT);

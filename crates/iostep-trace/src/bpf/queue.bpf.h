@@ -83,8 +83,12 @@ static __always_inline struct bio_walk *take_walk(struct step *step)
 		/* A counter in memory is none to verifiers: an endless loop. */
 		step->walk = at;
 		walk = bpf_map_lookup_elem(&bio_walks, &step->walk);
-		if (walk && take(&walk->users))
+		if (walk && take(&walk->users)) {
+			/* Read back: a verifier that knew which one it is would follow each by itself. */
+			walk->place = at;
+			step->walk = *(volatile __u32 *)&walk->place;
 			return walk;
+		}
 	}
 	return NULL;
 }

@@ -101,8 +101,10 @@ static __always_inline void sweep_if_cheap(void)
 	sweep_files();
 }
 
-/* True if something that was told of had the name and has another now. */
-static __always_inline bool look_at(__u64 address)
+/* What had a name that was told of, and has another now. */
+enum renamed { RENAMED_FILE = 1, RENAMED_DIRECTORY = 2 };
+
+static __always_inline __u32 look_at(__u64 address)
 {
 	struct inode *inode = (struct inode *)address;
 	struct known_file *file = bpf_map_lookup_elem(&known_files, &address);
@@ -110,16 +112,15 @@ static __always_inline bool look_at(__u64 address)
 	struct dentry *name;
 
 	if (file && look_again(inode, file))
-		return true;
+		return RENAMED_FILE;
 	directory = bpf_map_lookup_elem(&known_directories, &address);
 	name = directory ? first_name(inode) : NULL;
 	if (!name || directory->inode != BPF_CORE_READ(inode, i_ino) ||
 	    is_called(name, directory->name_hash, directory->parent))
-		return false;
+		return 0;
 	/* It is told with the files below, and is known by its new name then. */
 	bpf_map_delete_elem(&known_directories, &address);
-	sweep_if_cheap();
-	return true;
+	return RENAMED_DIRECTORY;
 }
 
 struct last_component {
@@ -173,7 +174,7 @@ __noinline int name_changed(__u64 path)
 	__u64 hash = hash_of_path(path);
 	struct namesakes *known = bpf_map_lookup_elem(&names_index, &hash);
 	struct namesakes all;
-	bool found = false;
+	__u32 found = 0;
 
 	if (!hash)
 		want_sweep(SWEEP_LATER);
@@ -183,6 +184,8 @@ __noinline int name_changed(__u64 path)
 	for (int i = 0; i < NAMESAKES; i++)
 		if (all.inodes[i])
 			found |= look_at(all.inodes[i]);
+	if (found & RENAMED_DIRECTORY)
+		sweep_if_cheap();
 	/* There may be more namesakes than are kept. */
 	if (!found && all.inodes[NAMESAKES - 1])
 		want_sweep(SWEEP_LATER);
